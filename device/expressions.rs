@@ -4,8 +4,8 @@ use crate::layout::Layout;
 use crate::tensor::StaticLayout;
 use moye_macros::layout;
 
-/// The layout `(M, N)`, column-major and compact: a tile, or a layout of threads, that is written
-/// as an expression.
+/// The layout `(M, N)`, column-major and compact: a tile, or a layout of threads, written as an
+/// expression.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<const M: i64, const N: i64>;
 
@@ -35,7 +35,7 @@ shapes! {
     Shape5<A, B, C, D, E>;
 }
 
-/// A tensor of 1 to 5 modes in global memory: `tensor!(a, (m, k), (1, m))`, of a pointer, its
+/// A tensor of 1 to 5 modes in global memory: `tensor!(a, (m, k), (1, m))`, from a pointer, its
 /// extents and its strides in elements.
 ///
 /// A stride written as `1` is known to be 1. `align = 16` promises that the pointer and the other
@@ -66,7 +66,7 @@ macro_rules! tensor {
         ])
     };
     (@strides ($($stride:tt)+)) => { $crate::tensor!(@unit [] 0usize; [$($stride)+] $($stride)+) };
-    // Looks for a stride that is written as `1`; those before it are in the brackets.
+    // Finds a stride that is written as `1`; the strides before it are in the brackets.
     (@unit [$($before:expr,)*] $axis:expr; $all:tt 1 $(, $after:expr)* $(,)?) => {
         $crate::tensor::UnitStride::<{ $axis }, _>([
             $($crate::memory::ElementOffset::elements($before),)*
@@ -91,12 +91,12 @@ macro_rules! tensor {
     };
 }
 
-/// A tile of a tensor: `tile!(mA, (128, 8), (block.x, _))` is `(BLK_M, BLK_K, k)`, with `_` for
-/// every tile along an axis. MoYe.jl's `@tile`, CuTe's `local_tile`.
+/// A tile of a tensor: `tile!(mA, (128, 8), (block.x, _))` is `(BLK_M, BLK_K, k)`, with `_` for all
+/// tiles along an axis. MoYe.jl's `@tile`, CuTe's `local_tile`.
 ///
-/// The tile is written as its extents, which are constants (a generic one is a parameter alone, or
+/// The tile is written as its extents, which are constants (a generic one is a single parameter, or
 /// in braces), or as the type of a layout: `tile!(mA, TileA<T>, (block.x, _))`. Its coordinate may
-/// also be a tuple that has a name, with [`All`](crate::tensor::All) for `_`.
+/// also be a named tuple, with [`All`](crate::tensor::All) for `_`.
 ///
 /// The tensor is in global memory, where a tile may cross the edges, or in shared memory, where it
 /// divides the tensor: [`GlobalArray::local_tile`](crate::tensor::GlobalArray::local_tile),
@@ -112,8 +112,8 @@ macro_rules! tensor {
 /// assert_eq!((gX.tiles(), gX.layout().to_string()), (4, "(1,16,16):(1@0,1@1,1@2)".into()));
 /// ```
 ///
-/// A projection leaves out the modes marked `X`, of the tile and of its coordinate, so that the
-/// operands of a product share both: CuTe's `local_tile(mA, tile, coord, Step<_1, X, _1>)`.
+/// A projection drops the modes marked `X` from the tile and its coordinate, so that the operands
+/// of a product share both: CuTe's `local_tile(mA, tile, coord, Step<_1, X, _1>)`.
 ///
 /// ```
 /// use moye_device::prelude::*;
@@ -152,7 +152,7 @@ macro_rules! tile {
     (@places [$($place:expr,)*] $next:expr $(, $($rest:tt)*)?) => {
         $crate::tile!(@places [$($place,)* $next,] $($($rest)*)?)
     };
-    // The places that the projection keeps, of a coordinate that is written out.
+    // The places that the projection keeps from a coordinate that is written out.
     (@kept [$($place:expr,)*] () ()) => { ($($place,)*) };
     (@kept [$($place:expr,)*] (_ $(, $($rest:tt)*)?) (1 $(, $($modes:tt)*)?)) => {
         $crate::tile!(@kept [$($place,)* $crate::tensor::All,] ($($($rest)*)?) ($($($modes)*)?))
@@ -171,7 +171,7 @@ macro_rules! tile {
             "tile!: a projection has `1` or `X` for each place of the coordinate, as in tile!(mA, (128, 128, 8), (i, j, _), (1, X, 1))"
         )
     };
-    // A pattern for a tuple that has a name, and the places that the projection keeps.
+    // A pattern for a named tuple, and the places that the projection keeps.
     (@bind $tensor:expr, $tile:ty, $coordinate:expr; [$($pattern:pat,)*] [$($kept:expr,)*] $names:tt ()) => {
         match $coordinate {
             ($($pattern,)*) => $tensor.local_tile::<$tile, _>(($($kept,)*)),
@@ -223,8 +223,8 @@ macro_rules! tile {
 /// A thread's part of a tile: `partition!(gA, (32, 8), thread)`, or
 /// `partition!(gA, Threads, thread)` by a type.
 ///
-/// A projection leaves modes of the threads' layout out: `partition!(sA, Threads, thread, (1, X))`
-/// goes by the first alone, CuTe's `Step<_1, X>`. MoYe.jl's `@parallelize`.
+/// A projection drops modes of the threads' layout: `partition!(sA, Threads, thread, (1, X))` uses
+/// only the first, CuTe's `Step<_1, X>`. MoYe.jl's `@parallelize`.
 #[doc(alias = "@parallelize")]
 #[macro_export]
 macro_rules! partition {
@@ -251,8 +251,8 @@ macro_rules! partition {
     };
 }
 
-/// A loop that is written out: over an array of constants, or over a range of at most 32 numbers
-/// from 0 on, whose end is a constant. No array is left in memory, whatever the optimiser does.
+/// An unrolled loop: over an array of constants, or over a range of at most 32 integers from 0 on,
+/// whose end is a constant. No array is left in memory, whatever the optimiser does.
 ///
 /// ```
 /// use moye_device::unroll;
@@ -285,8 +285,8 @@ macro_rules! unroll {
     };
     (@each $name:ident $body:block; $($value:expr,)*) => {{ $($crate::unroll!(@one $name $value, $body);)* }};
     (@below $end:tt $name:ident $body:block; $($value:literal)*) => {{
-        // An iteration that never runs is compiled too: with the number 0, so that its arithmetic
-        // is within the range.
+        // An iteration that never runs is compiled too: with the index 0, so that its arithmetic
+        // stays in range.
         $(if const { $value < $end } {
             $crate::unroll!(@one $name const { if $value < $end { $value } else { 0 } }, $body);
         })*
@@ -297,10 +297,11 @@ macro_rules! unroll {
     }};
 }
 
-/// The named barriers of a kernel, numbered from 1 on: each with the number of threads that arrive,
-/// with or without a wait. (Barrier 0 is [`sync_threads`](crate::arch::sync_threads).)
+/// The named barriers of a kernel, numbered from 1 on, each with the number of threads that arrive,
+/// waiting or not. (Barrier 0 is [`sync_threads`](crate::arch::sync_threads).)
 ///
-/// `Name[COUNT] = THREADS` is several, for example one for each warpgroup: `Barrier::Name.of(i)`.
+/// `Name[COUNT] = THREADS` declares several, for example one for each warpgroup:
+/// `Barrier::Name.of(i)`.
 ///
 /// ```
 /// use moye_device::named_barriers;
@@ -347,7 +348,7 @@ macro_rules! named_barriers {
 
         #[allow(dead_code, reason = "a kernel may use some of them")]
         impl $name {
-            /// Its number, or that of the first of several.
+            /// Its number, or the number of the first of several.
             #[inline(always)]
             #[must_use]
             pub const fn id(self) -> u32 {
@@ -360,7 +361,7 @@ macro_rules! named_barriers {
                 id
             }
 
-            /// How many barriers have the name.
+            /// The number of barriers with this name.
             #[inline(always)]
             #[must_use]
             pub const fn count(self) -> u32 {
@@ -369,7 +370,7 @@ macro_rules! named_barriers {
                 }
             }
 
-            /// The threads that come to it.
+            /// The threads that arrive at it.
             #[inline(always)]
             #[must_use]
             pub const fn threads(self) -> u32 {
@@ -378,8 +379,7 @@ macro_rules! named_barriers {
                 }
             }
 
-            /// Number `index` of the barriers of this name. The simulator faults if there are
-            /// fewer.
+            /// Barrier `index` of this name. The simulator faults if there are fewer.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             #[must_use]
@@ -388,7 +388,7 @@ macro_rules! named_barriers {
                 $crate::arch::NamedBarrier::new(self.id() + index, self.threads())
             }
 
-            /// Waits until all of its threads have come. All lanes of the warp must call it
+            /// Waits until all of its threads have arrived. All lanes of the warp must call it
             /// together.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -396,8 +396,7 @@ macro_rules! named_barriers {
                 self.of(0).sync();
             }
 
-            /// Counts as one of its threads, and goes on. All lanes of the warp must call it
-            /// together.
+            /// Arrives without waiting. All lanes of the warp must call it together.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub fn arrive(self) {

@@ -20,7 +20,7 @@ pub mod tiling {
     const _: &str = include_str!("guide/tiling.md");
 }
 
-// The simulator is what the host has for a GPU.
+// On the host the simulator replaces the GPU.
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc = moye_macros::page!("guide/profile.md")]
 pub mod profile {
@@ -37,7 +37,7 @@ pub mod reductions {
     const _: &str = include_str!("guide/reductions.md");
 }
 
-// The simulator is what the host has for a GPU.
+// On the host the simulator replaces the GPU.
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc = moye_macros::page!("guide/bytes.md")]
 pub mod bytes {

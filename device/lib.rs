@@ -1,6 +1,6 @@
 //! The device side of moye: the layout algebra, tensors over global, shared and register memory,
-//! tiled copies and tiled matrix instructions, pipelines. Kernels are built from them: your own,
-//! and those of the crate `moye-kernels`.
+//! tiled copies, tiled matrix instructions and pipelines. Kernels are built from them: yours, and
+//! those of the crate `moye-kernels`.
 //!
 //! The crate is `no_std` and is compiled twice from the same source: to PTX for a GPU (target
 //! `nvptx64-nvidia-cuda`), and for the host, where `moye-sim` replaces the GPU. Only [`arch`]
@@ -13,7 +13,7 @@
 )]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
-// `#[kernel]` writes paths that start at `::moye_device`, also inside this crate.
+// `#[kernel]` generates paths that start at `::moye_device`, also inside this crate.
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate alloc;
 extern crate self as moye_device;
@@ -24,7 +24,7 @@ pub mod arch;
 pub mod atom;
 pub mod collective;
 mod expressions;
-// Text and its tests alone: ordinary builds need not read it.
+// Only the documentation and its tests need this; ordinary builds do not compile it.
 #[cfg(any(doc, doctest))]
 pub mod guide;
 pub mod kernel;
@@ -48,7 +48,7 @@ pub use moye_macros::{
     for_each_wgmma, kernel, layout, static_layout, swizzled_layout, tiled_copy, tiled_mma, tiler, tuple,
 };
 
-/// What a registry shows.
+/// The registry's page.
 #[cfg(doctest)]
 #[doc = include_str!("README.md")]
 mod readme {}

@@ -1,8 +1,8 @@
-//! Functions of f32 beyond the four operations.
+//! Functions of f32 beyond the basic arithmetic.
 //!
-//! The functions of this module consist of instructions that round by IEEE 754 only, so that a GPU
-//! and the simulator give the same bits. The functions of [`fast`] are one approximate instruction
-//! each, or few: there the simulator rounds the exact value, and a GPU is within the documented
+//! The functions of this module use only instructions that round by IEEE 754, so that a GPU and the
+//! simulator return the same bits. The functions of [`fast`] are one or a few approximate
+//! instructions: there the simulator rounds the exact value, and a GPU is within the documented
 //! error.
 //!
 //! ```
@@ -20,7 +20,7 @@
 
 use crate::arch::{Fma, abs_f32, max_nan_f32, sqrt_rn_f32};
 
-/// The polynomial with the given coefficients, the constant first, by Horner's rule.
+/// The polynomial with the given coefficients, constant first, by Horner's rule.
 macro_rules! polynomial {
     ($x:expr; $first:expr) => {{
         let last: f32 = $first;
@@ -29,10 +29,10 @@ macro_rules! polynomial {
     ($x:expr; $first:expr, $($rest:expr),+) => { polynomial!($x; $($rest),+).fma($x, $first) };
 }
 
-/// 1.5 times 2^23: added to a number below 2^22, it leaves the nearest integer in the low bits.
+/// 1.5 times 2^23: added to a value below 2^22, it leaves the nearest integer in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
-/// The nearest integer of a number below 2^22 in magnitude, and what is left.
+/// The nearest integer of a value below 2^22 in magnitude, as an integer and as a float.
 #[inline(always)]
 fn split(x: f32) -> (i32, f32) {
     let shifted = x + ROUND;
@@ -52,7 +52,7 @@ fn scaled(value: f32, n: i32) -> f32 {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn exp2(x: f32) -> f32 {
-    // Beyond, the result is infinite or zero.
+    // Outside this range the result is infinite or zero.
     let within = x.clamp(-160.0, 160.0);
     let (n, whole) = split(within);
     let f = within - whole;
@@ -68,22 +68,21 @@ pub fn exp2(x: f32) -> f32 {
 pub fn exp(x: f32) -> f32 {
     let within = x.clamp(-110.0, 110.0);
     let (n, whole) = split(within * core::f32::consts::LOG2_E);
-    // ln 2 in two parts, of which the first has few bits.
+    // ln 2 in two parts; the first has few bits.
     let r = (-whole).fma(1.428_606_8e-6, (-whole).fma(0.693_145_75, within));
     let p = polynomial!(r; 1.0, 1.0, 0.5, 1.666_666_7e-1, 4.166_666_8e-2, 8.333_334e-3, 1.388_888_9e-3,
         1.984_127e-4);
     if x.is_nan() { x } else { scaled(p, n) }
 }
 
-/// The logarithm to base 2, within 3 units in the last place; -infinity of 0 and NaN of what is
-/// below.
+/// The logarithm to base 2, within 3 units in the last place; -infinity for 0 and NaN below.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn log2(x: f32) -> f32 {
     let subnormal = x < f32::MIN_POSITIVE;
     let (bits, less) = if subnormal { ((x * 8_388_608.0).to_bits(), 23) } else { (x.to_bits(), 0) };
-    // The mantissa between the roots of 1/2 and 2.
+    // The mantissa, between the square roots of 1/2 and 2.
     let exponent = (bits as i32).wrapping_sub(0x3f35_04f3) >> 23;
     let m = f32::from_bits((bits as i32).wrapping_sub(exponent << 23) as u32);
     // ln m = 2 artanh s
@@ -112,7 +111,7 @@ pub fn sqrt(x: f32) -> f32 {
     sqrt_rn_f32(x)
 }
 
-/// `1 / sqrt(x)`, of which both are rounded to the nearest: within 1 unit in the last place.
+/// `1 / sqrt(x)`, with both operations rounded to the nearest: within 1 unit in the last place.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
@@ -152,7 +151,7 @@ pub fn erf(x: f32) -> f32 {
         * polynomial!(z; 1.128_379_2, -3.761_263_8e-1, 1.128_379_2e-1, -2.686_617e-2, 5.223_977_6e-3,
         -8.548_327e-4, 1.205_533_3e-4, -1.492_565e-5, 1.646_211_4e-6, -1.636_584_5e-7, 1.480_719_3e-8,
         -1.229_055_5e-9);
-    // A fit by Chebyshev polynomials between 1 and 4, beyond which it is 1.
+    // A fit by Chebyshev polynomials between 1 and 4, above which it is 1.
     let u = (magnitude.min(4.0) - 2.5) * (2.0 / 3.0);
     let large = polynomial!(u; 9.995_930_5e-1, 3.267_426_4e-3, -1.225_284_7e-2, 2.818_155e-2, -4.365_081_9e-2,
         4.645_365_1e-2, -3.187_596_6e-2, 9.267_199_4e-3, 6.676_857_3e-3, -9.619_655e-3, 4.558_520_8e-3,
@@ -174,18 +173,18 @@ pub fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
 }
 
-// SiLU and GELU by a hyperbolic tangent are `x * sigmoid(t)`, where t has the sign of x. That
-// formula fails far below zero: the sigmoid underflows where the product is a normal number, and
-// `-inf * 0` is NaN. With `e = exp(-|t|)`, which is at most 1,
+// SiLU and the tanh form of GELU are `x * sigmoid(t)`, where t has the sign of x. That formula
+// fails far below zero: the sigmoid underflows where the product is a normal number, and `-inf * 0`
+// is NaN. With `e = exp(-|t|)`, which is at most 1,
 //
 //     x * sigmoid(t) = max(x, -0) - |x| * e / (1 + e)
 //
-// holds for both signs without overflow or cancellation, and gives -0, infinities and NaN
-// correctly. `e` is kept as two factors, each about its square root, so that neither underflows
-// before the result.
+// holds for both signs without overflow or cancellation, and is correct for -0, infinities and NaN.
+// `e` is kept as two factors, each about its square root, so that neither underflows before the
+// result.
 
-/// `2 * sqrt(2 / pi)` and the factor of the cube in GELU's form by a hyperbolic tangent:
-/// `1 + tanh(y)` is `2 sigmoid(2 y)`.
+/// `2 * sqrt(2 / pi)` and the factor of the cube in the tanh form of GELU: `1 + tanh(y)` is
+/// `2 sigmoid(2 y)`.
 const GELU_FACTOR: f64 = 1.595_769_121_605_731;
 const GELU_CUBE: f64 = 0.044_715;
 
@@ -226,7 +225,7 @@ impl Gate {
     }
 }
 
-/// GELU of `x`: of `below`, a root of `e^(-x^2 / 2)` and the reciprocal of `4 + |x|`.
+/// GELU of `x`, from `below`, a root of `e^(-x^2 / 2)` and the reciprocal of `4 + |x|`.
 ///
 /// As above, `x * Phi(x) = max(x, -0) - |x| * Phi(-|x|)` for the normal distribution `Phi`. With
 /// `a = |x|`, `(4 + a) * Phi(-a) * e^(a^2 / 2)` is smooth in `t = (a - 4) / (a + 4)`. The
@@ -250,7 +249,7 @@ pub fn gelu(x: f32) -> f32 {
     gaussian(x, below, exp(-0.25 * (below * below)), 1.0 / (4.0 - below))
 }
 
-/// GELU by a hyperbolic tangent, `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`: within
+/// The tanh form of GELU, `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`: within
 /// `12 + 4 y` units in the last place, where `y` is twice the magnitude of the tangent's argument.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -288,7 +287,7 @@ pub mod fast {
     }
 
     /// The error function, within 1e-6 absolutely: formula 7.1.26 of Abramowitz and Stegun,
-    /// "Handbook of Mathematical Functions", and what the two instructions are off by.
+    /// "Handbook of Mathematical Functions", plus the errors of the two instructions.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
@@ -328,9 +327,8 @@ pub mod fast {
             self.of(x, [rcp_approx_f32(self.denominator()), 1.0])
         }
 
-        /// The activations of two numbers with one reciprocal: `1 / p = q / (p q)`. A reciprocal
-        /// takes the special function unit eight times as long as an FMA, and limits the
-        /// activations.
+        /// The activations of two values with one reciprocal: `1 / p = q / (p q)`. A reciprocal
+        /// takes the special function unit eight times as long as an FMA, and is the bottleneck.
         #[inline(always)]
         fn two(gates: [Self; 2], [x, y]: [f32; 2]) -> [f32; 2] {
             let [p, q] = gates.map(Self::denominator);
@@ -339,7 +337,7 @@ pub mod fast {
         }
     }
 
-    /// The root of `e^(-x^2 / 2)`, of `-|x|`.
+    /// The root of `e^(-x^2 / 2)`, from `-|x|`.
     #[inline(always)]
     fn gaussian_root(below: f32) -> f32 {
         ex2_approx_f32(below * below * (-0.25 * core::f32::consts::LOG2_E))
@@ -355,8 +353,8 @@ pub mod fast {
         gaussian(x, below, gaussian_root(below), rcp_approx_f32(4.0 - below))
     }
 
-    /// GELU by a hyperbolic tangent, by two instructions of the special function unit: the formula
-    /// and the error of [`math::gelu_tanh`](super::gelu_tanh).
+    /// The tanh form of GELU, by two instructions of the special function unit: the formula and the
+    /// error of [`math::gelu_tanh`](super::gelu_tanh).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
@@ -373,7 +371,7 @@ pub mod fast {
         Gate::silu(x).one(x)
     }
 
-    /// [`gelu`] of two numbers, by three instructions of the special function unit.
+    /// [`gelu`] of two values, by three instructions of the special function unit.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
@@ -388,7 +386,7 @@ pub mod fast {
         ]
     }
 
-    /// [`gelu_tanh`] of two numbers, by three instructions of the special function unit.
+    /// [`gelu_tanh`] of two values, by three instructions of the special function unit.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
@@ -396,7 +394,7 @@ pub mod fast {
         Gate::two(pair.map(Gate::gelu_tanh), pair)
     }
 
-    /// [`silu`] of two numbers, by three instructions of the special function unit.
+    /// [`silu`] of two values, by three instructions of the special function unit.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]

@@ -1,4 +1,4 @@
-//! The errors of tilings, in words that carry the values.
+//! The errors of tilings, as messages with the values.
 
 use crate::layout::{IntTuple, Layout, LayoutError, Text};
 use core::fmt;
@@ -6,11 +6,11 @@ use core::fmt;
 /// The longest message of a [`TilingError`], in bytes.
 const MESSAGE: usize = 900;
 
-/// Why an atom cannot be tiled, or a tensor cannot be partitioned: the conflicting numbers, and
-/// what would work.
+/// Why an atom cannot be tiled, or a tensor cannot be partitioned: the conflicting values, and what
+/// would work.
 ///
-/// The forms that do not return it panic with its text, so in a `const` it is a compile error that
-/// carries the values. Kernels make one for their own conditions:
+/// Functions that do not return it panic with its message, so in a `const` it is a compile error
+/// with the values. Kernels can build one for their own conditions:
 ///
 /// ```compile_fail
 /// use moye_device::atom::TilingError;
@@ -34,7 +34,7 @@ impl TilingError {
         self.text.as_str()
     }
 
-    /// An error that starts with who found it.
+    /// An error that starts with its reporter, `what`.
     #[must_use]
     pub const fn of(what: &str) -> Self {
         let mut text = Text::new();
@@ -48,28 +48,28 @@ impl TilingError {
         Self::of(what).str(error.text())
     }
 
-    /// The error with a text at its end.
+    /// The error with `text` appended.
     #[must_use]
     pub const fn str(mut self, text: &str) -> Self {
         self.text.str(text);
         self
     }
 
-    /// The error with a number at its end.
+    /// The error with an integer appended.
     #[must_use]
     pub const fn int(mut self, value: i64) -> Self {
         self.text.int(value);
         self
     }
 
-    /// The error with a tuple at its end.
+    /// The error with a tuple appended.
     #[must_use]
     pub const fn tuple(mut self, tuple: &IntTuple) -> Self {
         self.text.tuple(tuple);
         self
     }
 
-    /// The error with a layout at its end.
+    /// The error with a layout appended.
     #[must_use]
     pub const fn layout(mut self, layout: &Layout) -> Self {
         self.text.layout(layout);
@@ -105,7 +105,7 @@ impl Eq for TilingError {}
 
 impl core::error::Error for TilingError {}
 
-/// `?` for operations of the layout algebra in constant evaluation: the error says who asked.
+/// `?` for operations of the layout algebra in constant evaluation; the error starts with `$what`.
 macro_rules! by_algebra {
     ($what:expr, $result:expr) => {
         match $result {
@@ -116,7 +116,7 @@ macro_rules! by_algebra {
 }
 pub(crate) use by_algebra;
 
-/// The value, or the end of constant evaluation with the error's text.
+/// The value, or the end of constant evaluation with the error's message.
 macro_rules! or_raise {
     ($result:expr) => {
         match $result {

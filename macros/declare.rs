@@ -1,5 +1,5 @@
 //! `static_layout!`, `swizzled_layout!`, `tiled_mma!` and `tiled_copy!`: types with one constant,
-//! generic ones too.
+//! including generic types.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
@@ -10,7 +10,7 @@ use syn::{
     Type, Visibility, parse_quote,
 };
 
-/// What is declared.
+/// The kind of declaration.
 #[derive(Clone, Copy)]
 pub enum Kind {
     StaticLayout,
@@ -134,7 +134,7 @@ fn one(kind: Kind, declaration: &Declaration) -> Result<TokenStream> {
     Ok(quote! { #declared #implemented })
 }
 
-/// The type itself. Tiled ones have a value.
+/// The type. Tiled types also have a value.
 fn structure(kind: Kind, declaration: &Declaration) -> TokenStream {
     let Declaration { attrs, vis, name, generics, .. } = declaration;
     let tiled = matches!(kind, Kind::TiledMma | Kind::TiledCopy);
@@ -146,7 +146,7 @@ fn structure(kind: Kind, declaration: &Declaration) -> TokenStream {
             #vis struct #name;
         };
     }
-    // Without bounds: they are those of the constant.
+    // Without bounds, which belong to the constant.
     let mut plain = generics.clone();
     plain.where_clause = None;
     for param in plain.type_params_mut() {
@@ -212,7 +212,7 @@ fn type_arguments<const N: usize>(
         .args
         .iter()
         .filter_map(|argument| match argument {
-            // The user's own span, which is where the compiler points.
+            // The user's span, at which the compiler reports errors.
             GenericArgument::Type(ty) => Some(quote_spanned!(ty.span()=> #ty).into_token_stream()),
             _ => None,
         })

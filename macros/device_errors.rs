@@ -1,10 +1,10 @@
-//! What the compilation for the GPU found wrong with a kernel, at the kernel's own tokens.
+//! Errors that the compilation for the GPU found in a kernel, reported at the kernel's tokens.
 //!
-//! Constants of generic code, such as checks of layouts, are evaluated only when code is generated,
-//! and so by no `cargo check`. The build script of a crate that compiles its own kernels
-//! (`moye_build::PtxBuilder`) has generated code for the GPU, and writes such errors into files in
-//! its `OUT_DIR`: a line each, with the message and file, line and column of each place, separated
-//! by tabs.
+//! Constants of generic code, such as checks of layouts, are evaluated only in code generation, and
+//! so not by `cargo check`. The build script of a crate that compiles its own kernels
+//! (`moye_build::PtxBuilder`) has generated code for the GPU, and writes such errors to files in
+//! its `OUT_DIR`: one per line, with the message and the file, line and column of each location,
+//! separated by tabs.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote_spanned;
@@ -12,7 +12,7 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-/// Errors that name a place among the tokens of an item, as `compile_error!`s there.
+/// The errors located at tokens of an item, as `compile_error!`s there.
 pub fn of(item: &TokenStream) -> TokenStream {
     let Some(errors) = recorded() else { return TokenStream::new() };
     let mut tokens = vec![Token::of(Span::call_site())];
@@ -28,9 +28,9 @@ struct Recorded {
     places: Vec<(PathBuf, usize, usize)>,
 }
 
-/// The errors of the crate that is compiled; `None` if there are none.
+/// The errors of the crate being compiled; `None` if there are none.
 fn recorded() -> Option<Vec<Recorded>> {
-    // rust-analyzer expands macros outside the compiler, and takes the compiler's errors.
+    // rust-analyzer expands macros outside the compiler, and shows the compiler's errors.
     if !proc_macro::is_available() {
         return None;
     }
@@ -58,7 +58,7 @@ impl Recorded {
         Some(Self { message, places: places.collect() })
     }
 
-    /// The error at the token where it is, if the tokens have one of its places.
+    /// The error at its token, if the tokens contain one of its locations.
     fn at(&self, tokens: &[Token]) -> Option<TokenStream> {
         let token = self.places.iter().find_map(|(file, line, column)| {
             let place = (*line, *column);

@@ -1,5 +1,5 @@
-//! The attribute `#[kernel]`: one function in, an entry point for the GPU and a typed value for the
-//! host out.
+//! The attribute `#[kernel]`: turns one function into an entry point for the GPU and a typed value
+//! for the host.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -14,11 +14,11 @@ use syn::{
 
 mod instances;
 
-/// More than any kernel needs; the host's parameter tuples go up to here.
+/// More than any kernel needs; the host's parameter tuples have up to this many elements.
 const MAX_PARAMS: usize = 16;
 /// The most threads that a block can have on any GPU.
 const MAX_THREADS: u64 = 1024;
-/// The most blocks that fit on a multiprocessor of any GPU.
+/// The most blocks that fit on an SM of any GPU.
 const MAX_BLOCKS: u64 = 32;
 
 pub fn expand(bounds: TokenStream, function: TokenStream) -> Result<TokenStream> {
@@ -32,11 +32,10 @@ pub fn expand(bounds: TokenStream, function: TokenStream) -> Result<TokenStream>
     one(bounds, &function)
 }
 
-/// A kernel that is no generic text.
+/// A kernel that is not generic.
 fn one(bounds: Result<Bounds>, function: &ItemFn) -> Result<TokenStream> {
     let params = check_function(function);
-    // Both halves are checked before either is reported, so that one compilation shows all that is
-    // wrong.
+    // Both halves are checked before either is reported, so that one compilation shows all errors.
     let (bounds, params) = match (bounds, params) {
         (Ok(bounds), Ok(params)) => (bounds, params),
         (Err(mut first), Err(second)) => {
@@ -55,7 +54,7 @@ fn one(bounds: Result<Bounds>, function: &ItemFn) -> Result<TokenStream> {
 #[derive(Clone, Default)]
 struct Bounds {
     threads: Option<Expr>,
-    /// Whether `threads` is the most that a block may have, and not the number that it has.
+    /// Whether `threads` is the most threads of a block, not their exact number.
     is_limit: bool,
     min_blocks: Option<Expr>,
     shared: Option<Shared>,
@@ -64,17 +63,17 @@ struct Bounds {
     table: Option<Ident>,
 }
 
-/// What the kernel keeps in shared memory.
+/// The kernel's shared memory.
 #[derive(Clone)]
 enum Shared {
-    /// A type, which the body takes.
+    /// A type, of which the body takes the tensors.
     Type(Type),
-    /// Arrays by name, which the body has as tensors.
+    /// Named arrays, which the body receives as tensors.
     Named(Vec<(Ident, Type)>),
 }
 
 impl Shared {
-    /// The type that lays it out.
+    /// The type that defines its layout.
     fn ty(&self) -> TokenStream {
         match self {
             Self::Type(ty) => ty.to_token_stream(),
@@ -85,13 +84,13 @@ impl Shared {
         }
     }
 
-    /// The tensors by name, as the body begins.
+    /// Takes the named tensors at the beginning of the body.
     fn taken(&self) -> Option<TokenStream> {
         let Self::Named(arrays) = self else { return None };
         let names = arrays.iter().map(|(name, _)| name);
         let ty = self.ty();
         Some(quote! {
-            // SAFETY: the kernel declares the storage, and this is the only place that takes it.
+            // SAFETY: the kernel declares the storage, and only this code takes it.
             let (#(#names,)*) = unsafe { <#ty as ::moye_device::memory::SharedStorage>::take() };
         })
     }
@@ -299,7 +298,7 @@ impl Bounds {
     }
 }
 
-/// The error of a kernel that has both kinds of threads.
+/// The error of a kernel with both kinds of threads.
 fn both(name: &Ident) -> Error {
     Error::new(
         name.span(),
@@ -314,8 +313,8 @@ fn set<T>(slot: &mut Option<T>, name: &Ident, value: T) -> Result<()> {
     Ok(())
 }
 
-/// A bound that is written as a number is checked here, where the message can point at it; any
-/// other constant expression is checked by the compiler ([`checks`]).
+/// A literal bound is checked here, where the message can point at it; the compiler checks any
+/// other constant expression ([`checks`]).
 fn check_literal(value: &Expr, max: u64, rule: &str) -> Result<()> {
     match value {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => match number.base10_parse::<u64>() {
@@ -420,12 +419,12 @@ fn check_function(function: &ItemFn) -> Result<Vec<Param<'_>>> {
     errors.map_or(Ok(params), Err)
 }
 
-/// What only the compiler can check: parameter types, and bounds that are expressions.
+/// The checks that only the compiler can perform: parameter types, and bounds that are expressions.
 fn checks(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStream {
     let cfgs = function.attrs.iter().filter(|a| is_cfg(a));
     let types = params.iter().map(|p| {
         let ty = p.ty;
-        // The call carries the span of the type, which is where the compiler then points.
+        // The call has the span of the type, at which the compiler reports errors.
         quote_spanned! { ty.span() => ::moye_device::kernel::assert_param::<#ty>(); }
     });
     let in_range = |value: &Option<Expr>, max: u64, rule: &str| {
@@ -457,13 +456,12 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
     let Signature { ident: name, unsafety, fn_token, .. } = sig;
     let names: Vec<_> = params.iter().map(|p| &p.pattern.ident).collect();
     let types: Vec<_> = params.iter().map(|p| p.ty).collect();
-    // A byte, of which the host says that it is 0 or 1: a parameter of one bit is not in the PTX.
+    // A byte that the host guarantees to be 0 or 1: PTX has no one-bit parameter.
     let passed = params.iter().map(|p| if is_bool(p.ty) { quote!(u8) } else { p.ty.to_token_stream() });
     let cfgs: Vec<_> = attrs.iter().filter(|a| is_cfg(a)).collect();
-    // A parameter that instructions take by its address is known to LLVM as a value alone, and
-    // reading it would copy it. Its name in the PTX is its address. All names that the expansion
-    // adds start with `__moye_`: the parameters have the user's, and a macro's locals are in the
-    // same scope.
+    // LLVM knows a parameter that instructions take by address only as a value, and reading it
+    // would copy it. Its name in the PTX is its address. All names that the expansion adds start
+    // with `__moye_`: parameters have the user's names, and a macro's locals are in the same scope.
     let received = params.iter().enumerate().map(|(i, p)| {
         let Param { pattern, ty } = p;
         let value = &pattern.ident;
@@ -474,7 +472,7 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
         quote! {
             let #pattern = if const { <#ty as ::moye_device::kernel::KernelParam>::TYPE.is_constant() } {
                 let __moye_address: u64;
-                // SAFETY: it takes the address of this entry's parameter, which is there as long as
+                // SAFETY: it takes the address of this entry's parameter, which lives as long as
                 // the kernel runs.
                 unsafe {
                     ::core::arch::asm!(#address, out(reg64) __moye_address, options(pure, nomem, nostack, preserves_flags))
@@ -485,8 +483,8 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
             };
         }
     });
-    // rustc has no attribute for launch bounds. They travel as a comment in the module's assembly,
-    // which link-time optimisation keeps, and moye-build writes them into the PTX as directives.
+    // rustc has no attribute for launch bounds. A comment in the module's assembly carries them
+    // through link-time optimisation, and moye-build writes them into the PTX as directives.
     let mut marker = format!("//.moye.kernel {name}");
     let mut operands = TokenStream::new();
     let threads = bounds.threads.as_ref().map(ToTokens::to_token_stream);
@@ -525,21 +523,22 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
 
 fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStream {
     let ItemFn { attrs, vis, sig, block } = function;
-    // The tokens of `unsafe fn` are the user's own, so that an error about them points there.
+    // The tokens of `unsafe fn` are the user's, so that an error about them points there.
     let Signature { ident: name, unsafety, fn_token, .. } = sig;
     let name_text = name.to_string();
     let types: Vec<_> = params.iter().map(|p| p.ty).collect();
     let patterns = params.iter().map(|p| p.pattern);
-    // Counted, not named: a parameter may have the kernel's own name, which the call needs. An
-    // error of a parameter is reported at the parameter.
+    // By index, not by name: a parameter may have the kernel's name, which the call needs. An error
+    // of a parameter is reported at the parameter.
     let passed = params.iter().enumerate().map(|(i, param)| {
-        // By the place of the parameter and the scope of this function's own names: a parameter may
-        // come out of another macro.
+        // Located at the parameter, in the scope of this function's names: a parameter may come
+        // from another macro.
         let span = Span::call_site().located_at(param.pattern.ident.span());
         let field = Index { index: i as u32, span };
         quote_spanned!(span=> __moye_arguments.#field)
     });
-    // Documentation and conditions belong to the value; the rest (lint levels, say) to the body.
+    // Documentation and conditions belong to the value; other attributes (for example lint levels)
+    // to the body.
     let (of_value, of_body): (Vec<_>, Vec<_>) =
         attrs.iter().partition(|a| a.path().is_ident("doc") || is_cfg(a));
     let option = |value: &Option<Expr>| match value {
@@ -557,7 +556,7 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
         #[allow(non_upper_case_globals, clippy::unnecessary_cast)]
         #vis const #name: ::moye_device::kernel::Kernel<(#(#types,)*)> = {
             #(#of_body)*
-            // CuTe's names, `tAgA`, are the usual ones in a kernel.
+            // Names as in CuTe, such as `tAgA`, are usual in a kernel.
             #[allow(non_snake_case, clippy::too_many_arguments, dead_code, unused_unsafe)]
             #unsafety #fn_token #name(#(#patterns: #types),*) {
                 #taken
@@ -566,7 +565,7 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
             }
 
             unsafe fn __moye_entry(__moye_arguments: (#(#types,)*)) {
-                // SAFETY: the kernel's own contract, passed on to the caller.
+                // SAFETY: the kernel's contract, passed on to the caller.
                 ::moye_device::__simulated!(#name_text, __moye_arguments, unsafe { #name(#(#passed),*) })
             }
 

@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprLit, ExprUnary, Lit, Result, Token, UnOp, parenthesized, token};
 
-/// What the crate writes for an integer among the nodes of a tuple.
+/// The marker that the crate uses for an integer among the nodes of a tuple.
 const LEAF: u8 = u8::MAX;
 
 /// A tuple as written: an integer expression, a multiple of a basis vector, a wildcard, or a tuple.
@@ -22,7 +22,7 @@ enum Node {
     Tuple(Span, Vec<Element>),
 }
 
-/// An element of a tuple: a node, and in tilers its stride where it has one.
+/// An element of a tuple: a node, and in tilers its optional stride.
 struct Element {
     node: Node,
     stride: Option<Node>,
@@ -56,8 +56,8 @@ impl Parse for Element {
     }
 }
 
-/// Whether the parentheses that come next are a tuple, and not the beginning of an expression such
-/// as `(a + b) * c`.
+/// Whether the next parentheses are a tuple, not the beginning of an expression such as
+/// `(a + b) * c`.
 fn tuple_is_next(input: ParseStream) -> bool {
     let ahead = input.fork();
     let parsed = (|| {
@@ -68,8 +68,8 @@ fn tuple_is_next(input: ParseStream) -> bool {
     parsed.is_ok() && (ahead.is_empty() || ahead.peek(Token![,]) || ahead.peek(Token![:]))
 }
 
-/// An integer expression. Literals that are no integers are refused here, where the message can say
-/// what is wrong.
+/// An integer expression. Literals that are not integers are refused here, where the message can
+/// name the error.
 fn integer(input: ParseStream) -> Result<Expr> {
     let expr: Expr = input.parse().map_err(|error| {
         Error::new(error.span(), "expected an integer expression, `_`, or a tuple of them such as (4,(2,2))")
@@ -91,8 +91,7 @@ fn is_literal(expr: &Expr) -> bool {
     }
 }
 
-/// The expression as an `i64`. The `| 0` refuses what is not an integer, which a cast alone would
-/// take (floats).
+/// The expression as an `i64`. The `| 0` refuses non-integers (floats), which a cast would accept.
 fn as_i64(expr: &Expr) -> TokenStream {
     let suffixed = matches!(expr, Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) if !lit.suffix().is_empty());
     if is_literal(expr) && !suffixed {
@@ -102,17 +101,17 @@ fn as_i64(expr: &Expr) -> TokenStream {
     }
 }
 
-/// The leaves and nodes of a tuple, in the order in which they are written.
+/// The leaves and nodes of a tuple, in source order.
 #[derive(Default)]
 struct Flat {
     nodes: Vec<u8>,
     values: Vec<TokenStream>,
     bases: Vec<TokenStream>,
-    /// Whether every leaf is a literal, so that the value can be made at compile time.
+    /// Whether every leaf is a literal, so that the value can be computed at compile time.
     literal: bool,
 }
 
-/// What may stand at a leaf.
+/// The permitted leaves.
 #[derive(Clone, Copy)]
 struct Allowed {
     basis: bool,
@@ -192,7 +191,7 @@ impl Node {
     }
 }
 
-/// Refuses a stride that nests differently from its shape, at the place where it does.
+/// Refuses a stride that nests differently from its shape, at the differing location.
 fn check_congruent(shape: &Node, stride: &Node) -> Result<()> {
     match (shape, stride) {
         (Node::Tuple(_, shapes), Node::Tuple(span, strides)) => {
@@ -220,7 +219,7 @@ fn check_congruent(shape: &Node, stride: &Node) -> Result<()> {
     }
 }
 
-/// The expression, evaluated at compile time where all its integers are literals.
+/// The expression, evaluated at compile time if all its integers are literals.
 fn expression(literal: bool, value: TokenStream) -> TokenStream {
     let value = quote! {{
         #[allow(clippy::all, clippy::pedantic, trivial_numeric_casts)]

@@ -11,7 +11,7 @@ mod wgmma;
 
 use proc_macro::TokenStream;
 
-/// Declares a kernel: an entry point on the GPU, a typed value on the host.
+/// Declares a kernel: an entry point on the GPU and a typed value on the host.
 ///
 /// ```
 /// use moye_device::kernel;
@@ -35,23 +35,23 @@ use proc_macro::TokenStream;
 /// # Arguments
 /// All are optional; each is a constant expression or a type:
 /// - `threads = N`: the threads of a block (PTX `.maxntid`). The compiler may then use as many
-///   registers as that many threads leave. A launch with more or fewer is refused: the kernel
-///   divides its work by that number.
+///   registers as that many threads leave. A launch with another number is refused: the kernel
+///   divides its work by `N`.
 /// - `max_threads = N`, instead: the most threads of a block, for a kernel that reads `block_dim`.
-/// - `min_blocks = N`: blocks that must fit on one multiprocessor at a time (PTX `.minnctapersm`);
-///   needs `threads`.
-/// - `shared = (sA: SharedArray<f32, SmemA>, sB: ...)`: the block's shared memory, of which the
-///   body has the tensors `sA` and `sB`. With `shared = Type` it is laid out alike and the body
+/// - `min_blocks = N`: blocks that must fit on one SM at a time (PTX `.minnctapersm`); needs
+///   `threads`.
+/// - `shared = (sA: SharedArray<f32, SmemA>, sB: ...)`: the block's shared memory; the body
+///   receives the tensors `sA` and `sB`. With `shared = Type`, the layout is the same but the body
 ///   takes the tensors itself (`Type::take()`).
 /// - `instances = (scale_f32<f32>, scale_f64<f64>)`: the entry points of a generic function. Each
-///   is a kernel under its own name, and the function stays a function.
+///   is a kernel under its own name, and the function remains a function.
 ///
 /// # The function
-/// It is an `unsafe fn` that returns nothing, without generics unless it has `instances`, with at
-/// most 16 named parameters of types that implement `KernelParam`. Its `# Safety` section is the
-/// kernel's contract, stated once: the body is under it and needs no `unsafe`. Compiled for the GPU
-/// it becomes an entry point under its own name. On the host the name is a constant of type
-/// `Kernel<(P1, P2, ...)>` instead, which a launch takes, and which has the body for the simulator.
+/// An `unsafe fn` that returns nothing, generic only with `instances`, with at most 16 named
+/// parameters of types that implement `KernelParam`. Its `# Safety` section states the kernel's
+/// contract once: the body relies on it and needs no `unsafe`. Compiled for the GPU, it becomes an
+/// entry point under its own name. On the host, the name is instead a constant of type
+/// `Kernel<(P1, P2, ...)>`, which a launch takes and which contains the body for the simulator.
 #[proc_macro_attribute]
 pub fn kernel(bounds: TokenStream, function: TokenStream) -> TokenStream {
     let function = function.into();
@@ -60,8 +60,7 @@ pub fn kernel(bounds: TokenStream, function: TokenStream) -> TokenStream {
     [errors, expanded].into_iter().collect::<proc_macro2::TokenStream>().into()
 }
 
-/// Makes a struct a parameter of kernels: one value that a launch passes, instead of many numbers
-/// and pointers.
+/// Lets a struct be a kernel parameter: one value per launch instead of many numbers and pointers.
 ///
 /// ```
 /// use moye_device::kernel;
@@ -107,10 +106,10 @@ pub fn kernel_param(input: TokenStream) -> TokenStream {
 /// layout!((4, 3):(1@0, 1@1))        // strides along basis vectors
 /// ```
 ///
-/// Parentheses that stand alone are a tuple, so `(2)` is a tuple of one integer; write an
-/// expression in parentheses as `{ M + 1 }`. A layout of literals is made at compile time, and one
-/// that is wrong does not compile, wherever it stands. With run-time integers, it panics where
-/// `Layout::try_new` gives an error.
+/// Stand-alone parentheses are a tuple, so `(2)` is a tuple of one integer; write an expression in
+/// parentheses as `{ M + 1 }`. A layout of literals is computed at compile time, and a wrong one
+/// does not compile, wherever it is. With run-time integers, it panics if `Layout::try_new` would
+/// return an error.
 #[proc_macro]
 pub fn layout(input: TokenStream) -> TokenStream {
     layout::layout(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
@@ -233,18 +232,19 @@ fn declared(kind: declare::Kind, input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// First what may be chosen: `majors` (which mode of A and B is contiguous, and their signs),
-/// `scaled` (their signs) or `plain` (nothing). Then the atoms and functions with A in shared
-/// memory and in registers, the instruction's text, the PTX version that has it, its extents m, n
-/// and k, how products are summed, and the number types, of D with the registers of a thread.
+/// The first entry lists the options: `majors` (which mode of A and B is contiguous, and their
+/// signs), `scaled` (their signs) or `plain` (none). It is followed by the atoms and functions with
+/// A in shared memory and in registers, the instruction's text, the first PTX version that supports
+/// it, its extents m, n and k, how products are summed, and the element types, of D with the
+/// registers per thread.
 #[proc_macro]
 pub fn for_each_wgmma(callback: TokenStream) -> TokenStream {
     wgmma::for_each(callback.into()).into()
 }
 
-/// `page!("guide/layouts.md")`: a page of the guide, as a string for `#[doc = ...]`. Links to
-/// files of the repository, which docs.rs does not have, become links to other pages or text;
-/// pictures become part of the page.
+/// `page!("guide/layouts.md")`: a page of the guide, as a string for `#[doc = ...]`. Links to files
+/// of the repository, which docs.rs lacks, become links to other pages or plain text; pictures are
+/// embedded in the page.
 #[doc(hidden)]
 #[proc_macro]
 pub fn page(path: TokenStream) -> TokenStream {

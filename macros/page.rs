@@ -1,9 +1,9 @@
 //! `page!`: a page of the guide as the documentation of a module, with links that resolve on
 //! docs.rs.
 //!
-//! A page is written for the repository: its links are paths to files. docs.rs has no such files.
-//! There a link to another page leads to that page's documentation, pictures are part of the page,
-//! and a link to another file is its text alone.
+//! A page is written for the repository: its links are paths to files, which docs.rs lacks. There,
+//! a link to another page leads to that page's documentation, pictures are embedded in the page,
+//! and a link to another file becomes plain text.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use syn::{Error, LitStr};
 
-/// The crates with pages: the crate of a page's documentation, by the page.
+/// The crates with pages, and the pages documented in each.
 const PAGES: [(&str, &[&str]); 3] = [
     ("moye_build", &["ptx"]),
     (
@@ -48,7 +48,7 @@ pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     Ok(quote!(#page))
 }
 
-/// A page with the targets of its links as docs.rs has them. `picture` reads a picture by its name.
+/// A page with its link targets as on docs.rs. `picture` reads a picture by its name.
 fn rewritten(
     page: &str,
     own: &str,
@@ -74,7 +74,7 @@ fn rewritten(
 /// The links of a paragraph.
 fn links(text: &str, own: &str, picture: &mut dyn FnMut(&str) -> syn::Result<String>) -> syn::Result<String> {
     let mut new = String::with_capacity(text.len());
-    // Where the texts of links begin in `new`.
+    // The positions in `new` at which the texts of links begin.
     let mut open = Vec::new();
     let mut in_code = false;
     let mut rest = text;
@@ -93,7 +93,7 @@ fn links(text: &str, own: &str, picture: &mut dyn FnMut(&str) -> syn::Result<Str
                         true => write!(new, "](<{}>)", data(&picture(file_name(target))?)).expect("a string"),
                         false => match target_of(target, own) {
                             Some(target) => write!(new, "]({target})").expect("a string"),
-                            // The text alone.
+                            // The plain text.
                             None => drop(new.remove(start)),
                         },
                     }
@@ -113,7 +113,7 @@ fn file_name(target: &str) -> &str {
     target.rsplit_once('/').map_or(target, |(_, name)| name)
 }
 
-/// Where a link leads on docs.rs; `None` to a file that is not there.
+/// The target of a link on docs.rs; `None` for a file that docs.rs lacks.
 fn target_of(target: &str, own: &str) -> Option<String> {
     if target.starts_with('#') || target.starts_with("https://") {
         return Some(target.to_owned());
@@ -126,7 +126,7 @@ fn target_of(target: &str, own: &str) -> Option<String> {
         true => format!("crate::guide::{page}{fragment}"),
         false => {
             let package = krate.replace('_', "-");
-            // The page of moye-build is all of its guide.
+            // The page of moye-build is its whole guide.
             let module = if pages_of(krate) == 1 { String::new() } else { format!("{page}/") };
             format!("https://docs.rs/{package}/latest/{krate}/guide/{module}index.html{fragment}")
         }
@@ -137,7 +137,7 @@ fn pages_of(krate: &str) -> usize {
     PAGES.iter().find(|(name, _)| *name == krate).map_or(0, |(_, pages)| pages.len())
 }
 
-/// A picture as an address that holds it.
+/// A picture as a data URL.
 fn data(svg: &str) -> String {
     let mut address = String::from("data:image/svg+xml,");
     for c in svg.chars() {

@@ -1,4 +1,4 @@
-//! The derive macro `KernelParam`: a `repr(C)` struct that a kernel takes as one parameter.
+//! The derive macro `KernelParam`: a `repr(C)` struct as one kernel parameter.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -18,7 +18,7 @@ pub fn expand(input: TokenStream) -> Result<TokenStream> {
         .map(|parameter| parameter.ident.clone())
         .chain(generics.const_params().map(|parameter| parameter.ident.clone()))
         .collect();
-    // A type that names a parameter of the struct is required of those who use it; any other one is
+    // A type that names a parameter of the struct becomes a bound on its users; any other type is
     // checked here.
     let (generic, plain): (Vec<&Type>, Vec<&Type>) = types.iter().partition(|ty| names_any(ty, &parameters));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
@@ -27,14 +27,15 @@ pub fn expand(input: TokenStream) -> Result<TokenStream> {
     let required =
         generic.iter().map(|ty| quote_spanned! { ty.span() => #ty: ::moye_device::kernel::KernelParam });
     let bounds = bounds.chain(required);
-    // The call carries the span of the type, which is where the compiler then points.
+    // The call has the span of the type, at which the compiler reports errors.
     let field =
         |ty: &&Type| quote_spanned! { ty.span() => ::moye_device::kernel::assert_field::<#ty>(#text); };
     let (checks, of_generic) = (plain.iter().map(field), generic.iter().map(field));
     let alignment =
         format!("`{text}` is aligned to more than 8 bytes, which no parameter of a kernel may be");
     let aligned = quote_spanned! { name.span() => assert!(align_of::<Self>() <= 8, #alignment); };
-    // Without parameters all is known here; otherwise it is when a kernel takes it.
+    // Without type parameters everything is known here; otherwise it is checked when a kernel uses
+    // the struct.
     let evaluated = generics.params.is_empty().then(|| {
         quote_spanned! { name.span() =>
             const _: () = { let _ = <#name as ::moye_device::kernel::KernelParam>::TYPE; };
@@ -42,8 +43,8 @@ pub fn expand(input: TokenStream) -> Result<TokenStream> {
     });
     Ok(quote! {
         const _: () = { #(#checks)* };
-        // SAFETY: `repr(C)` and aligned to 8 bytes at most (asserted), of fields that mean the same
-        // on host and device.
+        // SAFETY: `repr(C)` and aligned to at most 8 bytes (asserted), with fields that mean the
+        // same on host and device.
         unsafe impl #impl_generics ::moye_device::kernel::KernelParam for #name #type_generics where #(#bounds),* {
             const TYPE: ::moye_device::kernel::ParamType = {
                 #(#of_generic)*
@@ -55,7 +56,7 @@ pub fn expand(input: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// The fields of the struct, or why it cannot be a parameter.
+/// The fields of the struct, or the reason why it cannot be a parameter.
 fn fields_of(input: &DeriveInput) -> Result<&Fields> {
     let name = &input.ident;
     let Data::Struct(data) = &input.data else {
@@ -78,7 +79,7 @@ fn fields_of(input: &DeriveInput) -> Result<&Fields> {
                 return Err(meta.error(text));
             }
             is_c |= meta.path.is_ident("C");
-            // `align(16)`, whose number the alignment tells.
+            // `align(16)`, whose value the alignment reflects.
             if meta.input.peek(syn::token::Paren) {
                 let content;
                 syn::parenthesized!(content in meta.input);

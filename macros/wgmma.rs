@@ -1,14 +1,13 @@
 //! The table of `wgmma` instructions: `for_each_wgmma!`.
 //!
-//! There are over a thousand, in a few families; so the table is computed, and nothing of it is
-//! written down.
+//! There are over a thousand, in a few families, so the table is computed.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-/// What a family's instructions have in common.
+/// The common properties of a family's instructions.
 struct Family {
-    /// What may be chosen: see [`for_each`].
+    /// The options: see [`for_each`].
     kind: &'static str,
     /// D, A, B: as in the atoms' names, as in PTX, and as types.
     names: [&'static str; 3],
@@ -18,11 +17,11 @@ struct Family {
     bits: usize,
     d_bits: usize,
     sum: &'static str,
-    /// What follows the types in PTX, and in names.
+    /// The suffix after the types in PTX, and in names.
     suffix: (&'static str, &'static str),
-    /// The PTX version that has it.
+    /// The first PTX version that supports it.
     version: f32,
-    /// Whether N counts in steps of 8 up to 256, or as for integers.
+    /// Whether N is any multiple of 8 up to 256; otherwise it is restricted as for integers.
     every_n: bool,
 }
 
@@ -88,7 +87,7 @@ fn families() -> Vec<Family> {
                     d_bits: 32,
                     sum,
                     suffix,
-                    // Mixed signs came later (seen with ptxas 13.0).
+                    // Mixed signs followed later (observed with ptxas 13.0).
                     version: if a == b { 8.0 } else { 8.4 },
                     every_n: false,
                 });

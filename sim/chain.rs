@@ -1,18 +1,18 @@
 //! Launches of one stream that overlap (programmatic dependent launch): which earlier launches may
 //! still run.
 //!
-//! A dependent launch begins when each block of the launch before has called
-//! `griddepcontrol.launch_dependents` or ended. Its `griddepcontrol.wait` returns when the launch
-//! before has completed. A launch further back has then completed only if the launch between has
+//! A dependent launch begins when each block of the previous launch has called
+//! `griddepcontrol.launch_dependents` or ended. Its `griddepcontrol.wait` returns when the previous
+//! launch has completed. An earlier launch has completed by then only if the launch between has
 //! waited for it.
 
 use crate::stream::Work;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The launches of a chain that are kept; older ones count as completed. Each keeps its accesses.
+/// The launches of a chain that are tracked, each with its accesses; older ones count as completed.
 const KEPT: usize = 8;
 
-/// What a launch knows of the launches before it on its stream, and what the next launch inherits.
+/// What a launch knows of earlier launches on its stream, and what the next launch inherits.
 #[derive(Default)]
 pub(crate) struct Chain {
     /// The launches that may run until this one waits, oldest first.
@@ -21,13 +21,14 @@ pub(crate) struct Chain {
     late: Vec<Work>,
     /// Whether a thread of this launch has waited.
     waited: AtomicBool,
-    /// Whether a block of it allows the next launch only after its `griddepcontrol.wait`.
+    /// Whether a block of this launch allows the next launch only after its own
+    /// `griddepcontrol.wait`.
     waits_first: AtomicBool,
 }
 
 impl Chain {
-    /// The chain of a launch that overlaps `prior`; `has_ended` tells which launches the host has
-    /// waited for.
+    /// The chain of a launch that overlaps `prior`; `has_ended` returns whether the host has waited
+    /// for a launch.
     pub(crate) fn behind(prior: &Work, has_ended: impl Fn(&Work) -> bool) -> Self {
         let before = &prior.chain;
         let left = |waited: &AtomicBool| {
@@ -40,13 +41,13 @@ impl Chain {
         Self { early, late: left(&before.waited), ..Self::default() }
     }
 
-    /// Whether no other launch of the stream may run.
+    /// Whether no other launch of the stream may run concurrently.
     pub(crate) fn is_empty(&self) -> bool {
         self.early.is_empty()
     }
 
-    /// The launches that may run beside a thread, each with whether this launch's wait leaves it
-    /// running.
+    /// The launches that may run concurrently with a thread, each with whether it may still run
+    /// after this launch's wait.
     pub(crate) fn beside(&self, has_waited: bool) -> impl Iterator<Item = (&Work, bool)> {
         let works = if has_waited { &self.late } else { &self.early };
         works.iter().map(|work| (work, self.late.iter().any(|late| late.is(work))))
@@ -57,7 +58,7 @@ impl Chain {
         self.waited.store(true, Relaxed);
     }
 
-    /// A block has ended that waited, and did not allow the next launch before.
+    /// A block has ended that waited and did not allow the next launch before its wait.
     pub(crate) fn wait_first(&self) {
         self.waits_first.store(true, Relaxed);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Three extents or a three-dimensional index, `x` running fastest, as CUDA has them.
+/// Three extents or a three-dimensional index, `x` fastest, as in CUDA.
 ///
 /// ```
 /// use moye_sim::Dim3;
@@ -11,11 +11,11 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dim3 {
-    /// Fastest running.
+    /// The fastest.
     pub x: u32,
-    /// Between the two.
+    /// The middle.
     pub y: u32,
-    /// Slowest running.
+    /// The slowest.
     pub z: u32,
 }
 
@@ -30,7 +30,7 @@ impl Dim3 {
         self.x as u128 * self.y as u128 * self.z as u128
     }
 
-    /// The index of `linear` within these extents, `x` running fastest.
+    /// The index of `linear` within these extents, `x` fastest.
     pub(crate) const fn index_of(self, linear: u64) -> Self {
         let (x, y) = (self.x as u64, self.y as u64);
         Self::new((linear % x) as u32, (linear / x % y) as u32, (linear / (x * y)) as u32)

@@ -1,5 +1,5 @@
-//! A launch: a grid of blocks, spread over the host's cores as far as there are stacks for their
-//! threads.
+//! A launch: a grid of blocks, distributed over the host's cores as far as there are stacks for
+//! their threads.
 
 use crate::Dim3;
 use crate::block::{
@@ -18,25 +18,24 @@ use std::time::{Duration, Instant};
 
 /// The most threads that a block may have.
 pub const MAX_THREADS: u32 = 1024;
-/// The most shared memory that a block may have, in bytes: 227 KiB, what Hopper gives one.
+/// The most shared memory that a block may have, in bytes: 227 KiB, the limit on Hopper.
 pub const MAX_SHARED_BYTES: usize = 227 * 1024;
 
-/// The most blocks of this many threads that one launch runs at the same time: one on each core of
-/// the `rayon` pool that the caller is in, but no more than the process has stacks for, 12288
-/// threads, so 12 blocks of 1024.
+/// The most blocks of this many threads that one launch runs concurrently: one on each core of the
+/// caller's `rayon` pool, limited by the process's stacks for 12288 threads, so 12 blocks of 1024.
 ///
 /// ```
 /// assert_eq!(moye_sim::blocks_at_once(1), rayon::current_num_threads().min(12288));
 /// assert!((1..=12).contains(&moye_sim::blocks_at_once(1024)));
 /// ```
 pub fn blocks_at_once(threads_per_block: u32) -> usize {
-    // A process that is forked from this one starts threads of its own.
+    // A process forked from this one starts its own threads.
     let _ = Process::current();
     (MAX_STACKS / threads_per_block.max(1) as usize).min(rayon::current_num_threads()).max(1)
 }
 
-/// A kernel launch: what a CUDA program gives between `<<<` and `>>>`, and how the simulator is to
-/// run it.
+/// A kernel launch: what a CUDA program writes between `<<<` and `>>>`, and how the simulator runs
+/// it.
 ///
 /// ```
 /// use moye_sim::{GlobalMemory, Launch, intrinsics};
@@ -75,13 +74,13 @@ pub struct Launch<'a> {
     stream: Option<usize>,
 }
 
-/// Told after every block: how many are done, and of how many.
+/// Called after every block: completed blocks, and all blocks.
 type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Receives threads that write the same value.
 type SameValues<'a> = &'a (dyn Fn(&Fault) + Sync);
 
-/// What a launch did.
+/// Statistics of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Blocks of the grid.
@@ -90,13 +89,13 @@ pub struct Report {
     pub threads_per_block: u32,
     /// Memory accesses of all threads.
     pub accesses: u64,
-    /// How long it took.
+    /// The elapsed time.
     pub elapsed: Duration,
 }
 
 impl<'a> Launch<'a> {
     /// A launch of `grid` blocks of `block` threads each, without shared memory. `kernel` is the
-    /// name that faults print.
+    /// name in faults.
     pub fn new(
         kernel: &'a str,
         grid: impl Into<Dim3>,
@@ -149,25 +148,25 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Gives every block this much shared memory.
+    /// Sets the shared memory of every block.
     #[must_use]
     pub fn shared_bytes(mut self, bytes: usize) -> Self {
         self.shared_bytes = bytes;
         self
     }
 
-    /// Gives every thread a stack of this size, at least 32 KiB. If it is not called, the
-    /// environment variable `MOYE_SIM_STACK` has the number of bytes, and without it they are
-    /// 256 KiB. Running over it is a fault on Linux and x86-64, and ends the process elsewhere.
+    /// Sets the stack size of every thread, at least 32 KiB. The default is the environment
+    /// variable `MOYE_SIM_STACK` in bytes, or 256 KiB. Overflow is a fault on Linux on x86-64, and
+    /// ends the process elsewhere.
     #[must_use]
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes.max(LEAST_STACK);
         self
     }
 
-    /// Faults a block whose threads make this many memory accesses while none of them comes to a
-    /// barrier, a warp operation or its end: they poll for something that does not happen. 2^32 if
-    /// it is not called, which takes ten seconds or more.
+    /// Faults a block whose threads make this many memory accesses while none of them reaches a
+    /// barrier, a warp operation or its end: they poll for something that does not happen. The
+    /// default is 2^32, which takes ten seconds or more.
     #[must_use]
     pub fn access_budget(mut self, accesses: u64) -> Self {
         self.limits.accesses = accesses;
@@ -175,7 +174,7 @@ impl<'a> Launch<'a> {
     }
 
     /// Faults a block that completes this many barriers and warp operations while none of its
-    /// threads comes to its end. 2^26 if it is not called.
+    /// threads ends. The default is 2^26.
     #[must_use]
     pub fn rendezvous_budget(mut self, rendezvous: u64) -> Self {
         self.limits.rendezvous = rendezvous;
@@ -190,20 +189,19 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Whether races are looked for, which takes time: accesses to the same bytes that nothing
-    /// orders are faults then. If it is not called, the environment variable `MOYE_SIM_RACES`
-    /// decides, `0`, `1` or `values`, and without it whether the simulator was compiled with debug
-    /// assertions.
+    /// Enables race detection, which takes time: unordered accesses to the same bytes are then
+    /// faults. The default is the environment variable `MOYE_SIM_RACES` (`0`, `1` or `values`);
+    /// without it, race detection is on if the simulator was compiled with debug assertions.
     #[must_use]
     pub fn races(mut self, races: bool) -> Self {
         self.races = Some(races);
         self
     }
 
-    /// Looks for races, and calls `tell` if several threads write the same value to the same bytes
-    /// without an order: this is not a race, because the value does not depend on the order, but it
-    /// is seldom intended. It is called after the launch, once for each pair of lines, with the
-    /// fault that writes of different values would be. `MOYE_SIM_RACES=values` prints the same to
+    /// Enables race detection, and calls `tell` if several threads write the same value to the same
+    /// bytes without an order: not a race, because the value does not depend on the order, but
+    /// seldom intended. It is called after the launch, once for each pair of lines, with the fault
+    /// that writes of different values would be. `MOYE_SIM_RACES=values` prints the same to
     /// standard error, for all launches.
     ///
     /// ```
@@ -224,36 +222,36 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Says that the launch may begin before the one before it, on the same stream, has ended
-    /// (programmatic dependent launch). Both run one after the other nevertheless; but an access to
-    /// what the launch before touches is a race unless the thread has waited for that launch before
-    /// ([`wait_for_prior_launch`](crate::intrinsics::wait_for_prior_launch)). The wait is for the
-    /// launch before alone: of a chain of launches, an earlier one may still run if the launch
-    /// between has not waited.
+    /// Declares that the launch may begin before the previous launch on the same stream has ended
+    /// (programmatic dependent launch). Both still run one after the other; but an access to bytes
+    /// that the previous launch accesses is a race unless the thread has first waited for that
+    /// launch ([`wait_for_prior_launch`](crate::intrinsics::wait_for_prior_launch)). The wait is
+    /// for the previous launch only: in a chain of launches, an earlier one may still run if the
+    /// launch between has not waited.
     #[must_use]
     pub fn overlapping(mut self, overlaps: bool) -> Self {
         self.overlaps = overlaps;
         self
     }
 
-    /// Puts the launch into a stream of the same memory, instead of the default one: launches of
-    /// different streams are ordered by [`Event`](crate::Event)s only.
+    /// Issues the launch on a stream of the same memory instead of the default one: launches of
+    /// different streams are ordered only by [`Event`](crate::Event)s.
     #[must_use]
     pub fn stream(mut self, stream: &Stream) -> Self {
         self.stream = stream.is_of(&self.memory).then(|| stream.number());
         self
     }
 
-    /// Runs warps and blocks in an order that this number decides, the same one for the same number
-    /// (for blocks: where one runs at a time). If it is not called, the environment variable
-    /// `MOYE_SIM_ORDER` decides, and without it they run in the order of their numbers.
+    /// Runs warps and blocks in an order determined by this seed (for blocks: if one runs at a
+    /// time). The default is the environment variable `MOYE_SIM_ORDER`; without it, they run in
+    /// index order.
     #[must_use]
     pub fn order(mut self, seed: u64) -> Self {
         self.order = Some(seed);
         self
     }
 
-    /// Ends the launch soon after another thread has set this: [`LaunchError::Interrupted`].
+    /// Ends the launch soon after another thread sets this: [`LaunchError::Interrupted`].
     ///
     /// ```
     /// use moye_sim::{GlobalMemory, Launch, LaunchError, intrinsics::*};
@@ -284,7 +282,7 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Takes a profile of the launch, also of one that ends with a fault.
+    /// Profiles the launch, even if it ends with a fault.
     #[must_use]
     pub fn profiler(mut self, profiler: &Profiler) -> Self {
         self.limits.profile = Some(profiler.sector_limit());
@@ -294,18 +292,18 @@ impl<'a> Launch<'a> {
 
     /// Runs the grid: calls `entry`, the kernel with its parameters bound, once for every thread.
     ///
-    /// Blocks run in parallel on the `rayon` pool that the caller is in, each on one core,
-    /// [`blocks_at_once`] of them.
+    /// Blocks run in parallel on the caller's `rayon` pool, each on one core, [`blocks_at_once`] of
+    /// them.
     ///
     /// # Errors
     /// - [`LaunchError::Invalid`] if the grid, the block or its shared memory exceed a limit, if a
     ///   simulated thread calls it, or in a process that was forked while another thread ran a
     ///   launch.
     /// - [`LaunchError::Interrupted`] if the caller ends it.
-    /// - [`LaunchError::Fault`] if the kernel did something wrong; of several blocks with faults it
-    ///   is that of the first in the grid, so the same launch tells the same fault. After a race
-    ///   inside a block in global memory the other blocks run. If two blocks race at one of its
-    ///   lines, the fault is their race, whose way out orders all threads.
+    /// - [`LaunchError::Fault`] if the kernel did something wrong; with several faulting blocks, it
+    ///   is the fault of the first in the grid, so the same launch returns the same fault. After a
+    ///   race inside a block in global memory, the other blocks run. If two blocks race at one of
+    ///   its lines, the fault is their race, whose remedy orders all threads.
     pub fn run(&self, entry: &(dyn Fn() + Sync)) -> Result<Report, LaunchError> {
         if let Some(reason) = self.misuse() {
             return Err(LaunchError::Invalid { kernel: self.kernel.to_owned(), reason });
@@ -334,7 +332,7 @@ impl<'a> Launch<'a> {
             entry,
             traces: (races.clone(), concurrent.clone()),
             memory,
-            // `misuse` has seen that it fits.
+            // `misuse` has checked that it fits.
             blocks: self.grid.count() as u64,
             clusters: self.clusters(),
             seed,
@@ -378,7 +376,7 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Tells which threads wrote the same value.
+    /// Reports which threads wrote the same value.
     fn tell_same_values(&self, races: &GlobalRaces) {
         for (block, RawFault { thread, location, kind }) in races.take_warnings() {
             let fault = Fault { kernel: self.kernel.to_owned(), block, thread, location, kind };
@@ -437,7 +435,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Whether races are looked for where a launch does not say so.
+/// Whether race detection is on by default.
 pub(crate) fn races_by_default() -> bool {
     static DEFAULT: OnceLock<bool> = OnceLock::new();
     *DEFAULT.get_or_init(|| match std::env::var("MOYE_SIM_RACES").as_deref() {
@@ -453,23 +451,23 @@ fn values_by_default() -> bool {
     *DEFAULT.get_or_init(|| std::env::var("MOYE_SIM_RACES").is_ok_and(|value| value == "values"))
 }
 
-/// The least stack of a simulated thread, in bytes.
+/// The smallest stack of a simulated thread, in bytes.
 const LEAST_STACK: usize = 32 * 1024;
 
-/// The stack of a simulated thread for launches that do not set it, in bytes.
+/// The default stack of a simulated thread, in bytes.
 fn stack_by_default() -> usize {
     static DEFAULT: OnceLock<usize> = OnceLock::new();
     let of_variable = || std::env::var("MOYE_SIM_STACK").ok()?.parse().ok();
     *DEFAULT.get_or_init(|| of_variable().unwrap_or(256 * 1024).max(LEAST_STACK))
 }
 
-/// What decides the order where a launch does not say so.
+/// The default seed of the order.
 fn order_by_default() -> Option<u64> {
     static DEFAULT: OnceLock<Option<u64>> = OnceLock::new();
     *DEFAULT.get_or_init(|| std::env::var("MOYE_SIM_ORDER").ok()?.parse().ok())
 }
 
-/// What the workers of a launch share.
+/// The state shared by a launch's workers.
 struct Grid<'a> {
     launch: &'a Launch<'a>,
     entry: &'a (dyn Fn() + Sync),
@@ -478,14 +476,14 @@ struct Grid<'a> {
     blocks: u64,
     /// The grid's extents in clusters.
     clusters: Dim3,
-    /// What decides the order of threads, and that of the clusters.
+    /// The seed of the order of threads, and the order of the clusters.
     seed: Option<u64>,
     order: Permutation,
     /// The next cluster that no worker has started.
     next: AtomicU64,
     done: AtomicU64,
     accesses: AtomicU64,
-    /// The fault of the cluster that started first, with its place in the order and the block's
+    /// The fault of the cluster that started first, with its position in the order and the block's
     /// index.
     first_fault: Mutex<Option<(u64, Dim3, RawFault)>>,
 }
@@ -493,8 +491,8 @@ struct Grid<'a> {
 impl Grid<'_> {
     /// Runs clusters until none is left, one has faulted, or the launch is interrupted.
     ///
-    /// They start in the order of their numbers or in a drawn one, and one that has started is
-    /// completed; so all before a faulted one are, and the first fault is always the same.
+    /// They start in index order or in a drawn order, and a started cluster is completed; so all
+    /// clusters before a faulted one complete, and the first fault is always the same.
     fn work(&self) {
         let _signals = SignalStack::of_this_thread();
         let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =
@@ -523,8 +521,8 @@ impl Grid<'_> {
         }
     }
 
-    /// Keeps a fault, the first one or a race of a wider group of threads. A race that is kept
-    /// where another cluster comes to a limit says that the blocks behind were not watched.
+    /// Records a fault if it is the first or a race of a wider group of threads. A race recorded
+    /// when another cluster reaches a limit states that later blocks were not checked.
     fn note(&self, fault: (u64, Dim3, RawFault)) {
         let mut first = self.first_fault.lock().unwrap_or_else(PoisonError::into_inner);
         let ((place, index, kept), other) = match first.take() {

@@ -1,4 +1,4 @@
-//! The types that simulated memory holds.
+//! The element types of simulated memory.
 
 use half::{bf16, f16};
 
@@ -20,7 +20,7 @@ pod!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, f
 // SAFETY: an array has no padding between its elements and adds no invalid bit pattern.
 unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}
 
-/// The size of one access of `T`, in bytes; a size that no access has is a compile error.
+/// The size of one access of `T`, in bytes; an unsupported size is a compile error.
 pub(crate) const fn access_size<T: Pod>() -> usize {
     const {
         assert!(
@@ -31,12 +31,12 @@ pub(crate) const fn access_size<T: Pod>() -> usize {
     size_of::<T>()
 }
 
-/// The value with all bits set, which unwritten memory holds: a NaN for floats.
+/// The value with all bits set, which fills unwritten memory: a NaN for floats.
 pub(crate) fn poison<T: Pod>() -> T {
     from_bits(u128::MAX)
 }
 
-/// The bytes of a value, the lowest of what it gives.
+/// The bytes of a value, zero-extended.
 #[inline(always)]
 pub(crate) fn to_bits<T: Pod>(value: T) -> u128 {
     let mut bytes = [0; 16];
@@ -46,7 +46,7 @@ pub(crate) fn to_bits<T: Pod>(value: T) -> u128 {
     u128::from_le_bytes(bytes)
 }
 
-/// The value whose bytes are the lowest of `bits`.
+/// The value of the lowest bytes of `bits`.
 #[inline(always)]
 pub(crate) fn from_bits<T: Pod>(bits: u128) -> T {
     let bytes = bits.to_le_bytes();

@@ -1,4 +1,4 @@
-//! The threads of launches, which a process that was forked does not inherit.
+//! The threads of launches, which a forked process does not inherit.
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ptr;
@@ -6,28 +6,28 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-/// What launches need of the process that runs them.
+/// The per-process state of launches.
 pub(crate) struct Process {
     id: u32,
-    /// The threads, in place of those of `rayon` that only the parent has.
+    /// The threads, in place of `rayon`'s, which only the parent has.
     pool: Option<ThreadPool>,
-    /// The launches that run.
+    /// Launches in progress.
     running: AtomicUsize,
-    /// Whether a launch of the parent ran at the fork: its locks are held for ever.
+    /// Whether a launch of the parent ran at the fork: its locks are held forever.
     is_cut_off: bool,
 }
 
-/// That of the process, or of its parent after a fork. It is never freed.
+/// The state of the process, or of its parent after a fork. Never freed.
 static CURRENT: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 
-/// A launch that runs.
+/// A launch in progress.
 pub(crate) struct Running(&'static Process);
 
 impl Process {
-    /// That of this process.
+    /// The state of this process.
     ///
     /// # Errors
-    /// Threads cannot be started.
+    /// If threads cannot be started.
     pub(crate) fn current() -> Result<&'static Self, String> {
         let id = std::process::id();
         loop {
@@ -53,7 +53,7 @@ impl Process {
                 known_process.is_some_and(|parent| parent.is_cut_off || parent.running.load(Relaxed) > 0);
             let new = Box::into_raw(Box::new(Self { id, pool, running: AtomicUsize::new(0), is_cut_off }));
             if CURRENT.compare_exchange(known, new, AcqRel, Acquire).is_err() {
-                // SAFETY: made above, and seen by no other thread.
+                // SAFETY: created above, and not shared with another thread.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
@@ -62,7 +62,7 @@ impl Process {
     /// Counts a launch until the result is dropped.
     ///
     /// # Errors
-    /// A launch of the parent ran when it forked.
+    /// If a launch of the parent ran when it forked.
     pub(crate) fn enter(&'static self) -> Result<Running, String> {
         if self.is_cut_off {
             return Err(
@@ -75,8 +75,7 @@ impl Process {
         Ok(Running(self))
     }
 
-    /// Runs `work` where its tasks have threads: in the pool that the caller is in, or in that of
-    /// the process.
+    /// Runs `work` where its tasks have threads: in the caller's pool, or in that of the process.
     pub(crate) fn scope<'scope>(&self, work: impl FnOnce(&rayon::Scope<'scope>) + Send) {
         match &self.pool {
             Some(pool) if rayon::current_thread_index().is_none() => pool.scope(work),

@@ -1,8 +1,8 @@
-//! Streams: queues of launches and copies, and the events that order those of different queues.
+//! Streams: queues of launches and copies, and the events that order work of different queues.
 //!
-//! Everything runs when it is called, one after the other. What a stream *knows* of others decides
+//! Everything runs when it is called, one after another. What a stream *knows* of others decides
 //! whether two accesses of different streams are ordered: the work of a stream is ordered after the
-//! work that the stream or the host had waited for.
+//! work that the stream or the host has waited for.
 
 use crate::Dim3;
 use crate::chain::Chain;
@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A queue of work on a memory, which other queues may overlap with: an access to what another
-/// stream's launch or copy touches is a race unless an [`Event`] or the host orders the two.
+/// A queue of work on a memory that may overlap with other queues: an access to bytes that a launch
+/// or copy of another stream accesses is a race unless an [`Event`] or the host orders the two.
 ///
 /// ```
 /// use moye_sim::{GlobalMemory, Launch, intrinsics::*};
@@ -45,7 +45,7 @@ struct Handle {
     number: usize,
 }
 
-/// A point in the work of a stream, made by [`Stream::record`].
+/// A point in the work of a stream, created by [`Stream::record`].
 #[derive(Clone)]
 pub struct Event {
     memory: GlobalMemory,
@@ -68,11 +68,11 @@ fn of(clock: &[u64], stream: usize) -> u64 {
     clock.get(stream).copied().unwrap_or(0)
 }
 
-/// A launch or a copy, and what it accesses.
+/// A launch or a copy, and its accesses.
 #[derive(Clone)]
 pub(crate) struct Work {
     stream: usize,
-    /// Which one of the stream, from 1.
+    /// Its number in the stream, from 1.
     number: u64,
     pub(crate) name: Arc<str>,
     pub(crate) races: Arc<GlobalRaces>,
@@ -80,7 +80,7 @@ pub(crate) struct Work {
     pub(crate) chain: Arc<Chain>,
 }
 
-/// Work that may run at the same time as a launch or a copy.
+/// Work that may run concurrently with a launch or a copy.
 #[derive(Default)]
 pub(crate) struct Concurrent {
     /// The launches before it on its stream, which have ended unless it overlaps them.
@@ -89,7 +89,7 @@ pub(crate) struct Concurrent {
     pub(crate) others: Vec<Work>,
     /// By the address of a flag, what streams and threads know that find it raised.
     flags: BTreeMap<u64, Clock>,
-    /// What threads of the launch have learned by flags.
+    /// What threads of the launch have learned from flags.
     learned: Mutex<Clock>,
 }
 
@@ -103,7 +103,7 @@ impl Concurrent {
     }
 }
 
-/// The work that is kept; older work counts as ended.
+/// The most work that is tracked; older work counts as ended.
 const MOST_WORK: usize = 16;
 
 /// The streams of a memory. The first is the default one.
@@ -127,8 +127,8 @@ impl Default for Streams {
 }
 
 impl Streams {
-    /// Puts work into a stream, of which nothing is known where races are not looked for, and gives
-    /// what may run at the same time: of its own stream only if it `overlaps` the work before.
+    /// Adds work to a stream, without accesses if race detection is off, and returns what may run
+    /// concurrently: of its own stream only if it `overlaps` the previous work.
     pub(crate) fn begin(
         &mut self,
         stream: usize,
@@ -173,7 +173,7 @@ impl Streams {
         join(&mut self.clocks[stream], &learned);
     }
 
-    /// The host waits for what a clock says.
+    /// The host waits for the work in a clock.
     fn wait_on_host(&mut self, clock: &[u64]) {
         join(&mut self.host, clock);
         let host = &self.host;
@@ -189,7 +189,7 @@ impl Streams {
     }
 
     fn new_stream(&mut self) -> usize {
-        // A new stream takes the number of a dropped one, and counts as ordered after it.
+        // A new stream takes the index of a dropped one, and counts as ordered after it.
         if let Some(number) = self.is_live.iter().position(|is_live| !is_live) {
             self.is_live[number] = true;
             return number;
@@ -205,8 +205,7 @@ pub(crate) fn lock(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {
 }
 
 impl GlobalMemory {
-    /// A new stream: what runs on it may overlap with what runs on other streams of the same
-    /// memory.
+    /// A new stream, whose work may overlap with work of other streams of the same memory.
     pub fn new_stream(&self) -> Stream {
         let number = lock(&self.streams).new_stream();
         Stream(Arc::new(Handle { memory: self.clone(), number }))
@@ -217,8 +216,8 @@ impl GlobalMemory {
         Stream(Arc::new(Handle { memory: self.clone(), number: 0 }))
     }
 
-    /// Waits on the host for the work of all streams. So does every access of the host to an
-    /// allocation, and its end.
+    /// Waits on the host for the work of all streams. So does every host access to an allocation,
+    /// and dropping it.
     pub fn synchronize(&self) {
         lock(&self.streams).synchronize();
     }
@@ -242,14 +241,14 @@ impl Stream {
         Arc::ptr_eq(&self.0.memory.streams, &memory.streams)
     }
 
-    /// An event that happens when the work so far has ended.
+    /// An event that occurs when the work so far has ended.
     pub fn record(&self) -> Event {
         let clock = lock(&self.0.memory.streams).clocks[self.0.number].clone();
         Event { memory: self.0.memory.clone(), clock }
     }
 
-    /// Makes what runs on this stream from now on wait for an event. Returns whether the event is
-    /// one of the same memory; nothing is ordered by one of another.
+    /// Makes later work of this stream wait for an event. Returns whether the event belongs to the
+    /// same memory; an event of another memory orders nothing.
     pub fn wait(&self, event: &Event) -> bool {
         let is_same = self.is_of(&event.memory);
         if is_same {
@@ -265,12 +264,12 @@ impl Stream {
         streams.wait_on_host(&clock);
     }
 
-    /// Copies bytes from one place of the memory to another, in the order of this stream
-    /// (`cudaMemcpyAsync`). Races are looked for as in launches that do not say so themselves.
+    /// Copies bytes within the memory, in the order of this stream (`cudaMemcpyAsync`). Race
+    /// detection has the default of launches.
     ///
     /// # Errors
-    /// [`LaunchError::Fault`] of the kernel `copy` where the bytes are not within one
-    /// allocation, or race with other streams.
+    /// [`LaunchError::Fault`] of the kernel `copy` if the bytes are not within one allocation, or
+    /// race with other streams.
     #[track_caller]
     pub fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<(), LaunchError> {
         let (memory, location) = (&self.0.memory, Location::caller());
@@ -330,7 +329,7 @@ impl Stream {
     /// are ordered after the work so far.
     ///
     /// # Errors
-    /// [`LaunchError::Fault`] of the kernel `flag` where the address is not one of an aligned word.
+    /// [`LaunchError::Fault`] of the kernel `flag` if the address is not that of an aligned word.
     #[track_caller]
     pub fn raise(&self, address: u64, value: u32) -> Result<(), LaunchError> {
         self.checked_flag(address, Access::Write)?;
@@ -342,12 +341,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Makes what runs on this stream from now on wait until a word has reached `value`, modulo
-    /// 2^32.
+    /// Makes later work of this stream wait until a word has reached `value`, modulo 2^32.
     ///
     /// # Errors
-    /// [`LaunchError::Fault`] of the kernel `flag` where no stream has raised it: a GPU would wait
-    /// for ever, or for work that is issued later.
+    /// [`LaunchError::Fault`] of the kernel `flag` if no stream has raised it: a GPU would wait for
+    /// ever, or for work that is issued later.
     #[track_caller]
     pub fn wait_flag(&self, address: u64, value: u32) -> Result<(), LaunchError> {
         self.checked_flag(address, Access::Read)?;
@@ -385,7 +383,7 @@ fn fault_of_flag(kind: FaultKind) -> Result<(), LaunchError> {
 }
 
 impl Work {
-    /// Whether a clock knows that it has ended.
+    /// Whether a clock includes its end.
     pub(crate) fn is_before(&self, clock: &[u64]) -> bool {
         self.number <= of(clock, self.stream)
     }
@@ -396,7 +394,7 @@ impl Work {
     }
 
     /// An access of the work that an access of a kind to these bytes conflicts with, and the first
-    /// byte that both touch.
+    /// byte of both.
     pub(crate) fn find(&self, kind: Kind, address: u64, bytes: usize) -> Option<(u64, RaceAccess)> {
         let (address, mut access) = self.races.find(kind, address, bytes)?;
         access.kernel = Some(self.name.to_string());
@@ -405,7 +403,7 @@ impl Work {
 }
 
 impl Event {
-    /// Waits on the host until it has happened.
+    /// Waits on the host until it has occurred.
     pub fn synchronize(&self) {
         lock(&self.memory.streams).wait_on_host(&self.clock);
     }

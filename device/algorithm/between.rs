@@ -1,14 +1,15 @@
-//! Tiled copies by the memories that they move between: bounds for generic mainloops.
+//! Tiled copies by the memories between which they move: bounds for generic mainloops.
 
 use super::{ReadBy, WrittenBy, copy_tiled};
 use crate::atom::StaticTiledCopy;
 use crate::memory::{Element, Global, Shared};
 use crate::tensor::{RegistersMut, SharedTensor, StaticLayout, Strided, Strides, Tensor};
 
-/// A tiled copy from global memory with the strides `S` to shared memory, by `cp.async` say.
+/// A tiled copy from global memory with the strides `S` to shared memory, for example by
+/// `cp.async`.
 ///
-/// Every [`StaticTiledCopy`] whose atom moves so is one. In a generic mainloop the bound stands for
-/// what its atom reads and writes:
+/// Implemented by every [`StaticTiledCopy`] whose atom moves so. In a generic mainloop the bound
+/// covers what its atom reads and writes:
 ///
 /// ```
 /// use moye_device::algorithm::{GlobalToShared, SharedToRegisters};
@@ -29,7 +30,7 @@ pub trait GlobalToShared<S: Strides>: StaticTiledCopy<Element: Element> {
     /// and in shared memory.
     ///
     /// # Safety
-    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
+    /// Same contract as [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     unsafe fn fill<LS: StaticLayout, LD: StaticLayout>(
         source: &Tensor<Strided<Global<Self::Element>, S>, LS>,
         destination: &mut SharedTensor<Self::Element, LD>,
@@ -54,9 +55,9 @@ where
     }
 }
 
-/// A tiled copy from shared memory to fragments, by `ldmatrix` say.
+/// A tiled copy from shared memory to fragments, for example by `ldmatrix`.
 ///
-/// Every [`StaticTiledCopy`] whose atom moves so is one; see [`GlobalToShared`].
+/// Implemented by every [`StaticTiledCopy`] whose atom moves so; see [`GlobalToShared`].
 #[diagnostic::on_unimplemented(
     message = "the tiled copy `{Self}` does not move from shared memory to registers",
     note = "`SM75_*_LDSM_*` and `UniversalCopy` do"
@@ -66,7 +67,7 @@ pub trait SharedToRegisters: StaticTiledCopy<Element: Element> {
     /// memory to a part of a fragment, which is [retiled](crate::atom::ThrCopy::retile_d).
     ///
     /// # Safety
-    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
+    /// Same contract as [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     unsafe fn read<LS: StaticLayout, LD: StaticLayout>(
         source: &SharedTensor<Self::Element, LS>,
         destination: &mut Tensor<RegistersMut<'_, Self::Element>, LD>,

@@ -12,7 +12,7 @@ use crate::unroll;
 use half::{bf16, f16};
 
 impl<T: Storable, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E, L> {
-    /// A fragment of the same values as another type, each rounded as [`Convert`] has it:
+    /// A fragment of the values converted to another type, rounded as by [`Convert`]:
     /// `scores.view().convert::<f16>()`.
     ///
     /// From f32 to f16 or bf16 one instruction converts two values (`cvt.rn.f16x2.f32`), and 4-bit
@@ -36,17 +36,17 @@ impl<T: Storable, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<
         T: ConvertAll<U>,
     {
         let mut result = Fragment::zeros();
-        // SAFETY: both have as many elements, and the tensor's were written when it was made.
+        // SAFETY: both have the same number of elements; those of the tensor were initialised at
+        // construction.
         unsafe { T::convert_all(self, &mut result) };
         result
     }
 }
 
-/// A type whose fragments are converted to `U`: one with a [`Convert`], or a 4-bit integer.
+/// A type whose fragments can be converted to `U`: one with a [`Convert`], or a 4-bit integer.
 ///
 /// Eight 4-bit integers of a register become four pairs of f16 or bf16 by a shift, an `lop3` that
-/// puts two of them below the bits of a power of two, and a subtraction of that power, which is
-/// exact.
+/// puts two of them below the bits of a power of two, and an exact subtraction of that power.
 #[diagnostic::on_unimplemented(
     message = "there is no conversion from fragments of `{Self}` to `{U}`",
     label = "elements `{Self}` are not converted to `{U}`",
@@ -74,13 +74,13 @@ impl<U: Element, T: Element + Convert<U>> ConvertAll<U> for T {
         L: StaticLayout,
         LD: StaticLayout,
     {
-        // SAFETY: both have as many elements, and the source's are written.
+        // SAFETY: both have the same number of elements; those of the source are written.
         unsafe { convert_into(source, destination) }
     }
 }
 
 /// Eight integers of 4 or 8 bits in words, the first in the lowest bits, as pairs of floats: for
-/// kernels that unpack weights themselves. Fragments [`convert`](Tensor::convert).
+/// kernels that unpack weights without fragments. Fragments use [`convert`](Tensor::convert).
 ///
 /// ```
 /// use half::f16;
@@ -96,8 +96,9 @@ pub trait Eight<U> {
     /// The words.
     type Words;
 
-    /// The number that is value `value` of pair `pair`: 4-bit numbers `i` and `i + 4` are a pair,
-    /// which a shift and a mask take out of a word, and 8-bit numbers `2 i` and `2 i + 1`.
+    /// The index of the integer that is value `value` of pair `pair`. 4-bit integers `i` and
+    /// `i + 4` are a pair, extracted from a word by a shift and a mask; so are 8-bit integers `2 i`
+    /// and `2 i + 1`.
     #[must_use]
     fn place(pair: u32, value: u32) -> u32;
 
@@ -105,21 +106,21 @@ pub trait Eight<U> {
     #[must_use]
     fn pairs(words: Self::Words) -> [[U; 2]; 4];
 
-    /// What [`biased`](Self::biased) adds to the numbers of each pair.
+    /// The bias that [`biased`](Self::biased) adds to both integers of each pair.
     const BIASES: [f32; 4];
 
-    /// The numbers plus the bias of their pair, by fewer instructions than
-    /// [`pairs`](Self::pairs): a product of them less one of the biases is that of the numbers.
+    /// The integers plus the bias of their pair, in fewer instructions than [`pairs`](Self::pairs):
+    /// subtract the product of the biases from a product of these values.
     #[must_use]
     fn biased(words: Self::Words) -> [[U; 2]; 4];
 }
 
-/// The bits of 8 numbers that are at the same place in both halves of a word.
+/// The bits of the integers that are at the same place in both halves of a word.
 const LOW_NIBBLES: u32 = 0x000F_000F;
 
-/// The 16-bit float is `$power`, from which on consecutive ones are 1 apart, with the number in its
-/// lowest bits; `$flip` makes a signed number the unsigned one that is larger by `$more`. Where
-/// consecutive floats are 1/16 apart from `$above` on, the number may be four bits higher.
+/// The 16-bit float `$power`, from which on consecutive floats differ by 1, holds the integer in
+/// its lowest bits; `$flip` turns a signed integer into the unsigned one that is larger by `$more`.
+/// If consecutive floats from `$above` on differ by 1/16, the integer may be four bits higher.
 macro_rules! eight {
     ($($t:ty, $flip:literal, $more:literal: $float:ident, $pair:ident, $power:literal, $above:literal;)+) => { $(
         impl Eight<$float> for $t {
@@ -184,7 +185,7 @@ macro_rules! four_bits {
                 L: StaticLayout,
                 LD: StaticLayout,
             {
-                // SAFETY: both have as many elements, and the source's are written.
+                // SAFETY: both have the same number of elements; those of the source are written.
                 unsafe { convert_eights(source, destination) }
             }
         }
@@ -227,7 +228,7 @@ macro_rules! through_f16 {
 }
 through_f16!(U4, S4);
 
-/// Bytes `2 i` and `2 i + 1` of two words: with their bias, and what is subtracted then.
+/// Bytes `2 i` and `2 i + 1` of two words: with their bias, then subtracted.
 macro_rules! bytes {
     ($($float:ty, $pair:ty, $bias:literal: $of:expr;)+) => { $(
         impl Eight<$float> for u8 {
@@ -264,12 +265,12 @@ macro_rules! bytes {
     )+ };
 }
 bytes! {
-    // Below the bits of 1024, from which on consecutive f16 are 1 apart.
+    // Below the bits of 1024, from which on consecutive f16 differ by 1.
     f16, F16x2, 1024.0: |word, first| {
         let pair = F16x2::from_bits(prmt(word, 0x6400_6400, 0x5150 + 0x101 * first));
         [pair.low(), pair.high()]
     };
-    // 8 bits fit a bf16, and below the bits of 2^23 those of an f32.
+    // 8 bits fit a bf16, and fit below the bits of 2^23 in an f32.
     bf16, Bf16x2, 0.0: |word, first| {
         let wide = |byte| f32::from_bits(prmt(word, 0x4B00_0000, 0x7540 + byte)) - 8_388_608.0;
         Convert::<bf16>::convert_pair([wide(first), wide(first + 1)])
@@ -330,7 +331,7 @@ where
     L: StaticLayout,
     LD: StaticLayout,
 {
-    // SAFETY: the source is written, and both have as many elements.
+    // SAFETY: the source is written, and both have the same number of elements.
     unsafe {
         for pair in 0..Tensor::<E, L>::SIZE / 2 {
             let [low, high] = Convert::<U>::convert_pair([source.get(2 * pair), source.get(2 * pair + 1)]);
@@ -346,10 +347,10 @@ where
 
 impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> {
     /// The thread's part in registers, each element converted to `U`, and `outside` for out of
-    /// bounds elements: the start of a reduction of ragged rows, or 4-bit weights as f16.
+    /// bounds elements: to start a reduction of ragged rows, or to load 4-bit weights as f16.
     ///
     /// # Safety
-    /// As [`copy`](super::copy()), for the source.
+    /// Same contract as [`copy`](super::copy()), for the source.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -398,7 +399,7 @@ pub trait CopyAs<U: Storable>: Storable {
     /// Copies a whole tensor.
     ///
     /// # Safety
-    /// As [`copy`](super::copy()).
+    /// Same contract as [`copy`](super::copy()).
     #[doc(hidden)]
     unsafe fn copy_all<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
     where
@@ -423,10 +424,10 @@ impl<T: Storable> CopyAs<T> for T {
     }
 }
 
-/// Copies by registers, where all elements are converted.
+/// Copies through registers, where all elements are converted.
 ///
 /// # Safety
-/// As [`copy`](super::copy()).
+/// Same contract as [`copy`](super::copy()).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn copy_converted<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)

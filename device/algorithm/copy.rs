@@ -11,7 +11,8 @@ use crate::tensor::{
 };
 use core::marker::PhantomData;
 
-/// The elements of one access: the largest number that both runs allow, in at most this many bits.
+/// The elements of one access: the largest number that both runs allow, in at most `most_bits`
+/// bits.
 const fn elements_per_access(source: usize, destination: usize, element_bits: i64, most_bits: i64) -> usize {
     let mut run = if source < destination { source } else { destination };
     while run > 1 && run as i64 * element_bits > most_bits {
@@ -37,7 +38,7 @@ const fn access_bits<T: Storable>(run: usize) -> i64 {
     bits
 }
 
-/// The bits that one access moves between sides of these runs, at most `most`.
+/// The bits that one access moves between sides with these runs, at most `most`.
 pub(super) const fn bits_of<T: Storable>(source: usize, destination: usize, most: i64) -> i64 {
     access_bits::<T>(elements_per_access(source, destination, T::BITS, most))
 }
@@ -59,8 +60,8 @@ const fn same_size(source: Layout, destination: Layout) {
     }
 }
 
-/// [`same_size`], and few enough elements, if `R` says that the copy is reached. All functions of
-/// one copy name this constant, so that the compiler reports a mistake once.
+/// [`same_size`], and few enough elements, if `R` marks the copy as reached. All functions of one
+/// copy name this constant, so that the compiler reports a mistake once.
 pub(super) struct SameSize<R, LS, LD>(PhantomData<(R, LS, LD)>);
 
 impl<R: Where, LS: StaticLayout, LD: StaticLayout> SameSize<R, LS, LD> {
@@ -72,8 +73,8 @@ impl<R: Where, LS: StaticLayout, LD: StaticLayout> SameSize<R, LS, LD> {
     };
 }
 
-/// The bits of an access of a copy between these sides, if `R` says that it is reached; otherwise
-/// 0. Named as [`SameSize`] is.
+/// The bits of an access of a copy between these sides, if `R` marks it as reached; otherwise
+/// 0. A named constant for the same reason as [`SameSize`].
 pub(super) struct AccessBits<R, S, LS, D, LD>(PhantomData<(R, S, LS, D, LD)>);
 
 impl<R, S, LS, D, LD> AccessBits<R, S, LS, D, LD>
@@ -94,14 +95,14 @@ where
 /// bytes) that both layouts, the element type and the known alignment allow.
 ///
 /// Out of bounds elements of a matrix read as zeros and are not written. The destination is a
-/// tensor in memory by value, or any by `&mut`. Its elements may have another type, for example f32
-/// stored as f16 or bf16: they are converted in registers, in pairs.
+/// tensor in memory, by value, or any tensor by `&mut`. Its element type may differ: f32 stored as
+/// f16 or bf16, for example, is converted in registers, in pairs.
 ///
 /// # Safety
-/// The source is readable and the destination writable; no other thread writes elements of the
-/// source or touches those of the destination meanwhile. Elements smaller than a byte are copied as
-/// whole bytes: no other thread touches another element in the bytes of the destination meanwhile,
-/// nor the padding after a row's end in its last byte, which is read and written back.
+/// The source is readable and the destination writable; meanwhile no other thread writes elements
+/// of the source or accesses elements of the destination. Elements smaller than a byte are copied
+/// as whole bytes: meanwhile no other thread accesses another element in the bytes of the
+/// destination, nor the padding after a row's end in its last byte, which is read and written back.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn copy<S, D>(source: S, mut destination: D)
@@ -115,10 +116,10 @@ where
     unsafe { InputElement::<S>::copy_all(source.input(), destination.output()) }
 }
 
-/// [`copy`] of elements of one type.
+/// [`copy`] between elements of one type.
 ///
 /// # Safety
-/// As [`copy`].
+/// Same contract as [`copy`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(super) unsafe fn copy_alike<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
@@ -133,9 +134,9 @@ where
 }
 
 /// Copies the elements `i` of `source`, counted through its coordinates, for which `predicate(i)`
-/// holds, one by one: CuTe's `copy_if(pred, src, dst)`. The others keep their values.
+/// holds, one by one: CuTe's `copy_if(pred, src, dst)`. Other elements keep their values.
 ///
-/// By the atom of a tiled copy, which moves several elements at once:
+/// To copy by the atom of a tiled copy, which moves several elements at once, use
 /// [`ThrCopy::copy_if`](crate::atom::ThrCopy::copy_if).
 ///
 /// ```
@@ -161,8 +162,8 @@ where
 /// ```
 ///
 /// # Safety
-/// As [`copy`], for the copied elements; elements smaller than a byte are written by reading their
-/// byte and writing it back, so that no other thread touches the byte meanwhile.
+/// Same contract as [`copy`], for the copied elements; for elements smaller than a byte their byte
+/// is read and written back, so no other thread accesses the byte meanwhile.
 #[doc(alias = "copy_if")]
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -181,10 +182,10 @@ pub unsafe fn copy_elements_if<S, LS, D, LD>(
     unsafe { elements_where::<Always, S, LS, D, LD>(predicate, source, destination) }
 }
 
-/// [`copy_elements_if`], if `R` says that it is reached.
+/// [`copy_elements_if`], if `R` marks it as reached.
 ///
 /// # Safety
-/// As [`copy_elements_if`].
+/// Same contract as [`copy_elements_if`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(super) unsafe fn elements_where<R, S, LS, D, LD>(
@@ -210,20 +211,20 @@ pub(super) unsafe fn elements_where<R, S, LS, D, LD>(
     }
 }
 
-/// Whether a copy is made at all: a call that is never reached is compiled too, and must not be
+/// Whether the copy is reached: calls that are never reached are compiled too, and must not be
 /// checked.
 pub(super) trait Where {
-    /// Whether it is.
+    /// Whether it is reached.
     const REACHED: bool;
 
-    /// Whether its sizes are checked here: another check has the same sizes otherwise.
+    /// Whether its sizes are checked here; otherwise another check covers the same sizes.
     const CHECKED: bool = true;
 
-    /// The most bits that an access may move; one element is moved whatever its size.
+    /// The most bits that an access may move; a single element may be larger.
     const MOST_BITS: i64 = 128;
 }
 
-/// A copy whose sizes another one has checked.
+/// A copy whose sizes another check covers.
 pub(super) struct Checked;
 
 impl Where for Checked {
@@ -237,10 +238,10 @@ impl Where for Always {
     const REACHED: bool = true;
 }
 
-/// [`copy`], if `R` says that it is reached.
+/// [`copy`], if `R` marks it as reached.
 ///
 /// # Safety
-/// As [`copy`].
+/// Same contract as [`copy`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(super) unsafe fn copy_where<R, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
@@ -269,7 +270,7 @@ where
 /// Copies word by word.
 ///
 /// # Safety
-/// As [`copy`]; the runs of both sides are multiples of the word's elements.
+/// Same contract as [`copy`]; the runs of both sides are multiples of the word's elements.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn words<W, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
@@ -291,15 +292,15 @@ where
 
 /// Starts copying `source`, in global memory, to `destination`, in shared memory, by `cp.async` of
 /// the widest size (4, 8 or 16 bytes) that both layouts, the element type and the known alignment
-/// allow. Elements outside the matrix arrive as zeros.
+/// allow. Out of bounds elements arrive as zeros.
 ///
-/// The data are there after [`cp_async_commit`](crate::arch::cp_async_commit) and
-/// [`cp_async_wait`](crate::arch::cp_async_wait), for other threads after a barrier too. Elements
-/// so small or so far apart that no `cp.async` can move them (under 4 consecutive bytes) are copied
-/// at once, through registers.
+/// The data are visible after [`cp_async_commit`](crate::arch::cp_async_commit) and
+/// [`cp_async_wait`](crate::arch::cp_async_wait); to other threads after a further barrier.
+/// Elements that no `cp.async` can move (under 4 consecutive bytes) are copied synchronously,
+/// through registers.
 ///
 /// # Safety
-/// As [`copy`], until the wait.
+/// Same contract as [`copy`], until the wait.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn copy_async<P, S, R, LS, LD>(

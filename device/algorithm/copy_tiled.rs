@@ -1,4 +1,4 @@
-//! Copies by a tiled copy's atom: the partitions of a thread, instruction by instruction.
+//! Copies by a tiled copy's atom: a thread's partitions, instruction by instruction.
 
 use super::copy::{AccessBits, SameSize, Where, copy_where, elements_where};
 use crate::atom::copy::{AnySpace, CopyAtom, GlobalMemory, MemorySpace, RegisterFile, SharedMemory, Side};
@@ -12,10 +12,11 @@ use crate::tensor::{
 };
 use core::marker::PhantomData;
 
-/// An engine that a copy atom can read from, where its source is the side `S`.
+/// An engine that a copy atom with the source side `S` can read from.
 ///
 /// # Safety
-/// `input` satisfies the side's contract: the address of the element, or the words from it on.
+/// `input` satisfies the side's contract: the address of the element, or the words that start at
+/// it.
 #[diagnostic::on_unimplemented(
     message = "the copy atom reads from `{S}`, and the source tensor's elements are in `{Self}`",
     note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
@@ -31,17 +32,17 @@ pub unsafe trait CopySource<S: Side> {
     /// Elements in bounds are readable; the elements of one call are contiguous.
     unsafe fn input<L: StaticLayout>(&self, index: usize) -> S::Input;
 
-    /// How many of the `count` elements from `index` on exist.
+    /// The number of the `count` elements from `index` on that are in bounds.
     #[inline(always)]
     fn existing_of<L: StaticLayout>(&self, _index: usize, count: usize) -> u32 {
         count as u32
     }
 }
 
-/// An engine that a copy atom can write to, where its destination is the side `S`.
+/// An engine that a copy atom with the destination side `S` can write to.
 ///
 /// # Safety
-/// As [`CopySource`].
+/// Same contract as [`CopySource`].
 #[diagnostic::on_unimplemented(
     message = "the copy atom writes to `{S}`, and the destination tensor's elements are in `{Self}`",
     note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
@@ -54,7 +55,7 @@ pub unsafe trait CopyDestination<S: Side> {
     /// Stores the result of the atom's call for the elements from `index` on.
     ///
     /// # Safety
-    /// They are writable; the elements of one call are contiguous.
+    /// The elements are writable; the elements of one call are contiguous.
     unsafe fn accept<L: StaticLayout>(&mut self, index: usize, output: S::Output);
 }
 
@@ -73,7 +74,7 @@ unsafe impl<P: GlobalPointer, S: Strides, R> CopySource<GlobalMemory> for Stride
     }
 }
 
-/// An engine that the copy atom `A` reads from, whose source is the side `S`:
+/// An engine that the copy atom `A`, with the source side `S`, reads from:
 /// `ReadBy<C::Atom, <C::Atom as CopyAtom>::Source>` for a tiled copy `C`. It equals
 /// [`CopySource<S>`], and puts the atom's name into the compiler's message. [`Access`] and the
 /// element type are separate bounds, since a combined bound of a generic kernel would hide them.
@@ -87,7 +88,7 @@ pub trait ReadBy<A: CopyAtom, S: Side = <A as CopyAtom>::Source>: CopySource<S> 
 
 impl<A: CopyAtom, S: Side, E: CopySource<S>> ReadBy<A, S> for E {}
 
-/// An engine that the copy atom `A` writes to, whose destination is the side `S`. As [`ReadBy`].
+/// An engine that the copy atom `A`, with the destination side `S`, writes to; see [`ReadBy`].
 #[diagnostic::on_unimplemented(
     message = "the copy atom `{A}` writes to `{S}`, and the destination tensor's elements are in `{Self}`",
     label = "not in `{S}`, which `{A}` writes",
@@ -123,7 +124,7 @@ macro_rules! shared {
 shared!(Shared, Element);
 shared!(SharedPacked, Scalar + Storable);
 
-// SAFETY: the word from the element on.
+// SAFETY: the words that start at the element.
 unsafe impl<W: Element, E: Access> CopySource<AnySpace<W>> for E {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -133,7 +134,7 @@ unsafe impl<W: Element, E: Access> CopySource<AnySpace<W>> for E {
     }
 }
 
-// SAFETY: the word from the element on.
+// SAFETY: the words that start at the element.
 unsafe impl<W: Element, E: AccessMut> CopyDestination<AnySpace<W>> for E {
     #[inline(always)]
     fn place<L: StaticLayout>(&self, _: usize) {}
@@ -163,7 +164,7 @@ unsafe impl<E: AccessMut> CopyDestination<AnySpace<()>> for E {
 
 macro_rules! register_source {
     ($engine:ty $(, $lifetime:lifetime)?) => {
-        // SAFETY: the words from the element on.
+        // SAFETY: the words that start at the element.
         unsafe impl<$($lifetime,)? T: Storable, const N: usize> CopySource<RegisterFile<N>> for $engine
         {
             #[inline(always)]
@@ -179,10 +180,10 @@ register_source!(Registers<T>);
 register_source!(RegistersRef<'a, T>, 'a);
 register_source!(RegistersMut<'a, T>, 'a);
 
-/// `N` words of 32 bits from an element on.
+/// `N` words of 32 bits that start at an element.
 ///
 /// # Safety
-/// As [`CopySource::input`].
+/// Same contract as [`CopySource::input`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn load_words<T: Storable, E: Access, L: StaticLayout, const N: usize>(
@@ -203,7 +204,7 @@ unsafe fn load_words<T: Storable, E: Access, L: StaticLayout, const N: usize>(
 
 macro_rules! register_destination {
     ($engine:ty $(, $lifetime:lifetime)?) => {
-        // SAFETY: the words from the element on.
+        // SAFETY: the words that start at the element.
         unsafe impl<$($lifetime,)? T: Storable, const N: usize> CopyDestination<RegisterFile<N>> for $engine
         {
             #[inline(always)]
@@ -228,7 +229,7 @@ const fn per_word<T: Storable>() -> usize {
     (32 / T::BITS) as usize
 }
 
-/// A run of the fragment's elements has whole words, or the copy does not compile.
+/// A run of the fragment's elements consists of whole words, or the copy does not compile.
 const fn whole_words<T: Storable>(run: usize, fragment: Layout) {
     if (run as i64 * T::BITS) < 32 {
         TilingError::of("copy")
@@ -281,7 +282,7 @@ const fn atoms<C: StaticTiledCopy>(
     (source.size() / from) as usize
 }
 
-/// The checks of a tiled copy. The function that the user calls and the functions below it name the
+/// The checks of a tiled copy. The function that the user calls and the functions below it use the
 /// same constants, so that the compiler reports a mistake once, at the user's line.
 pub(crate) struct TiledCall<C, S, LS, D, LD>(PhantomData<(C, S, LS, D, LD)>);
 
@@ -293,7 +294,7 @@ where
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    /// [`atoms`] of a copy whose atom has a separate width; 0 for others, whose sides must have the
+    /// [`atoms`] of a copy whose atom fixes the width; 0 for other atoms, whose sides must have the
     /// same size.
     pub(crate) const COUNT: usize = {
         let () = SameSize::<Automatic<C>, LS, LD>::CHECKED;
@@ -304,17 +305,17 @@ where
         }
     };
 
-    /// An access of a copy that leaves the width to the tensors moves whole bytes, or it does not
+    /// If the tensors determine the width, an access moves whole bytes, or the copy does not
     /// compile.
     pub(crate) const WHOLE_BYTES: () = {
         let _ = AccessBits::<Automatic<C>, S, LS, D, LD>::BITS;
     };
 
-    /// The atom is one that a predicate can be of, or the copy does not compile.
+    /// The atom supports predicates, or the copy does not compile.
     pub(crate) const TAKES_PREDICATES: () = TakesPredicates::<C>::CHECKED;
 }
 
-/// The atom of a tiled copy is one that a predicate can be of.
+/// Checks that the atom of a tiled copy supports predicates.
 struct TakesPredicates<C>(PhantomData<C>);
 
 impl<C: StaticTiledCopy> TakesPredicates<C> {
@@ -332,7 +333,7 @@ impl<C: StaticTiledCopy> TakesPredicates<C> {
     };
 }
 
-/// The elements of an atom are contiguous on one side, and aligned to their number.
+/// Checks that the elements of an atom are contiguous on one side, and aligned to their number.
 const fn together<C: StaticTiledCopy>(
     what: &str,
     side: &str,
@@ -378,7 +379,7 @@ const fn together<C: StaticTiledCopy>(
 /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy), for code that has no slice of the tiled copy.
 ///
 /// # Safety
-/// As there.
+/// Same contract.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(crate) unsafe fn copy_tiled<C, S, LS, D, LD>(
@@ -408,7 +409,7 @@ pub(crate) unsafe fn copy_tiled<C, S, LS, D, LD>(
 /// [`ThrCopy::copy_if`](crate::atom::ThrCopy::copy_if).
 ///
 /// # Safety
-/// As there.
+/// Same contract.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(crate) unsafe fn copy_if<C, S, LS, D, LD>(
@@ -453,7 +454,7 @@ impl<C: StaticTiledCopy> Where for Automatic<C> {
 /// Copies atom `i`, where `valid`.
 ///
 /// # Safety
-/// As [`copy_tiled`].
+/// Same contract as [`copy_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn one<C, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>, i: usize, valid: bool)
@@ -473,13 +474,13 @@ where
     }
     let bits = const { <C::Element as Storable>::BITS as u32 };
     let existing = if S::CHECKED { source.engine().existing_of::<LS>(i * from, from) } else { from as u32 };
-    // A product, where an `if` may become a branch with a copy in each arm.
+    // A product, since an `if` may become a branch with a copy in each arm.
     let existing =
         if const { <C::Atom as CopyAtom>::ZERO_FILLS } { u32::from(valid) * existing } else { existing };
     // SAFETY: the elements of atom `i` may be accessed on both sides.
     unsafe {
         if S::CHECKED && bits < 8 && existing * bits % 8 != 0 {
-            // The edge of the matrix runs through a byte, of which no instruction moves a part.
+            // The edge of the matrix is within a byte, which no instruction moves in part.
             return copy_bytes::<S, LS, D, LD>(source, destination, i * from, i * to, from);
         }
         let place = destination.engine().place::<LD>(i * to);
@@ -497,8 +498,8 @@ where
 /// become zeros.
 ///
 /// # Safety
-/// As [`copy_tiled`]; they are contiguous on both sides from `source_index` and `destination_index`
-/// on.
+/// Same contract as [`copy_tiled`]; the elements are contiguous on both sides from `source_index`
+/// and `destination_index` on.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn copy_bytes<S, LS, D, LD>(

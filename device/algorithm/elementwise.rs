@@ -1,4 +1,4 @@
-//! Functions of elements: `transform`, `axpby`.
+//! Elementwise functions: `transform`, `axpby`.
 
 use crate::arch::{Convert, Fma};
 use crate::tensor::{Access, AccessMut, Engine, StaticLayout, Tensor, each_once, same_size};
@@ -6,7 +6,7 @@ use crate::tensor::{Access, AccessMut, Engine, StaticLayout, Tensor, each_once, 
 /// Sets every element of `output` to `f` of the element of `input` at the same index, CuTe's
 /// `transform`.
 ///
-/// `f` may give another type than the output's, which is then converted: f32 to f16 or bf16 two
+/// If `f` returns another type than the output's, the result is converted: f32 to f16 or bf16 two
 /// values at a time (`cvt.rn.f16x2.f32`), so leave that conversion to `transform`.
 ///
 /// ```
@@ -26,9 +26,9 @@ use crate::tensor::{Access, AccessMut, Engine, StaticLayout, Tensor, each_once, 
 /// ```
 ///
 /// # Safety
-/// The input may be read and the output written; no other thread writes elements of the input or
-/// touches those of the output meanwhile, nor, of output elements smaller than a byte, others in
-/// the same bytes: those are written by reading their byte and writing it back.
+/// The input is readable and the output writable; meanwhile no other thread writes elements of the
+/// input or accesses elements of the output. For output elements smaller than a byte, whose byte is
+/// read and written back, this includes all elements in the same bytes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn transform<A, LA, B, LB, R>(
@@ -64,11 +64,11 @@ pub unsafe fn transform<A, LA, B, LB, R>(
 /// `y = alpha * x + beta * y`, CuTe's `axpby`.
 ///
 /// With a `beta` of zero `y` is not read, so that its previous value (NaN, for example) has no
-/// effect. The product with `beta` is rounded, then the sum with `alpha * x` once more.
+/// effect. The product with `beta` is rounded; `alpha * x` is then added by a fused multiply-add.
 ///
 /// # Safety
-/// `x` may be read and `y` read and written; no other thread writes elements of `x` or touches
-/// those of `y` meanwhile. (Types with a multiply-add have whole bytes, which nothing else is in.)
+/// `x` is readable, and `y` readable and writable; meanwhile no other thread writes elements of `x`
+/// or accesses elements of `y`. (Types with a multiply-add have whole bytes.)
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn axpby<T, X, LX, Y, LY>(alpha: T, x: &Tensor<X, LX>, beta: T, y: &mut Tensor<Y, LY>)

@@ -7,26 +7,26 @@ use crate::tensor::{AccessMut, StaticLayout, Tensor};
 /// Sets every element to `value`.
 ///
 /// # Safety
-/// The tensor's memory may be written, and no other thread touches those elements meanwhile, nor,
-/// of elements smaller than a byte, others in the same bytes: those are written by reading their
-/// byte and writing it back.
+/// The tensor's memory is writable, and meanwhile no other thread accesses these elements. For
+/// elements smaller than a byte, whose byte is read and written back, this includes all elements in
+/// the same bytes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn fill<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>, value: E::Element) {
     for i in 0..Tensor::<E, L>::SIZE {
-        // SAFETY: the tensor's memory may be written, and no other thread touches it.
+        // SAFETY: the tensor's memory is writable, and no other thread accesses it.
         unsafe { tensor.set(i, value) };
     }
 }
 
-/// As many bytes as the largest element has, aligned for any.
+/// The bytes of the largest element, aligned for any.
 #[repr(align(16))]
 struct Zeros([u8; 32]);
 
-/// Sets every element to zero, whatever its type: all its bits are 0.
+/// Sets every element to zero: all bits are 0, whatever the type.
 ///
 /// # Safety
-/// As [`fill`], bytes that elements share included.
+/// Same contract as [`fill`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn clear<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>) {
@@ -42,6 +42,7 @@ pub unsafe fn clear<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>) {
         }
     };
     let zeros = Zeros([0; 32]);
-    // SAFETY: there are as many bytes, which were written; the caller's contract for the tensor.
+    // SAFETY: `Zeros` has the element's bytes, which are initialised; the caller's contract for the
+    // tensor.
     unsafe { fill(tensor, E::Element::read_own(zeros.0.as_ptr(), 0)) }
 }

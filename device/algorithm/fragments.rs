@@ -5,8 +5,8 @@ use super::{ReadBy, WrittenBy, copy_tiled};
 use crate::atom::StaticTiledCopy;
 use crate::tensor::{Access, AccessMut, Engine, RegistersMut, RegistersRef, StaticLayout, Tensor};
 
-/// A tiled copy whose atom writes registers, `ldmatrix` or a plain load: every
-/// [`StaticTiledCopy`] whose atom does.
+/// A tiled copy whose atom writes registers, such as `ldmatrix` or a plain load. Implemented by
+/// every [`StaticTiledCopy`] with such an atom.
 #[diagnostic::on_unimplemented(
     message = "the tiled copy `{Self}` does not write registers",
     note = "`SM75_*_LDSM_*` and `UniversalCopy` do"
@@ -15,7 +15,7 @@ pub trait ToRegisters: StaticTiledCopy {
     /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy) to a fragment.
     ///
     /// # Safety
-    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
+    /// Same contract as [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     #[doc(hidden)]
     unsafe fn to_registers<S, LS, LD>(
         source: &Tensor<S, LS>,
@@ -46,8 +46,8 @@ where
     }
 }
 
-/// A tiled copy whose atom reads registers, `stmatrix` or a plain store: every
-/// [`StaticTiledCopy`] whose atom does.
+/// A tiled copy whose atom reads registers, such as `stmatrix` or a plain store. Implemented by
+/// every [`StaticTiledCopy`] with such an atom.
 #[diagnostic::on_unimplemented(
     message = "the tiled copy `{Self}` does not read registers",
     note = "`SM90_*_STSM_*` and `UniversalCopy` do"
@@ -56,7 +56,7 @@ pub trait FromRegisters: StaticTiledCopy {
     /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy) from a fragment.
     ///
     /// # Safety
-    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
+    /// Same contract as [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     #[doc(hidden)]
     unsafe fn from_registers<D, LS, LD>(
         source: &Tensor<RegistersRef<'_, Self::Element>, LS>,

@@ -8,9 +8,9 @@ use crate::tensor::{Access, Engine, Fragment, FragmentLike, ModeOf, StaticLayout
 /// `c(m, n) += a(m, k) * b(n, k)` over all `k`, by fused multiply-adds: `a` is `(M, K)`, `b` is
 /// `(N, K)` and the accumulator `c` is `(M, N)`.
 ///
-/// For each `k` the thread reads its column of `a` and of `b` once and forms their outer product,
-/// so `M + N` reads serve `M * N` multiply-adds; the sums over `k` run in order, in the precision
-/// of the elements.
+/// For each `k` the thread loads its column of `a` and of `b` once and computes their outer
+/// product, so `M + N` loads serve `M * N` multiply-adds. Products accumulate in the order of `k`,
+/// in the precision of the elements.
 ///
 /// # Safety
 /// `a` and `b` may be read, and no other thread writes them meanwhile.
@@ -50,7 +50,7 @@ where
 /// A column of an operand, in registers.
 type Column<T, L> = Fragment<T, FragmentLike<ModeOf<L, 0>>>;
 
-/// `(M, N, K)`, where the three layouts agree on them.
+/// `(M, N, K)`, on which the three layouts must agree.
 const fn extents(a: Layout, b: Layout, c: Layout) -> (usize, usize, usize) {
     let wrong = if a.rank() != 2 || b.rank() != 2 || c.rank() != 2 {
         Some("one of them does not have two modes")

@@ -13,7 +13,8 @@ use crate::tensor::{
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-/// The extents of a product in atoms, and the values of an atom that each operand has for a thread.
+/// The extents of a product in atoms, and the number of a thread's values in an atom for each
+/// operand.
 #[derive(Clone, Copy)]
 struct Extents {
     m: usize,
@@ -25,7 +26,7 @@ struct Extents {
 
 const WHAT: &str = "gemm";
 
-/// Which modes operands of these ranks have, or why they make up no product:
+/// The modes of operands of these ranks, or why they do not form a product:
 ///
 /// | a | b | c | |
 /// | --- | --- | --- | --- |
@@ -81,7 +82,7 @@ const fn extents(values: [i64; 3], a: Layout, b: Layout, c: Layout) -> Result<Ex
     })
 }
 
-/// The operands make up a product, or it does not compile; `sum` is the name of `c`.
+/// The operands form a product, or it does not compile; `sum` is the name of `c`.
 #[track_caller]
 const fn multiply(sum: &str, values: [i64; 3], a: Layout, b: Layout, c: Layout) {
     let Err(why) = extents(values, a, b, c) else { return };
@@ -108,8 +109,7 @@ const fn multiply(sum: &str, values: [i64; 3], a: Layout, b: Layout, c: Layout) 
         .raise()
 }
 
-/// The registers of one operand for all atoms of a step along K, one after the other: `count`
-/// registers.
+/// The registers of one operand for all atoms of a step along K, consecutive: `count` registers.
 struct Column<const OPERAND: usize, M, LA, LB, LC>(PhantomData<(M, LA, LB, LC)>);
 
 impl<const OPERAND: usize, M, LA, LB, LC> Clone for Column<OPERAND, M, LA, LB, LC> {
@@ -143,13 +143,13 @@ struct Product<M, LA, LB, LC>(PhantomData<(M, LA, LB, LC)>);
 impl<M: StaticTiledMma<Atom: MmaAtom>, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout>
     Product<M, LA, LB, LC>
 {
-    /// The values that each operand of an atom has for a thread.
+    /// The number of a thread's values in an atom for each operand.
     const VALUES: [i64; 3] = [
         <M::Atom as MmaAtom>::A.extent(1),
         <M::Atom as MmaAtom>::B.extent(1),
         <M::Atom as MmaAtom>::C.extent(1),
     ];
-    // `gemm` refuses operands that make up none, and nothing after it does again.
+    // `gemm` rejects other operands, so that later functions need not.
     const EXTENTS: Extents = match extents(Self::VALUES, LA::LAYOUT, LB::LAYOUT, LC::LAYOUT) {
         Ok(extents) => extents,
         Err(_) => Extents { m: 1, n: 1, k: 1, values: [1; 3] },
@@ -158,11 +158,11 @@ impl<M: StaticTiledMma<Atom: MmaAtom>, LA: StaticLayout, LB: StaticLayout, LC: S
 
 /// The tensors C and D of a thread's products.
 trait Sums<M: StaticTiledMma<Atom: MmaAtom>> {
-    /// Adds the product of `a` and `b` to the values of one atom from `index` on; `first` is
+    /// Adds the product of `a` and `b` to the values of one atom from `index` on; `first` says
     /// whether it is the first along K.
     ///
     /// # Safety
-    /// As [`gemm_tiled`].
+    /// Same contract as [`gemm_tiled`].
     unsafe fn add(&mut self, first: bool, index: usize, a: RegistersA<M>, b: RegistersB<M>);
 }
 
@@ -224,7 +224,7 @@ where
 /// [`ThrMma::gemm`](crate::atom::ThrMma::gemm) by an [`MmaAtom`].
 ///
 /// # Safety
-/// As there.
+/// Same contract.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
@@ -245,7 +245,7 @@ unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, InPlace(c)) }
 }
 
-/// The operands and results of [`ThrMma::gemm_into`](crate::atom::ThrMma::gemm_into) make up a
+/// The operands and results of [`ThrMma::gemm_into`](crate::atom::ThrMma::gemm_into) form a
 /// product, or it does not compile. Evaluated in the function that the user calls.
 pub(crate) const fn results_fit<M, D, A, B, C>()
 where
@@ -267,10 +267,10 @@ where
     multiply("d", values, A::Layout::LAYOUT, B::Layout::LAYOUT, D::Layout::LAYOUT);
 }
 
-/// [`ThrMma::gemm_into`](crate::atom::ThrMma::gemm_into), of operands that fit.
+/// [`ThrMma::gemm_into`](crate::atom::ThrMma::gemm_into) for operands that fit.
 ///
 /// # Safety
-/// As there.
+/// Same contract.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(crate) unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
@@ -328,8 +328,9 @@ macro_rules! multiplies {
 }
 multiplies! { Tensor<E, L>; &'t Tensor<E, L>, 't; &'t mut Tensor<E, L>, 't; }
 
-/// Whether the atom is a single thread's. Matrix instructions go by rows of accumulators and keep
-/// A's fragment; a thread's own products go by columns where these are shorter (record 7).
+/// Whether the atom is a single thread's. Matrix instructions traverse accumulators by rows and
+/// keep A's fragment; a single thread's products traverse them by columns if these are shorter
+/// (record 7).
 const fn one_thread<M: StaticTiledMma<Atom: MmaAtom>>() -> bool {
     M::Atom::THR_ID.size() == 1
 }
@@ -337,7 +338,7 @@ const fn one_thread<M: StaticTiledMma<Atom: MmaAtom>>() -> bool {
 /// The products of all atoms, added to the accumulators of layout `LC`.
 ///
 /// # Safety
-/// As [`gemm_tiled`].
+/// Same contract as [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn over_atoms<M, A, LA, B, LB, LC>(a: &Tensor<A, LA>, b: &Tensor<B, LB>, mut sums: impl Sums<M>)
@@ -364,7 +365,7 @@ where
             gather::<RegistersB<M>, _, LB, _>(b.engine(), values[1], k * n, n, &mut column_b);
         }
         if const { one_thread::<M>() } && n > m {
-            // B's element is kept for a column of accumulators, the shorter way: see record 7.
+            // B's element is kept for a column of accumulators, the shorter mode: see record 7.
             for j in 0..n {
                 // SAFETY: set above.
                 let b: RegistersB<M> = unsafe { registers(&column_b, j) };
@@ -379,7 +380,7 @@ where
                 // SAFETY: set above.
                 let a: RegistersA<M> = unsafe { registers(&column_a, i) };
                 for step in 0..n {
-                    // To and fro: the last column of a row is the first of the next.
+                    // Serpentine: the last column of a row is the first of the next.
                     let j = if i % 2 == 0 { step } else { n - 1 - step };
                     // SAFETY: set above; inside the accumulators; the caller's contract for the
                     // instruction.
@@ -390,8 +391,8 @@ where
     }
 }
 
-/// The values that a thread gives to the atom fill its registers and are of its kind, or the
-/// product does not compile.
+/// A thread's values for the atom fill its registers and have its kind, or the product does not
+/// compile.
 const fn fills<R: AtomRegisters, T: Storable, N: Number>(operand: &str, values: i64) {
     let (bits, room) = (values * T::BITS, R::COUNT as i64 * 8 * <R::Register as Element>::BYTES as i64);
     if bits != room {
@@ -434,7 +435,7 @@ type RegisterB<M> = <RegistersB<M> as AtomRegisters>::Register;
 /// Copies the registers of `atoms` atoms, of `values` values each, from atom `first` on.
 ///
 /// # Safety
-/// As [`gemm_tiled`].
+/// Same contract as [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn gather<R, E, L, N>(
@@ -462,21 +463,21 @@ unsafe fn gather<R, E, L, N>(
 /// The registers of atom `atom` of a column.
 ///
 /// # Safety
-/// They were set.
+/// They are initialised.
 #[inline(always)]
 unsafe fn registers<R: AtomRegisters, L: StaticLayout>(column: &Fragment<R::Register, L>, atom: usize) -> R {
     // SAFETY: the caller's contract; inside the column.
     R::from_fn(|i| unsafe { column.get(atom * R::COUNT + i) })
 }
 
-/// How a register of an atom holds elements of a tensor.
+/// How a register of an atom holds a tensor's elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Packing {
-    /// That many contiguous elements.
+    /// Contiguous elements.
     Together(usize),
-    /// That many elements, which do not.
+    /// Elements that are not contiguous.
     Apart(usize),
-    /// One of that many parts of an element, a complex number.
+    /// One of several parts of an element, such as a complex number.
     Part(usize),
 }
 
@@ -513,7 +514,7 @@ const fn packing<R: AtomRegisters, E: Access, L: StaticLayout>() -> Packing {
 /// The registers that hold an atom's values from `index` on.
 ///
 /// # Safety
-/// As [`gemm_tiled`].
+/// Same contract as [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: usize) -> R {
@@ -524,7 +525,7 @@ unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: 
     // No `from_fn`: faults and profiles would name its closure instead of the kernel's line.
     for (i, register) in registers.as_mut_slice().iter_mut().enumerate() {
         // SAFETY: the caller's contract; `packing` has checked what is contiguous, and any bits are
-        // a valid register. The first part of an element comes before its others.
+        // a valid register. The first part of an element precedes its other parts.
         *register = unsafe {
             match const { packing::<R, E, L>() } {
                 Packing::Together(per) => R::Register::from_bits(engine.load::<L, _>(index + i * per)),
@@ -544,7 +545,7 @@ unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: 
 /// A register assembled from elements that are not contiguous.
 ///
 /// # Safety
-/// As [`gemm_tiled`].
+/// Same contract as [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn packed<R: Element, E: Access, L: StaticLayout>(engine: &E, index: usize, count: usize) -> R {
@@ -568,7 +569,7 @@ unsafe fn packed<R: Element, E: Access, L: StaticLayout>(engine: &E, index: usiz
 /// Stores the registers that hold an atom's values from `index` on.
 ///
 /// # Safety
-/// As [`gemm_tiled`].
+/// Same contract as [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn store<R: AtomRegisters, E: AccessMut, L: StaticLayout>(engine: &mut E, index: usize, registers: R) {
@@ -583,7 +584,7 @@ unsafe fn store<R: AtomRegisters, E: AccessMut, L: StaticLayout>(engine: &mut E,
             let mut whole = MaybeUninit::<E::Element>::uninit();
             for (i, register) in registers.as_slice().iter().enumerate() {
                 // SAFETY: the caller's contract; an element is stored when all of its parts are
-                // there.
+                // set.
                 unsafe {
                     whole.as_mut_ptr().cast::<R::Register>().add(i % parts).write_unaligned(*register);
                     if i % parts == parts - 1 {

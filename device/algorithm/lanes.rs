@@ -1,9 +1,9 @@
 //! Reductions and scans across the lanes of a quad or a warp, and across the warps of a warpgroup
 //! or a block.
 //!
-//! The operation is any function of two values; the lanes get the same result wherever it is
-//! commutative and associative, as the maximum is. Sums of floats depend on the order, which is the
-//! same in every run: lanes at distance 16 are added first, neighbours last.
+//! The operation is any function of two values; all lanes have the same result if it is commutative
+//! and associative, like the maximum. Sums of floats depend on the order, which is the same in
+//! every run: lanes at distance 16 are added first, adjacent lanes last.
 
 use crate::arch::{
     FULL_WARP, ShuffleValue, lane_id, prmt, shuffle_up, shuffle_xor, simulator_assert, sync_threads,
@@ -12,13 +12,13 @@ use crate::arch::{
 use crate::memory::Element;
 use crate::tensor::{AcrossLanes, Fragment, SharedTensor, StaticLayout};
 
-/// Reduces by `f` over the lanes whose numbers differ by the bits of `LANES`; all of them get the
+/// Reduces by `f` over the lanes whose indices differ in the bits of `LANES`; all of them have the
 /// result.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn lanes_reduce<const LANES: u32, T: ShuffleValue>(value: T, f: impl Fn(T, T) -> T) -> T {
     let mut value = value;
-    // Written out: a loop over the masks might stay one.
+    // Written out: a loop over the masks might not be unrolled.
     macro_rules! step {
         ($($mask:literal)+) => { $(
             if LANES & $mask != 0 {
@@ -59,7 +59,7 @@ pub fn quad_reduce<T: ShuffleValue>(value: T, f: impl Fn(T, T) -> T) -> T {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn quad_transpose([first, second]: [u32; 2]) -> [u32; 2] {
     let (odd, high) = (lane_id() % 2 == 1, lane_id() % 4 >= 2);
-    // Words change places with the lane two on, then halves with the neighbour.
+    // Exchanges words with the lane two further, then halves with the adjacent lane.
     let got = shuffle_xor(FULL_WARP, if high { first } else { second }, 2);
     let (a, b) = if high { (got, second) } else { (first, got) };
     let got = shuffle_xor(FULL_WARP, prmt(a, b, if odd { 0x5410 } else { 0x7632 }), 1);
@@ -126,7 +126,7 @@ pub fn warp_scan_exclusive<T: ShuffleValue>(value: T, first: T, f: impl Fn(T, T)
 /// first, and `scratch` is free again after the second.
 ///
 /// # Safety
-/// `scratch` belongs to this call while it runs, and has as many elements as the block has warps.
+/// `scratch` belongs to this call while it runs, and has an element for each of the block's warps.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn block_reduce<T: ShuffleValue + Element, L: StaticLayout>(
@@ -148,39 +148,39 @@ pub unsafe fn block_reduce<T: ShuffleValue + Element, L: StaticLayout>(
     }
 }
 
-/// The warp's value into its element of `scratch`, and a barrier.
+/// Stores the warp's value in its element of `scratch`, followed by a barrier.
 ///
 /// # Safety
-/// As [`block_reduce`].
+/// Same contract as [`block_reduce`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn publish<T: Element, L: StaticLayout>(value: T, scratch: &mut SharedTensor<T, L>) {
     simulator_assert!(
         warps() == SharedTensor::<T, L>::SIZE,
-        "a block of {} warps reduces through an array of {}: take one with an element for each warp",
+        "a block of {} warps reduces through an array of {}: use one with an element for each warp",
         warps(),
         L::LAYOUT
     );
     let thread = thread_idx().x;
     if thread.is_multiple_of(32) {
-        // SAFETY: all threads of the block are here, and `scratch` has a place a warp.
+        // SAFETY: all threads of the block are here, and `scratch` has an element for each warp.
         unsafe { scratch.set((thread / 32) as usize, value) };
     }
     sync_threads();
 }
 
-/// The warps of the block, whose threads are all along `x`.
+/// The number of warps of the block, whose threads are all along `x`.
 #[inline(always)]
 fn warps() -> usize {
     crate::arch::block_dim().x.div_ceil(32) as usize
 }
 
-/// Reduces by `f` over the four warps of a warpgroup; each of its threads gets the result: as
+/// Reduces by `f` over the four warps of a warpgroup; each of its threads gets the result. Like
 /// [`block_reduce`], through four elements of `scratch`, with `sync` as the barrier of the
 /// warpgroup's 128 threads (see [`named_barriers!`](crate::named_barriers)).
 ///
 /// # Safety
-/// As [`block_reduce`], of the warpgroup; `sync` waits for all of its threads.
+/// Same contract as [`block_reduce`], for the warpgroup; `sync` waits for all of its threads.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn warpgroup_reduce<T: ShuffleValue + Element, L: StaticLayout>(
@@ -212,11 +212,11 @@ pub unsafe fn warpgroup_reduce<T: ShuffleValue + Element, L: StaticLayout>(
     }
 }
 
-/// `f` over the threads of the block up to the calling one, counted by `x`: an inclusive scan. As
-/// [`block_reduce`].
+/// `f` over the threads of the block up to the calling one, counted along `x`: an inclusive scan.
+/// Barriers and `scratch` as for [`block_reduce`].
 ///
 /// # Safety
-/// As [`block_reduce`].
+/// Same contract as [`block_reduce`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn block_scan<T: ShuffleValue + Element, L: StaticLayout>(
@@ -226,9 +226,9 @@ pub unsafe fn block_scan<T: ShuffleValue + Element, L: StaticLayout>(
 ) -> T {
     let own = warp_scan(value, &f);
     let thread = thread_idx().x;
-    // The last lane has the warp's sum.
+    // The last lane holds the warp's sum.
     let whole = crate::arch::shuffle(FULL_WARP, own, 31);
-    // SAFETY: the caller's contract, as above.
+    // SAFETY: as in `block_reduce`.
     unsafe {
         publish(whole, &mut scratch);
         let mut before = scratch.get(0usize);
@@ -261,7 +261,7 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
 
     /// Each element, combined across the lanes that have parts of the same row (or column): it
     /// completes a [`reduce`](crate::tensor::Tensor::reduce) of a partitioned tile. The partition
-    /// gives the lanes.
+    /// determines the lanes.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -331,7 +331,7 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
     /// ```
     ///
     /// # Safety
-    /// As [`warpgroup_reduce`].
+    /// Same contract as [`warpgroup_reduce`].
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -352,7 +352,7 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
     /// Each element, combined across all threads of the block: see [`block_reduce`].
     ///
     /// # Safety
-    /// As [`block_reduce`].
+    /// Same contract as [`block_reduce`].
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -363,7 +363,8 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
     ) -> Self {
         let mut result = self;
         for i in 0..Self::SIZE {
-            // SAFETY: all threads of the block are here, and `scratch` has a place a warp.
+            // SAFETY: all threads of the block are here, and `scratch` has an element for each
+            // warp.
             result[i] = unsafe { block_reduce(result[i], scratch, &f) };
         }
         result

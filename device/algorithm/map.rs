@@ -12,9 +12,9 @@ use crate::tensor::{Access as _, AccessMut as _, ElementIndex, Fragment, StaticL
 /// converted to `V` first; the result is converted to `out`'s type.
 ///
 /// The inputs are a tuple of up to three pointers. Extents and strides are those of `modes`, which
-/// the host computes ([`MapModes::launches`]): any strides, 0 to broadcast. Where the operands
-/// allow it, each access has 16 bytes (of the widest element), and a thread loads four vectors of
-/// each input before it uses them. An input whose address is 0 reads as zeros.
+/// the host computes ([`MapModes::launches`]): any strides, 0 to broadcast. If the operands allow
+/// it, each access has 16 bytes (of the widest element), and a thread loads four vectors of each
+/// input before it uses them. An input whose address is 0 reads as zeros.
 ///
 /// ```
 /// use moye_device::algorithm::{MAP_THREADS, MapModes, MapOperand, map};
@@ -59,8 +59,9 @@ use crate::tensor::{Access as _, AccessMut as _, ElementIndex, Fragment, StaticL
 ///
 /// # Safety
 /// All threads of blocks of [`MAP_THREADS`] call it, in [`MapModes::blocks`] blocks. The operands
-/// have the elements of `modes` and the element sizes and addresses that `modes` were made for.
-/// `out` has each element once; it is an input, of the same strides, or overlaps none.
+/// have the elements of `modes` and the element sizes and addresses for which `modes` were
+/// computed. The elements of `out` are distinct; it is an input, with the same strides, or overlaps
+/// none.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn map<I, V, R, U, const N: usize>(
@@ -77,7 +78,7 @@ pub unsafe fn map<I, V, R, U, const N: usize>(
     unsafe {
         if modes.vector > 1 {
             vectors::<Vectors<I, U>, _, _, _, _, N>(inputs, out, modes, &f);
-            // The number of a vector's elements is a power of two.
+            // A vector has a power of two of elements.
             if modes.columns as u32 & (modes.vector - 1) != 0 {
                 remainders::<Vectors<I, U>, _, _, _, _, N>(inputs, out, modes, &f);
             }
@@ -108,11 +109,11 @@ pub trait MapInputs<V, const N: usize>: MapPointers {
     #[doc(hidden)]
     fn fragments<L: StaticLayout>() -> Self::Fragments<L>;
 
-    /// Loads the vectors at `offsets` that are `whole`, zeros for the others; only the first
-    /// element where `splat`.
+    /// Loads the vectors at `offsets` that are `whole`, and zeros for the others; only the first
+    /// element if `splat`.
     ///
     /// # Safety
-    /// As [`map`].
+    /// Same contract as [`map`].
     #[doc(hidden)]
     unsafe fn load<L: StaticLayout>(
         self,
@@ -121,18 +122,18 @@ pub trait MapInputs<V, const N: usize>: MapPointers {
         splat: [bool; N],
     );
 
-    /// Copies the first element of each vector to the others, of inputs of `splat`.
+    /// Copies the first element of each vector to its other elements, for inputs of `splat`.
     #[doc(hidden)]
     fn spread<L: StaticLayout>(fragments: &mut Self::Fragments<L>, splat: [bool; N]);
 
-    /// The elements `i` of the fragments.
+    /// Elements `i` of the fragments.
     #[doc(hidden)]
     fn values<L: StaticLayout>(fragments: &Self::Fragments<L>, i: usize) -> [V; N];
 
     /// The elements at `offsets`.
     ///
     /// # Safety
-    /// As [`map`].
+    /// Same contract as [`map`].
     #[doc(hidden)]
     unsafe fn read(self, offsets: [i64; N]) -> [V; N];
 }
@@ -154,10 +155,10 @@ const fn extents<L: StaticLayout>() -> (usize, usize) {
     (L::LAYOUT.extent(0) as usize, L::LAYOUT.extent(1) as usize)
 }
 
-/// The whole vectors of a thread.
+/// Maps the whole vectors of a thread.
 ///
 /// # Safety
-/// As [`map`], and the operands allow vectors of `L`.
+/// Same contract as [`map`], and the operands allow vectors of `L`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn vectors<L, I, V, R, U, const N: usize>(
@@ -188,7 +189,7 @@ unsafe fn vectors<L, I, V, R, U, const N: usize>(
     let mut loaded = I::fragments::<L>();
     // SAFETY: the vectors that are loaded are whole.
     unsafe { inputs.load::<L>(&mut loaded, &from[..count], splat) };
-    // After all loads, which it waits for.
+    // After all loads, for which it waits.
     I::spread::<L>(&mut loaded, splat);
     let mut results = Fragment::<U, L>::zeros(); // (vector, vectors)
     for i in 0..count {
@@ -201,15 +202,15 @@ unsafe fn vectors<L, I, V, R, U, const N: usize>(
         if vector == 1 {
             results[first] = f(I::values::<L>(&loaded, first)).convert();
         }
-        // SAFETY: the vector is whole where it is stored, and aligned.
+        // SAFETY: the vector is whole if it is stored, and aligned.
         unsafe { store_vector_if(from[i].1, out.offset(places[i].out), &results, first) };
     }
 }
 
-/// The vectors of a thread that the end of mode 0 cuts, element by element.
+/// Maps the vectors of a thread that the end of mode 0 cuts, element by element.
 ///
 /// # Safety
-/// As [`map`].
+/// Same contract as [`map`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn remainders<L, I, V, R, U, const N: usize>(
@@ -225,7 +226,7 @@ unsafe fn remainders<L, I, V, R, U, const N: usize>(
 {
     let (vector, count) = const { extents::<L>() };
     let first = block_idx().x * (MAP_THREADS * count as u32) + thread_idx().x;
-    // Loops, not written out: there is one such vector a row.
+    // A loop that is not unrolled: there is one such vector a row.
     for i in 0..opaque(count as u32) {
         let MapPlace { inputs: mut from, out: to, elements } =
             modes.place_of(first + i * MAP_THREADS, vector as u32);
@@ -235,7 +236,7 @@ unsafe fn remainders<L, I, V, R, U, const N: usize>(
         for j in 0..opaque(elements) {
             // SAFETY: the element exists.
             unsafe { out.write(to + i64::from(j), f(inputs.read(from)).convert()) };
-            // Indexed: behind an iterator the places are in local memory.
+            // Indexed: with an iterator the places would be in local memory.
             #[allow(clippy::needless_range_loop, reason = "see above")]
             for k in 0..N {
                 from[k] += modes.inputs[0][k];
@@ -331,7 +332,7 @@ inputs!(1: A 0);
 inputs!(2: A 0, B 1);
 inputs!(3: A 0, B 1, C 2);
 
-/// Bytes of a vector that one instruction moves, or no compilation.
+/// Bytes of a vector that one instruction moves, or a compile error.
 const fn bytes_of_vector(vector: usize, bytes: usize) -> usize {
     let all = vector * bytes;
     if vector > 1 && !matches!(all, 2 | 4 | 8 | 16) {
@@ -345,7 +346,7 @@ const fn bytes_of_vector(vector: usize, bytes: usize) -> usize {
     all
 }
 
-/// Calls `$access` with the word of a vector.
+/// Calls `$access` with the word type of a vector.
 macro_rules! by_word {
     ($t:ty, $layout:ty, $access:ident) => {
         match const { bytes_of_vector(extents::<$layout>().0, <$t>::BYTES) } {
@@ -358,12 +359,12 @@ macro_rules! by_word {
     };
 }
 
-/// Loads consecutive elements by one instruction where `valid`, zeros elsewhere: as many as mode 0
-/// of the fragment has, of at most 16 bytes together, to its elements from `first` on.
+/// Loads consecutive elements by one instruction if `valid`, zeros otherwise: mode 0 of the
+/// fragment, at most 16 bytes, to its elements from `first` on.
 ///
 /// # Safety
-/// Where `valid`, the elements are readable and aligned to their common size. `first` is a multiple
-/// of their number.
+/// If `valid`, the elements are readable and aligned to their common size. `first` is a multiple of
+/// their number.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn load_vector_if<T: Element, L: StaticLayout>(
@@ -385,11 +386,11 @@ pub unsafe fn load_vector_if<T: Element, L: StaticLayout>(
     by_word!(T, L, load)
 }
 
-/// Stores elements of a fragment where `valid`, by one instruction: see [`load_vector_if`].
+/// Stores elements of a fragment if `valid`, by one instruction: see [`load_vector_if`].
 ///
 /// # Safety
-/// Where `valid`, the elements are writable and aligned to their common size. `first` is a multiple
-/// of their number.
+/// If `valid`, the elements are writable and aligned to their common size. `first` is a multiple of
+/// their number.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn store_vector_if<T: Element, L: StaticLayout>(

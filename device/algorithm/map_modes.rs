@@ -7,15 +7,15 @@ use alloc::vec::Vec;
 
 /// Threads of a block of [`map`](super::map()).
 pub const MAP_THREADS: u32 = 128;
-/// The most modes of a launch; an array with more has a launch for each index of the outer ones.
+/// The most modes of a launch; an array with more takes a launch for each index of the outer modes.
 pub(super) const MODES: usize = 4;
 /// Vectors of a thread.
 pub(super) const VECTORS: u32 = 4;
-/// Elements of a thread where operands do not allow vectors.
+/// Elements of a thread if the operands do not allow vectors.
 pub(super) const ELEMENTS: u32 = 8;
 
-/// Division by a number that is not known at compile time and the same in all threads: a product
-/// and a shift.
+/// Division by a number that is known only at run time, and uniform across threads: a
+/// multiplication and a shift.
 ///
 /// ```
 /// use moye_device::algorithm::FastDivmod;
@@ -33,7 +33,7 @@ impl FastDivmod {
     /// For divisors from 1 to 2^31.
     ///
     /// # Panics
-    /// With another divisor.
+    /// If the divisor is another value.
     #[must_use]
     pub const fn new(divisor: u32) -> Self {
         assert!(divisor >= 1 && divisor <= 1 << 31, "FastDivmod divides by 1 to 2^31");
@@ -51,7 +51,7 @@ impl FastDivmod {
     }
 }
 
-/// The modes of a launch of [`map`](super::map()) with `N` inputs: a kernel parameter, made by
+/// The modes of a launch of [`map`](super::map()) with `N` inputs: a kernel parameter, computed by
 /// [`MapModes::launches`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
@@ -68,17 +68,17 @@ pub struct MapModes<const N: usize> {
     pub(super) count: u32,
     /// The number of modes.
     pub(super) rank: u32,
-    /// Elements of a vector; 1 where the operands do not allow vectors.
+    /// Elements of a vector; 1 if the operands do not allow vectors.
     pub(super) vector: u32,
     pub(super) reserved: u32,
 }
 
-// SAFETY: `repr(C)` and aligned to 8 bytes, of numbers that mean the same on host and device.
+// SAFETY: `repr(C)`, aligned to 8 bytes, with fields that have the same meaning on host and device.
 unsafe impl<const N: usize> KernelParam for MapModes<N> {
     const TYPE: ParamType = ParamType::Struct { name: "MapModes", size: size_of::<Self>() };
 }
 
-/// A vector of the operands of a launch: the distance of its first element from each operand's, in
+/// A vector of the operands of a launch: the offset of its first element in each operand, in
 /// elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapPlace<const N: usize> {
@@ -86,8 +86,8 @@ pub struct MapPlace<const N: usize> {
     pub inputs: [i64; N],
     /// In the result.
     pub out: i64,
-    /// The number of the vector's elements in bounds: the end of mode 0 cuts a vector, and past the
-    /// last vector it is 0.
+    /// The number of the vector's elements in bounds: fewer at the end of mode 0, 0 past the last
+    /// vector.
     pub elements: u32,
 }
 
@@ -100,14 +100,14 @@ impl<const N: usize> MapModes<N> {
         self.place_of(index, self.vector)
     }
 
-    /// [`place`](Self::place) of vectors of `vector` elements, a constant.
+    /// [`place`](Self::place) for vectors of a constant number of elements, `vector`.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "modes number several arrays")]
     pub(super) fn place_of(&self, index: u32, vector: u32) -> MapPlace<N> {
         let mut rest = index;
         let mut coordinates = [0; MODES];
         for mode in 0..MODES - 1 {
-            // The outermost mode has what is left.
+            // The outermost mode takes the rest.
             if mode as u32 + 1 < self.rank {
                 (rest, coordinates[mode]) = self.divisors[mode].divide(rest);
             } else {
@@ -164,11 +164,11 @@ pub struct MapLaunch<const N: usize> {
 #[cfg(not(target_arch = "nvptx64"))]
 impl<const N: usize> MapModes<N> {
     /// The launches that compute all elements of a shape: one, unless there are more than 2^31
-    /// vectors or more modes than a launch has. None if there are no elements.
+    /// vectors or more modes than a launch has. Empty if there are no elements.
     ///
-    /// Modes are ordered by the strides of `out`, and adjacent ones are joined where each operand
-    /// has one stride for both. Vectors of 16 bytes of the widest element are used where every
-    /// operand is contiguous along the innermost mode and aligned, or has stride 0 along it.
+    /// Modes are sorted by the strides of `out`, and adjacent modes are merged if each operand has
+    /// one stride for both. Vectors of 16 bytes of the widest element are used if every operand is
+    /// contiguous along the innermost mode and aligned, or has stride 0 along it.
     ///
     /// ```
     /// use moye_device::algorithm::{MapModes, MapOperand};
@@ -182,7 +182,7 @@ impl<const N: usize> MapModes<N> {
     /// ```
     ///
     /// # Panics
-    /// An operand has not a stride for each mode.
+    /// If an operand's strides and `shape` differ in length.
     #[must_use]
     pub fn launches(shape: &[usize], inputs: [MapOperand<'_>; N], out: MapOperand<'_>) -> Vec<MapLaunch<N>> {
         let widest = inputs.iter().map(|x| x.bytes).fold(out.bytes, usize::max);
@@ -192,7 +192,7 @@ impl<const N: usize> MapModes<N> {
     /// [`launches`](Self::launches) without vectors, for kernels that use [`place`](Self::place).
     ///
     /// # Panics
-    /// As for [`launches`](Self::launches).
+    /// Same as [`launches`](Self::launches).
     #[must_use]
     pub fn launches_by_element(
         shape: &[usize],
@@ -243,7 +243,7 @@ impl<const N: usize> MapModes<N> {
             && (0..N).all(|k| {
                 joined[0].1.inputs[k] == 0 || aligned(inputs[k].address, inputs[k].bytes, &|of| of.inputs[k])
             })
-            // A short row would be cut vectors for the most part.
+            // Most vectors of a short row would be cut.
             && (columns.is_multiple_of(vector) || columns >= 4 * vector);
         let vector = if fits { vector } else { 1 };
         let bytes = Strides { inputs: inputs.map(|x| x.bytes as i64), out: out.bytes as i64 };
@@ -282,7 +282,7 @@ impl<const N: usize> MapModes<N> {
         self.rank
     }
 
-    /// Elements of a vector; 1 where the operands do not allow vectors.
+    /// Elements of a vector; 1 if the operands do not allow vectors.
     #[must_use]
     pub const fn vector(&self) -> u32 {
         self.vector
@@ -303,7 +303,7 @@ impl<const N: usize> Strides<N> {
         Self { inputs: self.inputs.map(|stride| stride * by), out: self.out * by }
     }
 
-    /// The addresses `by` indices further on along a mode of these strides.
+    /// The addresses `by` indices further along a mode with these strides.
     fn moved(self, from: MapLaunch<N>, by: i64, bytes: Self) -> MapLaunch<N> {
         let moved = |address: u64, stride: i64, bytes: i64| match address {
             0 => 0,
@@ -319,7 +319,7 @@ impl<const N: usize> Strides<N> {
 }
 
 /// Appends the launches of modes, the innermost first: the outermost mode is halved while there are
-/// too many vectors, and cut into single indices while there are too many modes.
+/// too many vectors, and split into single indices while there are too many modes.
 #[cfg(not(target_arch = "nvptx64"))]
 fn split<const N: usize>(
     launches: &mut Vec<MapLaunch<N>>,

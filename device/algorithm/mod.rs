@@ -1,13 +1,13 @@
-//! Algorithms over tensors: `copy`, `gemm`, `fill` and their kin.
+//! Algorithms over tensors: `copy`, `gemm`, `fill` and related functions.
 //!
 //! [`copy()`], [`copy_elements_if`] and [`gemm()`] take tensors as they are. Copies and products by
 //! the atom of a [`TiledCopy`](crate::atom::TiledCopy) or [`TiledMma`](crate::atom::TiledMma) are
 //! methods of a thread's slice of it, [`ThrCopy`](crate::atom::ThrCopy) and
 //! [`ThrMma`](crate::atom::ThrMma), over tensors that were partitioned by it.
 //!
-//! They work on any memory: global, shared, registers. Here a block of 32 threads doubles and adds
-//! columns of a matrix, with a fragment between; [the guide](crate::guide::tiling) has tiled copies
-//! and products.
+//! They work on any memory: global, shared, registers. Here a block of 32 threads scales and adds
+//! columns of a matrix through fragments; [the guide](crate::guide::tiling) shows tiled copies and
+//! products.
 //!
 //! ```
 //! # #![allow(non_snake_case)]

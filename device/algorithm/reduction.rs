@@ -1,8 +1,9 @@
-//! Reductions with a state: the part of their input that threads, warps and blocks combine.
+//! Reductions with a state: partial results that threads, warps and blocks combine.
 //!
-//! A [`Reduction`] has the state of a few values of a thread ([`of`](Reduction::of)) and combines
-//! two states. The states go through shuffles, shared memory and global memory as any element, so
-//! that [`warp_reduce`](super::warp_reduce) and [`block_reduce`](super::block_reduce) take them:
+//! A [`Reduction`] computes the state of a few values of a thread ([`of`](Reduction::of)) and
+//! combines two states. States pass through shuffles, shared memory and global memory like any
+//! element, so that [`warp_reduce`](super::warp_reduce) and [`block_reduce`](super::block_reduce)
+//! accept them:
 //!
 //! ```
 //! use moye_device::algorithm::{ArgMax, Reduction, Variance, warp_reduce};
@@ -24,7 +25,7 @@ use crate::math;
 use crate::memory::Element;
 use core::f32::consts::LOG2_E;
 
-/// A reduction of f32 values whose parts are reduced apart and combined.
+/// A reduction of f32 values whose partial states can be combined.
 pub trait Reduction: 'static {
     /// The state of some of the values.
     type State: ShuffleValue + Element;
@@ -32,12 +33,12 @@ pub trait Reduction: 'static {
     /// The state of no values.
     const NONE: Self::State;
 
-    /// The state of one or more values; `index` gives the index of each in the whole input, in
+    /// The state of one or more values; `index` returns the index of each in the whole input, in
     /// ascending order.
     #[must_use]
     fn of(values: &[f32], index: impl Fn(u32) -> u32) -> Self::State;
 
-    /// The state of the values of both.
+    /// The state of the values of `a` and `b`.
     #[must_use]
     fn combine(a: Self::State, b: Self::State) -> Self::State;
 }
@@ -80,7 +81,7 @@ impl Reduction for SquareSum {
     }
 }
 
-/// The maximum; NaN if a value is.
+/// The maximum; NaN if any value is NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct Max;
 
@@ -106,12 +107,12 @@ impl Reduction for Max {
 }
 
 /// The logarithm of the sum of exponentials, online: the maximum, and the sum of `e^(x - max)`.
-/// While the maximum is infinite, the sum is that of `e^x`.
+/// While the maximum is infinite, the sum is of `e^x`.
 #[derive(Clone, Copy, Debug)]
 pub struct LogSumExp;
 
 impl LogSumExp {
-    /// What is taken off before the exponential.
+    /// The value that is subtracted before the exponential.
     #[inline(always)]
     #[must_use]
     pub fn base(max: f32) -> f32 {
@@ -166,7 +167,7 @@ impl Reduction for Variance {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn combine(a: [f32; 4], b: [f32; 4]) -> [f32; 4] {
         let count = a[0] + b[0];
-        // No values have no weight; 0 / 0 would be NaN.
+        // No values have weight 0; 0 / 0 would be NaN.
         let weight = b[0] * math::fast::rcp(if count == 0.0 { 1.0 } else { count });
         let distance = b[1] - a[1];
         let mean = distance.fma(weight, a[1]);
@@ -175,7 +176,7 @@ impl Reduction for Variance {
 }
 
 /// The maximum and its index, the least index of equal values. NaN is greater than any number, and
-/// the first one is found.
+/// the first NaN is found.
 #[derive(Clone, Copy, Debug)]
 pub struct ArgMax;
 
@@ -188,7 +189,7 @@ impl Reduction for ArgMax {
     fn of(values: &[f32], index: impl Fn(u32) -> u32) -> (f32, u32) {
         let max = Max::of(values, &index);
         let mut at = 0;
-        // From the last on, so that the first remains. NaN is rare: its branch costs one vote.
+        // Backwards, so that the first one remains. NaN is rare: its branch costs one vote.
         if max.is_nan() {
             for i in (0..values.len()).rev() {
                 at = if values[i].is_nan() { i as u32 } else { at };

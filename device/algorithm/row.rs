@@ -1,10 +1,10 @@
-//! Whole rows in registers: how many threads share a row, and the reductions across them.
+//! Rows that stay in registers: how many threads share a row, and the reductions across them.
 //!
-//! A kernel that reduces along rows and then uses the elements again reads each of them once if the
-//! threads that share a row hold it in registers. [`RowShape`] says how many threads that are, from
-//! a few lanes to the blocks of a cluster; [`RowTile`] and [`RowCopy`] are the tile of a block and
-//! its tiled copy, and [`RowTeam`](super::RowTeam) reduces across the threads of a row. A kernel is
-//! generic over the shape, and the launch chooses an instance by the length of the rows
+//! A kernel that reduces along rows and then reuses the elements loads each of them once if the
+//! threads that share a row hold it in registers. [`RowShape`] defines how many threads share a
+//! row, from a few lanes to the blocks of a cluster; [`RowTile`] and [`RowCopy`] are the tile of a
+//! block and its tiled copy, and [`RowTeam`](super::RowTeam) reduces across the threads of a row. A
+//! kernel is generic over the shape, and the launch chooses an instance by the length of the rows
 //! ([`RowShape::COLUMNS`]).
 //!
 //! ```
@@ -70,8 +70,8 @@ use core::marker::PhantomData;
 pub trait RowShape: Copy + Default + 'static {
     /// Threads of a block that share a row: a power of two.
     const THREADS: u32;
-    /// The alignment of rows in bytes: 16, where their length is a multiple of 16 bytes too, or 1
-    /// where they start at any element.
+    /// The alignment of rows in bytes: 16, if their length is a multiple of 16 bytes too, or 1 if
+    /// they start at any element.
     const ALIGN: usize;
     /// The blocks that share a row: [`OneBlock`], or those of a cluster ([`ClusterBlocks`], sm_90).
     type Blocks: RowBlocks;
@@ -84,8 +84,8 @@ pub trait RowShape: Copy + Default + 'static {
     const ROWS: u32 = Self::BLOCK / Self::THREADS;
     /// The longest row of a block, in elements.
     const COLUMNS: u32 = Self::THREADS * Self::ELEMENTS;
-    /// Whether a [`RowStage`](super::RowStage) copies rows ahead: where few blocks fit on an SM, so
-    /// that no other block's loads are in flight while one reduces.
+    /// Whether a [`RowStage`](super::RowStage) copies rows ahead: if few blocks fit on an SM, no
+    /// other block's loads are in flight while one reduces.
     const AHEAD: bool = Self::THREADS >= 512 && Self::ALIGN == 16;
 }
 
@@ -94,27 +94,26 @@ pub trait RowBlocks: Copy + 'static {
     /// Whether they are a cluster's: the launch has clusters of 1 to 8 blocks along x.
     const CLUSTER: bool;
 
-    /// Prepares the exchanges at the kernel's start; they have `places`, two times [`PLACES`]
-    /// elements.
+    /// Prepares the exchanges at the kernel's start; `places` has two times [`PLACES`] elements.
     ///
     /// # Safety
     /// All threads of the block call it once, and `places` belong to the exchanges.
     #[doc(hidden)]
     unsafe fn start(places: Shared<f32>);
 
-    /// The row of the block, if each had one, and the block's number in it.
+    /// The row of the block, if each block had one row, and the block's index in its row.
     #[doc(hidden)]
     fn place() -> (u32, u32);
 
-    /// The rows of a launch, if each block had one.
+    /// The rows of a launch, if each block had one row.
     #[doc(hidden)]
     fn rows() -> u32;
 
-    /// Combines the blocks' values through `places`, at most four of each block.
+    /// Combines the blocks' values through `places`, at most four values of each block.
     ///
     /// # Safety
-    /// All threads of the blocks call it together, `count` is the number of calls before it, and
-    /// the threads of the block have met at a barrier since the last one.
+    /// All threads of the blocks call it together, `count` is the number of previous calls, and the
+    /// threads of the block have synchronised since the last one.
     #[doc(hidden)]
     unsafe fn combine<const N: usize>(
         values: [f32; N],
@@ -124,11 +123,11 @@ pub trait RowBlocks: Copy + 'static {
     ) -> [f32; N];
 }
 
-/// Elements of the scratch memory of a reduction: 32 warps, and those of an exchange: four for each
-/// of 8 blocks, and an mbarrier.
+/// Elements of the scratch memory of a reduction, one for each of 32 warps, and of an exchange:
+/// four for each of 8 blocks, and an mbarrier.
 pub(super) const PLACES: u32 = 40;
 
-/// A row has one block at most.
+/// A row belongs to one block.
 #[derive(Clone, Copy, Debug)]
 pub struct OneBlock;
 
@@ -161,12 +160,13 @@ impl RowBlocks for OneBlock {
     }
 }
 
-/// A row has the blocks of a cluster: 1, 2, 4 or 8.
+/// A row is shared by the blocks of a cluster: 1, 2, 4 or 8.
 ///
 /// They exchange values by `st.async`, which completes on an mbarrier of the block that waits for
-/// it. A barrier of the cluster would wait for the block's earlier stores too. Two exchanges in
-/// turn have their own places and mbarrier: a block sends for the next but one when it has the
-/// values of the next, which the others send when they have read those before.
+/// it. A barrier of the cluster would wait for the block's earlier stores too. Consecutive
+/// exchanges alternate between two sets of places and mbarriers: a block sends for exchange `i + 2`
+/// when it has received exchange `i + 1`, which the other blocks send after they have read exchange
+/// `i`.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterBlocks;
 
@@ -214,7 +214,7 @@ impl RowBlocks for ClusterBlocks {
         f: &impl Fn([f32; N], [f32; N]) -> [f32; N],
     ) -> [f32; N] {
         if count == 0 {
-            // All blocks have started, with their mbarriers.
+            // All blocks have started and initialised their mbarriers.
             cluster_wait();
         }
         let (thread, blocks) = (thread_idx().x, cluster_size());
@@ -292,13 +292,13 @@ shapes! {
     Cluster512: 512 threads, align 16, ClusterBlocks;
     /// A cluster shares a row of at most 32,768 elements a block.
     Cluster1024: 1024 threads, align 16, ClusterBlocks;
-    /// [`Warp`], of rows that start anywhere.
+    /// [`Warp`], for rows that start anywhere.
     AnyWarp: 32 threads, align 1, OneBlock;
-    /// [`Block512`], of rows that start anywhere.
+    /// [`Block512`], for rows that start anywhere.
     AnyBlock512: 512 threads, align 1, OneBlock;
-    /// [`Block1024`], of rows that start anywhere.
+    /// [`Block1024`], for rows that start anywhere.
     AnyBlock: 1024 threads, align 1, OneBlock;
-    /// [`Cluster512`], of rows that start anywhere.
+    /// [`Cluster512`], for rows that start anywhere.
     AnyCluster: 512 threads, align 1, ClusterBlocks;
 }
 
@@ -308,7 +308,7 @@ shapes! {
 pub struct RowStride {
     /// Between two rows.
     pub row: i64,
-    /// Between two elements of a row: 1 where the shape demands an alignment.
+    /// Between two elements of a row: 1 if the shape requires an alignment.
     pub element: i64,
 }
 
@@ -331,7 +331,7 @@ impl<C: RowShape> Strides for StridesOf<C> {
     }
 }
 
-/// The shape is one that the team's reductions and accesses know, or the kernel does not compile.
+/// The team's reductions and accesses support the shape, or the kernel does not compile.
 pub(super) const fn allowed<C: RowShape>() {
     let threads = C::THREADS as i64;
     if !C::THREADS.is_power_of_two() || threads > 1024 || (threads <= 32 && C::Blocks::CLUSTER) {
@@ -350,7 +350,7 @@ pub(super) const fn allowed<C: RowShape>() {
     }
 }
 
-/// Elements `T` of an access: 16 bytes, or one element where rows start anywhere.
+/// Elements `T` of an access: 16 bytes, or one element if rows start anywhere.
 const fn vector<T: Storable, C: RowShape>() -> i64 {
     if C::ALIGN == 16 { 128 / T::BITS } else { 1 }
 }
@@ -359,8 +359,8 @@ static_layout! {
     /// The rows of a block: (BLK_M, BLK_N).
     pub RowTile<C: RowShape> = layout!((C::ROWS as i64, C::COLUMNS as i64));
     /// Shared memory of a [`RowTeam`](super::RowTeam): for each of up to six reductions of a tile,
-    /// and of the next tile, an element for each warp; and that of two exchanges between the blocks
-    /// of a cluster.
+    /// and of the next tile, an element for each warp; and the places of two exchanges between the
+    /// blocks of a cluster.
     pub RowScratch = layout!((40, 14));
 }
 tiled_copy! {
@@ -369,8 +369,8 @@ tiled_copy! {
         layout!((C::ROWS as i64, C::THREADS as i64):(C::THREADS as i64, 1)),
         layout!((1, vector::<T, C>())),
     );
-    /// The copy of elements `E` that belong to elements `T` of a block's rows, a mask or quantised
-    /// elements: each thread has them at the same places as by [`RowCopy`].
+    /// The copy of elements `E` that accompany elements `T` of a block's rows, such as a mask or
+    /// quantised elements: each thread holds the same places as by [`RowCopy`].
     pub RowCopyWith<E: Storable, T: Storable, C: RowShape>: TiledCopy<AutoVectorizingCopy, E> = TiledCopy::new(
         layout!((C::ROWS as i64, C::THREADS as i64):(C::THREADS as i64, 1)),
         layout!((1, vector::<T, C>())),

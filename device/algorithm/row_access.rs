@@ -1,5 +1,5 @@
 //! Loads and stores of a thread's part of the rows that it shares: each vector is one predicated
-//! access, in bounds or out of it.
+//! access, wholly in bounds or out of bounds.
 
 use super::row::RowShape;
 use super::row_team::RowTeam;
@@ -13,8 +13,8 @@ use crate::tiling::TilingError;
 use core::ops::Range;
 
 impl<C: RowShape> RowTeam<C> {
-    /// Elements of the vectors that are loaded before they are used: enough to hide the latency,
-    /// and few enough for 64 registers a thread. Elements that start anywhere have an address each.
+    /// Elements that are loaded before they are used: enough to hide the latency, and few enough
+    /// for 64 registers a thread. Without alignment each element takes an address.
     const GROUP: usize = if C::ALIGN > 1 { 16 } else { 8 };
 
     /// These elements of a thread's part, each vector by one predicated load; 0 out of
@@ -37,7 +37,7 @@ impl<C: RowShape> RowTeam<C> {
         for i in elements.start / vector..elements.end / vector {
             let i = i * vector;
             let (valid, address) = (part.engine().exists::<L>(i), part.engine().address::<L>(i));
-            // SAFETY: the vector is in bounds where it is valid, and aligned as the shape says; a
+            // SAFETY: the vector is in bounds if it is valid, and aligned as the shape requires; a
             // fragment's elements are compact.
             unsafe {
                 if C::ALIGN == 1 {
@@ -67,7 +67,8 @@ impl<C: RowShape> RowTeam<C> {
     }
 
     /// A thread's part of the block's rows, in f32; 0 out of bounds. Each vector is one predicated
-    /// load: vectors are in bounds or out of it, as the shape's alignment holds for the length too.
+    /// load: a vector is wholly in bounds or out of bounds, since the shape's alignment holds for
+    /// the length too.
     ///
     /// # Safety
     /// Same contract as [`copy`](super::copy()), for the source.
@@ -90,8 +91,7 @@ impl<C: RowShape> RowTeam<C> {
     }
 
     /// Replaces each element of a thread's rows by `f` of it and of the element of `part` at the
-    /// same place, 0 out of bounds; a few vectors are loaded at a time, so that few registers hold
-    /// them.
+    /// same place, 0 out of bounds. It loads a few vectors at a time to save registers.
     ///
     /// # Safety
     /// Same contract as [`load`](Self::load).
@@ -140,7 +140,7 @@ impl<C: RowShape> RowTeam<C> {
         for i in 0..size / vector {
             let i = i * vector;
             let (valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
-            // SAFETY: the vector is in bounds where it is valid, and aligned as the shape says; a
+            // SAFETY: the vector is in bounds if it is valid, and aligned as the shape requires; a
             // fragment's elements are compact.
             unsafe {
                 if C::ALIGN > 1 {
@@ -154,7 +154,7 @@ impl<C: RowShape> RowTeam<C> {
     }
 
     /// Stores a thread's rows as elements of 8 bits, of which `encode` returns four, the first in
-    /// the lowest byte; nothing out of bounds. `part` is that of a
+    /// the lowest byte; nothing out of bounds. `part` is a partition by a
     /// [`RowCopyWith`](super::RowCopyWith).
     ///
     /// # Safety
@@ -177,7 +177,7 @@ impl<C: RowShape> RowTeam<C> {
         for i in 0..size / vector {
             let i = i * vector;
             let (valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
-            // SAFETY: the vector is in bounds where it is valid, and aligned as the contract says.
+            // SAFETY: the vector is in bounds if it is valid, and aligned as the contract requires.
             unsafe {
                 match const { access(&LG::LAYOUT) } {
                     8 => {
@@ -191,8 +191,8 @@ impl<C: RowShape> RowTeam<C> {
         }
     }
 
-    /// Sets the elements of a thread's rows that are out of bounds of `part` to `value`: what has
-    /// no effect on the reduction that follows.
+    /// Sets the elements of a thread's rows that are out of bounds of `part` to `value`, the
+    /// neutral element of the reduction that follows.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn fill_outside<P, S, LG, L>(
@@ -208,7 +208,7 @@ impl<C: RowShape> RowTeam<C> {
     {
         let (size, vector) = const { (same_part(&L::LAYOUT, &LG::LAYOUT), access(&LG::LAYOUT)) };
         for i in 0..size {
-            // As the vector that it is in.
+            // In bounds if its vector is.
             if !part.engine().exists::<LG>(i / vector * vector) {
                 values[i] = value;
             }
@@ -221,7 +221,7 @@ pub(super) const fn access(part: &Layout) -> usize {
     part.mode(0).size() as usize
 }
 
-/// The number of elements of a thread's rows and of the part that they go with.
+/// The number of elements of a thread's rows, which must equal that of the part.
 const fn same_part(values: &Layout, part: &Layout) -> usize {
     if values.size() != part.size() {
         TilingError::of("RowTeam")

@@ -1,4 +1,4 @@
-//! Rows that are on their way to shared memory while a team computes on those before.
+//! Rows that are copied to shared memory while a team computes on the previous ones.
 
 use super::row::{RowBlocks, RowShape};
 use super::row_access::access;
@@ -15,9 +15,9 @@ use core::marker::PhantomData;
 
 /// Shared memory for a tile of rows that a block computes on next, in the [`kernel`](crate::kernel)
 /// attribute's `shared`. A thread copies its own elements by `cp.async` and reads no others, so
-/// that it waits for itself alone. It has no memory, and [`take`](Self::take) loads, if the shape
-/// is not [`AHEAD`](RowShape::AHEAD), or if `STAGES` of them, as many as a kernel has, do not fit:
-/// in 96 KB, or 200 KB in the blocks of a cluster.
+/// that it waits only for its own copies. It has no memory, and [`take`](Self::take) loads
+/// directly, if the shape is not [`AHEAD`](RowShape::AHEAD), or if the kernel's `STAGES` stages do
+/// not fit: 96 KB, or 200 KB in the blocks of a cluster.
 ///
 /// ```
 /// # #![allow(non_snake_case)]
@@ -96,18 +96,18 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
     const HOLDS: bool = C::AHEAD
         && STAGES * Self::TILE <= if <C::Blocks as RowBlocks>::CLUSTER { 200 << 10 } else { 96 << 10 };
 
-    /// The address of a thread's vector: those of neighbouring threads are next to each other.
+    /// The address of a thread's vector: those of adjacent threads are contiguous.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn vector(self, i: usize) -> u32 {
         self.0 + (i as u32 * C::BLOCK + thread_idx().x) * 16
     }
 
-    /// Starts to copy a thread's part of a tile of rows; 0 for what is out of bounds.
+    /// Starts to copy a thread's part of a tile of rows, with 0 out of bounds.
     ///
     /// # Safety
-    /// Same contract as [`copy_async`](super::copy_async), for the source; what was copied before
-    /// has been taken.
+    /// Same contract as [`copy_async`](super::copy_async), for the source; the previous copy has
+    /// been taken.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn start<P, S, L>(self, part: &GlobalTensor<P, S, L, ()>)
@@ -123,8 +123,8 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
         for i in 0..size / vector {
             let (valid, from) =
                 (part.engine().exists::<L>(i * vector), part.engine().address::<L>(i * vector));
-            // SAFETY: the place is the thread's own; the vector is in bounds where it is valid, and
-            // aligned as the shape says.
+            // SAFETY: the place is the thread's own; the vector is in bounds if it is valid, and
+            // aligned as the shape requires.
             unsafe {
                 let bytes = if valid { 16 } else { 0 };
                 cp_async_zfill(CpAsyncKind::Cg16, L2Prefetch::None, self.vector(i), from, bytes);
@@ -133,11 +133,11 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
         cp_async_commit();
     }
 
-    /// The elements that were copied last, in f32. The next copy may start.
+    /// The elements of the last copy, in f32. The next copy may start.
     ///
     /// # Safety
-    /// `part` is what [`start`](Self::start) copied last; all of the thread's copies are waited
-    /// for.
+    /// `part` is the one that [`start`](Self::start) copied last; the call waits for all copies of
+    /// the thread.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
@@ -166,7 +166,7 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
         values.convert()
     }
 
-    /// Vector `i` of a thread's copy, which is of `vector` elements.
+    /// Vector `i` of a thread's copy, of `vector` elements.
     ///
     /// # Safety
     /// The thread has waited for its copy.
@@ -180,11 +180,12 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
         }
     }
 
-    /// [`RowTeam::apply_loaded`] of rows that were copied once, as of weights that all rows share.
+    /// [`RowTeam::apply_loaded`] for rows that were copied once, such as weights that all rows
+    /// share.
     ///
     /// # Safety
-    /// Same contract as [`RowTeam::apply_loaded`]; `part` is what [`start`](Self::start) copied,
-    /// and a [`take`](Self::take) has waited for it.
+    /// Same contract as [`RowTeam::apply_loaded`]; `part` is the one that [`start`](Self::start)
+    /// copied, and a [`take`](Self::take) has waited for it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn apply<P, S, LG, L>(

@@ -13,22 +13,23 @@ use core::marker::PhantomData;
 /// The most reductions of a [`RowTeam`].
 const USES: u32 = 6;
 
-/// The threads that share a row: lanes of a warp, the threads of a block, or those of the blocks of
-/// a cluster.
+/// The threads that share a row: lanes of a warp, the threads of a block, or the threads of a
+/// cluster.
 ///
-/// In the simulator loads and stores are functions, which kernels of a shape and an element type
-/// share: inlined they would be most of the time of its build.
+/// In the simulator loads and stores are separate functions, shared by the kernels of a shape and
+/// an element type: inlined they would take most of its build time.
 pub struct RowTeam<C> {
     scratch: SharedTensor<f32, RowScratch>,
     /// The coordinate of the tile of rows.
     tile: (u32, u32),
-    /// Reductions of the tile so far: each has its part of the scratch memory, so that none waits
-    /// until another has been read. Two tiles in turn have different parts.
+    /// Reductions of the tile so far: each uses a different part of the scratch memory, so that
+    /// none waits until the values of another have been read. Consecutive tiles use different
+    /// parts.
     used: u32,
     half: u32,
     /// Exchanges between the blocks so far.
     exchanges: u32,
-    /// Whether the threads of the block have met since the last exchange.
+    /// Whether the threads of the block have synchronised since the last exchange.
     met: bool,
     shape: PhantomData<C>,
 }
@@ -37,8 +38,8 @@ impl<C: RowShape> RowTeam<C> {
     /// The team of this thread.
     ///
     /// # Safety
-    /// All threads of the block make one, and `scratch` belongs to it until the kernel ends. Grid
-    /// and block are those of the shape: `C::BLOCK` threads, a block for each `C::ROWS` rows or a
+    /// All threads of the block construct one, and `scratch` belongs to it until the kernel ends.
+    /// Grid and block match the shape: `C::BLOCK` threads, a block for each `C::ROWS` rows or a
     /// cluster for each row.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -56,7 +57,7 @@ impl<C: RowShape> RowTeam<C> {
         scratch.pointer().offset((2 * USES * PLACES) as i32)
     }
 
-    /// The tile after the team's tile, a step of the grid further.
+    /// The tile one step of the grid further.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -64,9 +65,9 @@ impl<C: RowShape> RowTeam<C> {
         (self.tile.0 + C::Blocks::rows(), self.tile.1)
     }
 
-    /// Steps to [`next_tile`](Self::next_tile), where the team can reduce six times again, and
+    /// Moves to [`next_tile`](Self::next_tile), for which the team can again reduce six times, and
     /// returns whether a matrix of `m` rows has it. Shapes that are not [`AHEAD`](RowShape::AHEAD)
-    /// have no next tile: their grid has a block for each.
+    /// have no next tile: their grid has a block for each tile.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -94,7 +95,7 @@ impl<C: RowShape> RowTeam<C> {
     }
 
     /// [`rows`](Self::rows) of the tile at a coordinate instead of the block's: for a block that
-    /// takes several tiles, or a part of the columns.
+    /// processes several tiles, or a part of the columns.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -111,7 +112,7 @@ impl<C: RowShape> RowTeam<C> {
     }
 
     /// [`rows`](Self::rows) of a matrix that repeats after `period` rows: row `i` is its row
-    /// `i % period`, as of a mask that several matrices share.
+    /// `i % period`, for example of a mask that several matrices share.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -123,7 +124,7 @@ impl<C: RowShape> RowTeam<C> {
         period: u32,
     ) -> GlobalTensor<P, StridesOf<C>, IdentityOf<RowTile<C>>, <(u32, u32) as TileCoordinate<Rank<2>>>::Rest>
     {
-        // A thread shares one row, so that it may have its own origin.
+        // A thread's rows are one row, so it may have a separate origin.
         let row = self.row();
         self.rows(
             pointer.offset(i64::from(row % period) * stride.row - i64::from(row) * stride.row),
@@ -133,7 +134,7 @@ impl<C: RowShape> RowTeam<C> {
     }
 
     /// The coordinates of the block's rows, `(row, column)` of the matrix: (BLK_M, BLK_N). They are
-    /// partitioned as the rows are.
+    /// partitioned like the rows.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -150,7 +151,7 @@ impl<C: RowShape> RowTeam<C> {
         self.tile
     }
 
-    /// The row of the matrix that this thread shares; it may be past the last one.
+    /// The row of the matrix that this thread shares; it may be past the end.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -158,8 +159,8 @@ impl<C: RowShape> RowTeam<C> {
         self.tile().0 * C::ROWS + thread_idx().x / C::THREADS
     }
 
-    /// The row of the matrix whose results this thread may write, one value a row; `None` in the
-    /// row's other threads.
+    /// The row of the matrix for which this thread may write a result, one value a row; `None` in
+    /// the row's other threads.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -168,11 +169,11 @@ impl<C: RowShape> RowTeam<C> {
         (thread_idx().x.is_multiple_of(C::THREADS) && rank == 0).then(|| self.row())
     }
 
-    /// Combines each row's values of all threads that share it; all of them get the result. Same
-    /// bits in every run: the order depends on the shape alone.
+    /// Combines each row's values over all threads that share it; all of them have the result. The
+    /// bits are the same in every run: the order depends only on the shape.
     ///
     /// # Safety
-    /// All threads of the block (of the cluster) call it together, at most six times for a tile.
+    /// All threads of the block (or cluster) call it together, at most six times for a tile.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -192,7 +193,7 @@ impl<C: RowShape> RowTeam<C> {
         rows
     }
 
-    /// [`reduce`](Self::reduce) in each block of a cluster alone. With
+    /// [`reduce`](Self::reduce) in each block of a cluster separately. With
     /// [`combine_blocks`](Self::combine_blocks) several reductions need one exchange between the
     /// blocks.
     ///
@@ -214,12 +215,12 @@ impl<C: RowShape> RowTeam<C> {
         rows
     }
 
-    /// Combines `N` values, at most four, of each block that shares the row: those of one block
-    /// are returned as they are. Same bits in every run.
+    /// Combines `N` values, at most four, over the blocks that share the row; if there is one
+    /// block, returns them unchanged. The bits are the same in every run.
     ///
     /// # Safety
-    /// Same contract as [`reduce`](Self::reduce), among whose calls it counts; all threads of a
-    /// block have the same values.
+    /// Same contract as [`reduce`](Self::reduce), and counts as one of its calls; all threads of a
+    /// block pass the same values.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -237,8 +238,8 @@ impl<C: RowShape> RowTeam<C> {
         }
         let (places, count) = (Self::exchange_places(self.scratch), self.exchanges);
         self.exchanges += 1;
-        // SAFETY: the caller's contract: all threads of the blocks are here, and those of this
-        // block have met since the last exchange.
+        // SAFETY: the caller's contract: all threads of the blocks are here, and the threads of
+        // this block have synchronised since the last exchange.
         unsafe { C::Blocks::combine(values, places, count, &f) }
     }
 
@@ -275,14 +276,14 @@ impl<C: RowShape> RowTeam<C> {
         let (thread, lane) = (thread_idx().x, lane_id());
         let warps = const { C::THREADS / 32 };
         // SAFETY: a warp writes its own place, and reads the others' after the barrier. No other
-        // reduction of this tile or the next has the same places, and one after those is behind a
+        // reduction of this tile or the next uses the same places, and a later one follows a
         // barrier of the next tile.
         unsafe {
             if lane == 0 {
                 places.write((thread / 32) as i32, value);
             }
             sync_threads();
-            // Each warp combines the places, which lanes read at once.
+            // Each warp combines the places, which lanes read in parallel.
             let value = places.read((lane % warps) as i32);
             match warps {
                 2 => lanes_reduce::<1, f32>(value, f),

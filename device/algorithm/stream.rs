@@ -1,4 +1,4 @@
-//! Rows that are read once and not kept: a thread's part of one, in 16-byte vectors.
+//! Rows that are read once and not kept: a thread's part of a row, in 16-byte vectors.
 
 use crate::arch::Convert;
 use crate::memory::{Element, Global};
@@ -9,8 +9,8 @@ const GROUP: usize = 4;
 const STRIDED: usize = 8;
 
 /// A thread's part of the elements `from..to` of a row: every `parts`th vector of 16 bytes from
-/// `part` on, or every `parts`th element where the row's elements are not contiguous. The parts 0
-/// to `parts - 1` are the whole row, which starts at any element and has any length.
+/// `part` on, or every `parts`th element if the row is not contiguous. Parts 0 to `parts - 1` make
+/// up the whole row, which may start at any element and have any length.
 ///
 /// ```
 /// # use moye_device::algorithm::{RowPart, warp_reduce};
@@ -37,20 +37,21 @@ const STRIDED: usize = 8;
 pub struct RowPart {
     /// The first element.
     pub from: u32,
-    /// The element after the last one.
+    /// The end of the elements.
     pub to: u32,
-    /// The thread's number among the threads of the row.
+    /// The thread's index among the threads of the row.
     pub part: u32,
-    /// The threads that share the row: where it is contiguous, at least the elements of 16 bytes.
+    /// The threads that share the row: if it is contiguous, at least the number of elements in 16
+    /// bytes.
     pub parts: u32,
 }
 
 impl RowPart {
-    /// Calls `f` with the values of each vector, or of each element, and the index of the first of
-    /// them in the row, in ascending order except for the elements before and after the vectors.
+    /// Calls `f` with the values of each vector, or of each element, and the row index of the
+    /// first, in ascending order except for the elements before and after the vectors.
     ///
     /// # Safety
-    /// `x` leads to element 0 of the row, the others are `stride` apart, and all from `from` to
+    /// `x` points to element 0 of the row, elements are `stride` apart, and those from `from` to
     /// `to` are readable.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -62,7 +63,7 @@ impl RowPart {
     ) {
         if stride != 1 {
             let read = |at: u32| {
-                // The last one again where the row ends. SAFETY: the element is of the row.
+                // Clamped to the last element. SAFETY: the element belongs to the row.
                 unsafe { x.read(i64::from(at.min(self.to - 1)) * stride) }
             };
             return self.strided(read, |value, at| f(&[value.convert()], at));
@@ -83,13 +84,13 @@ impl RowPart {
             for (word, i) in words.iter_mut().zip(0..) {
                 let at = next + i * parts;
                 let address = body.offset(i64::from(at * vector)).cast::<[u32; 4]>();
-                // SAFETY: the vector is of the row where it exists, and aligned.
+                // SAFETY: the vector belongs to the row if it exists, and is aligned.
                 *word = unsafe { crate::memory::GlobalPointer::read_if(address, at < vectors) };
             }
             for (word, i) in words.iter().zip(0..) {
                 let at = next + i * parts;
                 if at < vectors {
-                    // SAFETY: the word is elements, of which any bits are values.
+                    // SAFETY: the word consists of elements, for which any bits are valid.
                     let elements: &[T] =
                         unsafe { core::slice::from_raw_parts(word.as_ptr().cast(), const { 16 / T::BYTES }) };
                     let mut values = [0.0; 16];
@@ -109,8 +110,8 @@ impl RowPart {
     }
 
     /// Calls `f` with what `read` returns for each of the thread's elements, and its index, in
-    /// ascending order. For elements that are read before they are used, `read` may get an index
-    /// past the end.
+    /// ascending order. Elements are read before they are used, so `read` may get an index past the
+    /// end.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn strided<S: Copy>(self, read: impl Fn(u32) -> S, mut f: impl FnMut(S, u32)) {

@@ -1,4 +1,4 @@
-//! A tile of bytes transposed between two arrays in shared memory, by warps.
+//! Transposes a tile of bytes between two arrays in shared memory, by warps.
 
 use crate::arch::{lane_id, ldmatrix_x4_trans, prmt, stmatrix_x4};
 use crate::atom::TilingError;
@@ -10,8 +10,8 @@ use crate::tensor::{SharedTensor, StaticLayout};
 const ROWS: u32 = 32;
 const COLUMNS: u32 = 16;
 
-/// Elements of a tile `(N, K)` between blocks of 16 columns N, which a swizzle must leave as they
-/// are.
+/// The distance in elements, in a tile `(N, K)`, between blocks of 16 columns N, which a swizzle
+/// must not change.
 const fn step(tile: ComposedLayout) -> i64 {
     let columns = tile.layout.mode(0);
     let step = columns.at(COLUMNS as i64);
@@ -32,8 +32,8 @@ const fn step(tile: ComposedLayout) -> i64 {
     step
 }
 
-/// Whether 16 elements along `mode` are contiguous bytes at multiples of 16, in a tile of whole
-/// blocks of [`ROWS`] and [`COLUMNS`].
+/// Checks that 16 elements along `contiguous` are contiguous bytes at multiples of 16, in a tile of
+/// whole blocks of [`ROWS`] and [`COLUMNS`].
 const fn check(name: &'static str, tile: ComposedLayout, (rows, columns): (usize, usize), contiguous: usize) {
     let layout = tile.layout;
     let whole = layout.rank() == 2
@@ -73,7 +73,7 @@ const fn check(name: &'static str, tile: ComposedLayout, (rows, columns): (usize
 /// operand B of a product whose operand A is
 /// [`accumulators_as_a_paired`](crate::atom::wgmma::accumulators_as_a_paired).
 ///
-/// This is warp `warp` of `warps` warps; each has every `warps`-th block of 32 rows.
+/// Warp `warp` of `warps` warps transposes every `warps`-th block of 32 rows.
 ///
 /// ```text
 /// ldmatrix.trans   a lane has two rows k, k + 1 of columns n, n + 1, and of rows k + 8, k + 9
@@ -82,9 +82,9 @@ const fn check(name: &'static str, tile: ComposedLayout, (rows, columns): (usize
 /// ```
 ///
 /// # Safety
-/// All 32 lanes of the warp call it together. The source was written, ordered before by a barrier;
-/// no other thread touches the destination's part meanwhile. Others see it after a barrier, and
-/// `wgmma` after [`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared) too.
+/// All 32 lanes of the warp call it together. The source was written before a barrier; meanwhile no
+/// other thread accesses the destination's part. Other threads see it after a barrier, `wgmma`
+/// after a [`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared) in addition.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn transpose_paired<T: Element, LS: StaticLayout, LD: StaticLayout>(
@@ -107,11 +107,11 @@ pub unsafe fn transpose_paired<T: Element, LS: StaticLayout, LD: StaticLayout>(
     };
     let lane = lane_id();
     // Lane `8 i + c` names row `c` of matrix `i` of `stmatrix`: columns `2 c` and `2 c + 1` of the
-    // block alternate between a pair of matrices, so that no two rows of one share banks.
+    // block alternate between a pair of matrices, so that no two rows of a matrix share banks.
     let second = lane >> 2 & 1;
     let column = lane % 8 * 2 + (second ^ lane >> 3 & 1);
     let half = lane >> 4;
-    // The column of a lane's register is `2 (lane / 4)` or the next of the block.
+    // A lane's register holds column `2 (lane / 4)` of the block, or the next.
     let (even, odd) = (0x6420, 0x7531);
     let (first, next) = if lane < 16 { (even, odd) } else { (odd, even) };
     let mut block = warp;
@@ -119,7 +119,7 @@ pub unsafe fn transpose_paired<T: Element, LS: StaticLayout, LD: StaticLayout>(
         let from = source.at((ROWS * block + lane, ..)); // (N)
         let to = destination.at((column, ROWS * block + 16 * half)).address_of(0);
         for part in 0..columns / COLUMNS {
-            // SAFETY: the caller's contract; all addresses are of pieces of 16 bytes of the tiles.
+            // SAFETY: the caller's contract; all addresses are of 16-byte pieces of the tiles.
             unsafe {
                 let [a, b, c, d] = ldmatrix_x4_trans(from.address_of((COLUMNS * part) as usize));
                 let transposed = [prmt(a, b, first), prmt(a, b, next), prmt(c, d, first), prmt(c, d, next)];

@@ -1,4 +1,5 @@
-//! All requests of a copy: a layout from `(thread, value)` to elements, cut into warps and vectors.
+//! All requests of a copy: a layout from `(thread, value)` to elements, divided into warps and
+//! vectors.
 
 use super::warp::WarpAccess;
 use crate::layout::{ComposedLayout, Layout, LayoutErrorKind, Text, coalesce};
@@ -35,7 +36,7 @@ impl AccessReport {
         degree: 0,
     };
 
-    /// Whether every request moves no more sectors than its bytes need.
+    /// Whether no request moves more sectors than its bytes need.
     pub const fn is_coalesced(&self) -> bool {
         self.sectors == self.fewest_sectors
     }
@@ -45,8 +46,7 @@ impl AccessReport {
         self.most_sectors
     }
 
-    /// The bank conflict degree: `n` where some phase of some request takes `n` wavefronts, 1
-    /// without conflicts.
+    /// The bank conflict degree: the most wavefronts of a phase of a request, 1 without conflicts.
     pub const fn conflict_degree(&self) -> u32 {
         self.degree
     }
@@ -56,8 +56,8 @@ impl AccessReport {
         self.degree <= 1
     }
 
-    /// Every request moves no more sectors of global memory than its bytes need, or the kernel does
-    /// not compile.
+    /// No request moves more sectors of global memory than its bytes need, or the kernel does not
+    /// compile.
     ///
     /// ```
     /// use moye_device::prelude::*;
@@ -69,7 +69,7 @@ impl AccessReport {
     /// ```
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`is_coalesced`](Self::is_coalesced) is false.
+    /// If [`is_coalesced`](Self::is_coalesced) is false; in a `const` this is a compile error.
     #[track_caller]
     pub const fn expect_coalesced(&self) {
         if !self.is_coalesced() {
@@ -96,7 +96,8 @@ impl AccessReport {
     /// ```
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`is_conflict_free`](Self::is_conflict_free) is false.
+    /// If [`is_conflict_free`](Self::is_conflict_free) is false; in a `const` this is a compile
+    /// error.
     #[track_caller]
     pub const fn expect_conflict_free(&self) {
         if !self.is_conflict_free() {
@@ -108,7 +109,7 @@ impl AccessReport {
         }
     }
 
-    /// Both together.
+    /// The costs of both together.
     pub(crate) const fn plus(self, other: &Self) -> Self {
         Self {
             requests: self.requests + other.requests,
@@ -142,7 +143,7 @@ impl AccessReport {
 /// Why a requested access is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessError {
-    /// The layout is not one of `(thread, value)`.
+    /// The layout is not a layout of `(thread, value)`.
     Rank {
         /// Its rank.
         rank: usize,
@@ -154,13 +155,12 @@ pub enum AccessError {
         /// Values of an access.
         per_access: i64,
     },
-    /// An access of this many bits does not exist.
+    /// No access has this number of bits.
     Bits {
         /// Values of an access times the bits of an element.
         bits: i64,
     },
-    /// The values of one access are not next to each other, or do not start at a multiple of its
-    /// size.
+    /// The values of one access are not contiguous, or do not start at a multiple of its size.
     Scattered {
         /// The thread.
         thread: i64,
@@ -172,14 +172,14 @@ pub enum AccessError {
         /// misaligned.
         other: i64,
     },
-    /// The layout has no indices to look at: the algebra's error.
+    /// The layout has no indices to analyse: the algebra's error.
     Layout(LayoutErrorKind),
     /// More addresses than a warp has lanes.
     Lanes {
         /// The addresses.
         lanes: usize,
     },
-    /// There is no lane access of this many bytes.
+    /// No access of a lane has this number of bytes.
     Bytes {
         /// The bytes.
         bytes: i64,
@@ -193,16 +193,16 @@ pub enum AccessError {
         /// The bytes of the access.
         bytes: i64,
     },
-    /// A matrix instruction that takes another number of rows.
+    /// No matrix instruction has this number of rows.
     Rows {
         /// The rows.
         rows: i64,
     },
-    /// A row of a matrix instruction that starts at no multiple of 16 bytes.
+    /// A row of a matrix instruction that does not start at a multiple of 16 bytes.
     Row {
         /// The row.
         row: i64,
-        /// The element with which it starts.
+        /// The element at which it starts.
         element: i64,
         /// The bits of an element.
         element_bits: i64,
@@ -210,7 +210,7 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    /// What is wrong, with the numbers, and what would work.
+    /// The problem with its values, and what would work.
     pub(crate) const fn message(&self) -> Text<400> {
         let mut text = Text::new();
         match *self {
@@ -299,11 +299,11 @@ impl fmt::Display for AccessError {
 
 impl core::error::Error for AccessError {}
 
-/// The requests of an access to global memory: `layout` takes `(thread, value)` to the element,
+/// The requests of an access to global memory: `layout` maps `(thread, value)` to the element,
 /// elements have `element_bits` bits, and each instruction moves `per_access` values of every lane.
 ///
 /// # Panics
-/// In a `const`: does not compile. Where [`try_global_access`] gives an error.
+/// If [`try_global_access`] returns an error; in a `const` this is a compile error.
 #[track_caller]
 pub const fn global_access(layout: Layout, element_bits: i64, per_access: i64) -> AccessReport {
     match try_global_access(layout, element_bits, per_access) {
@@ -327,11 +327,11 @@ pub const fn try_global_access(
     }
 }
 
-/// The requests of an access to shared memory: as [`global_access`], with a swizzle where there is
+/// The requests of an access to shared memory: like [`global_access`], with a swizzle if there is
 /// one ([`ComposedLayout::plain`] for a layout without).
 ///
 /// # Panics
-/// In a `const`: does not compile. Where [`try_shared_access`] gives an error.
+/// If [`try_shared_access`] returns an error; in a `const` this is a compile error.
 #[track_caller]
 pub const fn shared_access(layout: ComposedLayout, element_bits: i64, per_access: i64) -> AccessReport {
     match try_shared_access(layout, element_bits, per_access) {
@@ -343,7 +343,7 @@ pub const fn shared_access(layout: ComposedLayout, element_bits: i64, per_access
 /// [`shared_access`] as a `Result`.
 ///
 /// # Errors
-/// As [`try_global_access`].
+/// Same as [`try_global_access`].
 pub const fn try_shared_access(
     layout: ComposedLayout,
     element_bits: i64,
@@ -357,12 +357,12 @@ pub const fn try_shared_access(
 
 const WARP: i64 = 32;
 
-/// The requests of a layout of `(thread, value)` of which the first `lanes` threads of each warp
-/// take part.
+/// The requests of a layout of `(thread, value)` in which the first `lanes` threads of each warp
+/// participate.
 ///
-/// The constants of kernels are made by it, so it does no more than it must: a layout is linear,
-/// which makes an element the sum of the thread's and the value's, and requests that differ by a
-/// multiple of what banks, sectors and swizzle repeat after cost the same.
+/// Kernels compute constants with it, so it does as little as possible: a layout is linear, so an
+/// element's index is the sum of the thread's and the value's, and requests that differ by a
+/// multiple of the period of banks, sectors and swizzle cost the same.
 pub(crate) const fn requests(
     layout: &ComposedLayout,
     element_bits: i64,
@@ -381,7 +381,7 @@ pub(crate) const fn requests(
         return Err(AccessError::Layout(LayoutErrorKind::Overflow));
     }
     let swizzle = layout.swizzle;
-    // Whether the swizzle may part the elements of one access.
+    // Whether the swizzle may separate the elements of one access.
     let parted = swizzle.bits() > 0 && 1 << swizzle.base() < per_access;
     let period = period(layout, element_bits);
     let (lane_of, value_of) = (coalesce(layout.layout.mode(0)), coalesce(layout.layout.mode(1)));
@@ -392,7 +392,7 @@ pub(crate) const fn requests(
     let mut used = 0;
     let mut warp = 0;
     while warp < threads {
-        // What holds for the previous warp holds for this one, if the offsets between its lanes are
+        // The result for the previous warp holds for this one, if the offsets between its lanes are
         // the same.
         let shift = layout.offset + lane_of.at(warp) - starts[0];
         let mut alike = used == min(min(threads - warp, WARP), lanes);
@@ -462,8 +462,8 @@ pub(crate) const fn requests(
     Ok(report)
 }
 
-/// An element of the access from `start` on that is not where a single access needs it; the
-/// first itself where the access is misaligned.
+/// An element of the access that starts at `start` which is not where a single access needs it; the
+/// first element if the access is misaligned.
 const fn misplaced(layout: &ComposedLayout, start: i64, per_access: i64, parted: bool) -> Option<i64> {
     let first = layout.swizzle.apply(start);
     if first % per_access != 0 {
@@ -480,8 +480,8 @@ const fn misplaced(layout: &ComposedLayout, start: i64, per_access: i64, parted:
     None
 }
 
-/// Elements after which banks, sectors and swizzle repeat. Without a swizzle, what is moved by less
-/// than all banks asks them in turn for the same, so that sectors are enough.
+/// The period in elements of banks, sectors and swizzle. Without a swizzle, moving a request by
+/// less than all banks only rotates the banks, so the period of sectors is sufficient.
 const fn period(layout: &ComposedLayout, element_bits: i64) -> i64 {
     let swizzle = layout.swizzle;
     if swizzle.bits() == 0 {
@@ -493,7 +493,7 @@ const fn period(layout: &ComposedLayout, element_bits: i64) -> i64 {
     if banks < block { block } else { banks }
 }
 
-/// The requests that were analysed, by where their values start within a period.
+/// The analysed requests, by the starts of their values within a period.
 struct Seen {
     starts: [i64; Seen::ROOM],
     requests: [AccessReport; Seen::ROOM],
@@ -530,10 +530,10 @@ const fn min(a: i64, b: i64) -> i64 {
 }
 
 /// The requests of an `ldmatrix` or `stmatrix` of `rows.size() / 8` matrices (1, 2 or 4): `rows`
-/// takes the row of a lane to the element that it starts with, elements having `element_bits` bits.
+/// maps a lane's row to its first element; elements have `element_bits` bits.
 ///
 /// # Panics
-/// In a `const`: does not compile. Where [`try_matrix_access`] gives an error.
+/// If [`try_matrix_access`] returns an error; in a `const` this is a compile error.
 #[track_caller]
 pub const fn matrix_access(rows: ComposedLayout, element_bits: i64) -> AccessReport {
     match try_matrix_access(rows, element_bits) {
@@ -545,7 +545,7 @@ pub const fn matrix_access(rows: ComposedLayout, element_bits: i64) -> AccessRep
 /// [`matrix_access`] as a `Result`.
 ///
 /// # Errors
-/// Where there are not 8, 16 or 32 rows, or one does not start at a multiple of 16 bytes.
+/// If there are not 8, 16 or 32 rows, or a row does not start at a multiple of 16 bytes.
 pub const fn try_matrix_access(rows: ComposedLayout, element_bits: i64) -> Result<AccessReport, AccessError> {
     let count = rows.size();
     if !matches!(count, 8 | 16 | 32) {

@@ -1,7 +1,7 @@
 //! The memory cost of a warp's access, computed at compile time from its layout: sectors of global
 //! memory, and bank conflicts in shared memory.
 //!
-//! A kernel can assert its design:
+//! A kernel can assert its design at compile time:
 //!
 //! ```
 //! use moye_device::analysis::{global_access, shared_access};
@@ -20,18 +20,18 @@
 //!
 //! # The model
 //! - Global memory moves in *sectors* of 32 bytes, aligned to 32. A warp's request moves every
-//!   sector that it touches, once. (CUDA C++ Best Practices Guide, "Coalesced access to global
+//!   sector that it accesses, once. (CUDA C++ Best Practices Guide, "Coalesced access to global
 //!   memory", for compute capability 6.0 and later.)
 //! - Shared memory has 32 *banks* of 4 bytes: consecutive words are in consecutive banks, and each
-//!   bank gives one word in a *wavefront*; lanes that read the same word share it. The conflict
+//!   bank delivers one word per *wavefront*; lanes that read the same word share it. The conflict
 //!   degree is the largest number of different words from one bank. (CUDA C++ Programming Guide,
 //!   "Shared memory", for compute capability 5.x and later.)
 //! - An access of 8 or 16 bytes is served in *phases*, one for each half or quarter of the warp in
-//!   the order of lanes, as 32 banks give 128 bytes at once. The guides do not say so; Nsight
-//!   Compute's count of wavefronts shows it, and NVIDIA's engineers confirm it in its forum.
-//!   `ldmatrix` and `stmatrix` take 8 rows of 16 bytes in a phase, one matrix each.
+//!   the order of lanes, since 32 banks deliver 128 bytes at a time. The guides do not document
+//!   this; Nsight Compute's count of wavefronts shows it, and NVIDIA's engineers confirm it in its
+//!   forum. `ldmatrix` and `stmatrix` take 8 rows of 16 bytes in a phase, one matrix each.
 //!
-//! Base addresses are taken as aligned to 128 bytes, which arrays in shared memory and buffers in
+//! Base addresses are assumed to be aligned to 128 bytes, as arrays in shared memory and buffers in
 //! global memory are.
 
 mod access;

@@ -11,8 +11,8 @@ pub const BANKS: i64 = 32;
 pub(crate) const BANK_BYTES: i64 = 4;
 const LANES: usize = 32;
 
-/// The accesses of up to 32 lanes by one instruction: a byte address for each lane, and how many
-/// bytes each touches.
+/// The accesses of up to 32 lanes by one instruction: a byte address for each lane, and the bytes
+/// that each accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WarpAccess {
     addresses: [i64; LANES],
@@ -21,11 +21,11 @@ pub struct WarpAccess {
 }
 
 impl WarpAccess {
-    /// Lane `i` touches `bytes` bytes (1, 2, 4, 8 or 16) at `addresses[i]`; lanes without an
-    /// address touch nothing.
+    /// Lane `i` accesses `bytes` bytes (1, 2, 4, 8 or 16) at `addresses[i]`; lanes without an
+    /// address access nothing.
     ///
     /// # Panics
-    /// Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(addresses: &[i64], bytes: i64) -> Self {
         match Self::try_new(addresses, bytes) {
@@ -65,14 +65,14 @@ impl WarpAccess {
         self.distinct(0, self.lanes, SECTOR_BYTES)
     }
 
-    /// The fewest sectors that could hold as many different bytes as the request touches.
+    /// The fewest sectors that could hold the distinct bytes of the request.
     pub const fn fewest_sectors(&self) -> u32 {
         let bytes = self.distinct(0, self.lanes, self.bytes) as i64 * self.bytes;
         ((bytes + SECTOR_BYTES - 1) / SECTOR_BYTES) as u32
     }
 
-    /// Phases in which shared memory serves the request when nothing conflicts: 1 up to 4 bytes a
-    /// lane, 2 for 8, 4 for 16, fewer where lanes are missing.
+    /// Phases in which shared memory serves the request without conflicts: 1 up to 4 bytes a lane,
+    /// 2 for 8, 4 for 16, fewer if lanes are missing.
     pub const fn phases(&self) -> u32 {
         self.lanes.div_ceil(self.lanes_of_a_phase()) as u32
     }
@@ -85,13 +85,13 @@ impl WarpAccess {
         }
     }
 
-    /// The wavefronts in which shared memory serves the request: [`phases`](Self::phases) when
-    /// nothing conflicts.
+    /// The wavefronts in which shared memory serves the request: [`phases`](Self::phases) without
+    /// conflicts.
     pub const fn wavefronts(&self) -> u32 {
         self.served().0
     }
 
-    /// The most different words that one phase needs from one bank: 1 without conflicts.
+    /// The most distinct words that one phase needs from one bank: 1 without conflicts.
     pub const fn conflict_degree(&self) -> u32 {
         self.served().1
     }
@@ -112,7 +112,7 @@ impl WarpAccess {
         (all, most)
     }
 
-    /// The most different words of one bank among the lanes `start..end`.
+    /// The most distinct words of one bank among the lanes `start..end`.
     const fn degree(&self, start: usize, end: usize) -> u32 {
         let words = if self.bytes > BANK_BYTES { self.bytes / BANK_BYTES } else { 1 };
         let shared = max(self.bytes, BANK_BYTES);
@@ -140,7 +140,7 @@ impl WarpAccess {
         most
     }
 
-    /// How many different aligned blocks of `block` bytes the lanes `start..end` touch.
+    /// The number of distinct aligned blocks of `block` bytes that the lanes `start..end` access.
     const fn distinct(&self, start: usize, end: usize, block: i64) -> u32 {
         let mut count = 0;
         let mut last = -1;
@@ -154,9 +154,9 @@ impl WarpAccess {
         count
     }
 
-    /// Whether no lane of `start..lane` touches the block of `block` bytes that `lane` does. `last`
-    /// is the highest block of those lanes, -1 before the first: addresses mostly rise, and then
-    /// nothing has to be searched.
+    /// Whether no lane of `start..lane` accesses the block of `block` bytes that `lane` accesses.
+    /// `last` is the highest block of those lanes, -1 before the first: addresses mostly ascend,
+    /// which avoids a search.
     const fn is_new(&self, start: usize, lane: usize, block: i64, last: &mut i64) -> bool {
         let own = self.addresses[lane] / block;
         if own > *last {

@@ -1,159 +1,159 @@
 //! Atomic operations on global and shared memory, one `atom` or `red` each.
 //!
-//! All are relaxed, and of GPU scope except for [`AtomicAddOfBlock`]: each is one step for every
-//! thread of the device, and orders no other accesses. The methods of the traits are for global
-//! memory (a 64-bit address) and shared memory (a 32-bit address); they return the previous value
-//! (`atom`), and sums also have a form without it (`red`), which does not wait.
+//! All are relaxed, and of GPU scope except [`AtomicAddOfBlock`]: each is one step for every thread
+//! of the device, and orders no other accesses. The methods of the traits are for global memory (a
+//! 64-bit address) and shared memory (a 32-bit address); they return the previous value (`atom`),
+//! and additions also have a form without a result (`red`), which does not wait.
 //!
-//! Every GPU has those of integers and f32; sums of f64 need sm_60, of f16 pairs sm_60 and PTX 6.2,
-//! of bf16 pairs sm_90 and PTX 7.8 ("atom" in NVIDIA's "PTX ISA").
+//! Every GPU supports integers and f32; additions of f64 need sm_60, of f16 pairs sm_60 and PTX
+//! 6.2, of bf16 pairs sm_90 and PTX 7.8 ("atom" in NVIDIA's "PTX ISA").
 //!
-//! Sums of floats depend on the order of the additions, which is not deterministic. A sum of f32 in
-//! global memory flushes subnormal operands and results to zero, one in shared memory does not; the
-//! hardware and the simulator agree.
+//! Sums of floats depend on the order of the additions, which is not deterministic. An addition of
+//! f32 in global memory flushes subnormal operands and results to zero, in shared memory it does
+//! not; the hardware and the simulator agree.
 
 use super::half2::{Bf16x2, F16x2};
 use super::target::needs;
 use crate::memory::Element;
 
-/// Numbers with atomic addition.
+/// Types with atomic addition.
 pub trait AtomicAdd: Element {
-    /// Adds `value` to the number in global memory and returns the previous value
+    /// Adds `value` to the element in global memory and returns the previous value
     /// (`atom.global.add`).
     ///
     /// # Safety
-    /// `address` is that of a number in global memory that the kernel may write, aligned to its
-    /// size.
+    /// `address` is the address of an element in global memory that the kernel may write, aligned
+    /// to its size.
     unsafe fn atomic_add_global(address: u64, value: Self) -> Self;
 
-    /// Adds `value` to the number in shared memory and returns the previous value
+    /// Adds `value` to the element in shared memory and returns the previous value
     /// (`atom.shared.add`).
     ///
     /// # Safety
-    /// `address` is that of a number in the block's shared memory that was written, aligned to its
-    /// size.
+    /// `address` is the address of an element in the block's shared memory that was written,
+    /// aligned to its size.
     unsafe fn atomic_add_shared(address: u32, value: Self) -> Self;
 
-    /// Adds `value` to the number in global memory (`red.global.add`).
+    /// Adds `value` to the element in global memory (`red.global.add`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn reduce_add_global(address: u64, value: Self);
 
-    /// Adds `value` to the number in shared memory (`red.shared.add`).
+    /// Adds `value` to the element in shared memory (`red.shared.add`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn reduce_add_shared(address: u32, value: Self);
 }
 
-/// Integers with atomic addition of the block's scope.
+/// Integers with atomic addition of block scope.
 pub trait AtomicAddOfBlock: Element {
-    /// Adds `value` to the number in global memory and gives what it was, in one step to the
-    /// threads of the block alone (`atom.cta.global.add`). No other block may access the number
-    /// meanwhile, by an atomic operation either.
+    /// Adds `value` to the element in global memory and returns the previous value, atomically only
+    /// for the threads of the block (`atom.cta.global.add`). No other block may access the element
+    /// meanwhile, not even by an atomic operation.
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_add_global_of_block(address: u64, value: Self) -> Self;
 }
 
 /// Integers with atomic minimum, maximum and bit operations.
 pub trait AtomicInteger: Element {
-    /// Stores the minimum of the number in global memory and `value`, and returns the previous
+    /// Stores the minimum of the element in global memory and `value`, and returns the previous
     /// value (`atom.global.min`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_min_global(address: u64, value: Self) -> Self;
 
-    /// Stores the maximum of the number in global memory and `value`, and returns the previous
+    /// Stores the maximum of the element in global memory and `value`, and returns the previous
     /// value (`atom.global.max`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_max_global(address: u64, value: Self) -> Self;
 
     /// Stores the bitwise AND with `value`, and returns the previous value (`atom.global.and`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_and_global(address: u64, value: Self) -> Self;
 
     /// Stores the bitwise OR with `value`, and returns the previous value (`atom.global.or`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_or_global(address: u64, value: Self) -> Self;
 
     /// Stores the bitwise XOR with `value`, and returns the previous value (`atom.global.xor`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_xor_global(address: u64, value: Self) -> Self;
 
     /// [`AtomicInteger::atomic_min_global`] in shared memory (`atom.shared.min`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_min_shared(address: u32, value: Self) -> Self;
 
     /// [`AtomicInteger::atomic_max_global`] in shared memory (`atom.shared.max`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_max_shared(address: u32, value: Self) -> Self;
 
     /// [`AtomicInteger::atomic_and_global`] in shared memory (`atom.shared.and`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_and_shared(address: u32, value: Self) -> Self;
 
     /// [`AtomicInteger::atomic_or_global`] in shared memory (`atom.shared.or`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_or_shared(address: u32, value: Self) -> Self;
 
     /// [`AtomicInteger::atomic_xor_global`] in shared memory (`atom.shared.xor`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_xor_shared(address: u32, value: Self) -> Self;
 }
 
-/// Values of 32 or 64 bits that can be exchanged in one step.
+/// Values of 32 or 64 bits that can be exchanged atomically.
 pub trait AtomicExchange: Element {
     /// Stores `value` in global memory and returns the previous value (`atom.global.exch`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_exchange_global(address: u64, value: Self) -> Self;
 
     /// Stores `value` in shared memory and returns the previous value (`atom.shared.exch`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_exchange_shared(address: u32, value: Self) -> Self;
 
     /// Stores `value` in global memory if it holds `expected`, bit for bit, and returns the
     /// previous value (`atom.global.cas`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_compare_exchange_global(address: u64, expected: Self, value: Self) -> Self;
 
     /// Stores `value` in shared memory if it holds `expected`, bit for bit, and returns the
     /// previous value (`atom.shared.cas`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_compare_exchange_shared(address: u32, expected: Self, value: Self) -> Self;
 }
 
-/// One method that gives the old value: `atom` with the given operation, what it needs beyond every
-/// GPU's, and the simulator's expression.
+/// A method that returns the previous value: `atom` with the given operation, its requirements if
+/// any, and the simulator's expression.
 macro_rules! atom {
     (
         $name:ident($address:ident: $address_class:ident $address_ty:ty, $($operand:ident),+),
@@ -183,7 +183,7 @@ macro_rules! atom {
     };
 }
 
-/// One method without a result: `red`.
+/// A method without a result: `red`.
 macro_rules! red {
     (
         $name:ident($address:ident: $address_class:ident $address_ty:ty, $value:ident),
@@ -246,7 +246,7 @@ add_of_block! {
     i64, "u64", reg64 u64;
 }
 
-/// Zero of the same sign for a subnormal.
+/// For a subnormal value, zero of the same sign.
 #[cfg(not(target_arch = "nvptx64"))]
 fn flushed(value: f32) -> f32 {
     if value.is_subnormal() { f32::from_bits(value.to_bits() & (1 << 31)) } else { value }
@@ -259,7 +259,7 @@ fn sim_reduce<T: AtomicBits>(address: impl moye_sim::intrinsics::AtomicSpace, up
     moye_sim::intrinsics::reduce_update(address, |bits: T::Word| T::to_word(update(T::from_word(bits))));
 }
 
-/// The simulator's update of an element: of its bits, which are what the simulator's memory holds.
+/// The simulator's update of an element, by its bits, which the simulator's memory holds.
 #[cfg(not(target_arch = "nvptx64"))]
 #[track_caller]
 fn sim_update<T: AtomicBits>(address: impl moye_sim::intrinsics::AtomicSpace, update: impl Fn(T) -> T) -> T {
@@ -267,7 +267,7 @@ fn sim_update<T: AtomicBits>(address: impl moye_sim::intrinsics::AtomicSpace, up
     T::from_word(moye_sim::intrinsics::atomic_update(address, update))
 }
 
-/// As [`sim_update`], of the block's scope.
+/// [`sim_update`] of block scope.
 #[cfg(not(target_arch = "nvptx64"))]
 #[track_caller]
 fn sim_update_of_block<T: AtomicBits>(address: u64, update: impl Fn(T) -> T) -> T {
@@ -275,7 +275,7 @@ fn sim_update_of_block<T: AtomicBits>(address: u64, update: impl Fn(T) -> T) -> 
     T::from_word(moye_sim::intrinsics::atomic_update_of_block(address, update))
 }
 
-/// An element as the simulator holds it.
+/// An element's representation in the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
 trait AtomicBits: Copy {
     type Word: moye_sim::Pod;

@@ -5,12 +5,12 @@ use super::simulator_assert;
 /// Waits until every thread of the block has arrived (`bar.sync 0`, CUDA's `__syncthreads`).
 /// Earlier writes of all of them to shared or global memory are then visible to all of them.
 ///
-/// Every thread of the block must reach it; in the simulator, one that does not is a fault.
+/// Every thread of the block must reach it; otherwise the simulator faults.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn sync_threads() {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the barrier touches no memory of Rust's.
+    // SAFETY: the barrier accesses no memory that Rust manages.
     unsafe {
         core::arch::nvptx::_syncthreads()
     }
@@ -19,7 +19,7 @@ pub fn sync_threads() {
 }
 
 /// Waits until every lane of `mask` is here (`bar.warp.sync`, CUDA's `__syncwarp`), and makes their
-/// memory accesses visible to each other. The calling lane must be in `mask`, and each named lane
+/// memory accesses visible to each other. The calling lane must be in `mask`, and each lane in it
 /// must call with the same mask.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -37,14 +37,14 @@ pub fn sync_warp(mask: u32) {
     moye_sim::intrinsics::sync_warp(mask);
 }
 
-/// Waits at the block's barrier `id`, 0 to 15, until `threads` threads have arrived, with or
-/// without a wait (`bar.sync id, threads`). [`sync_threads`] is that of `id` 0 and all threads.
+/// Waits at the block's barrier `id`, 0 to 15, until `threads` threads have arrived, waiting or not
+/// (`bar.sync id, threads`). [`sync_threads`] uses `id` 0 and all threads.
 ///
 /// Earlier writes of the arriving threads are then visible to the waiting threads.
 ///
-/// All lanes of the warp must call it together with the same numbers. `threads` is a multiple of
-/// 32, and all threads that use the barrier at one time must pass the same number. Otherwise the
-/// block hangs, or threads go on too early; in the simulator that is a fault.
+/// All lanes of the warp must call it together with the same arguments. `threads` is a multiple of
+/// 32, and all threads that use the barrier at the same time must pass the same value. Otherwise
+/// the block hangs, or threads continue too early; the simulator faults.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn sync_barrier(id: u32, threads: u32) {
@@ -54,15 +54,15 @@ pub fn sync_barrier(id: u32, threads: u32) {
             #[link_name = "llvm.nvvm.barrier.cta.sync.aligned.count"]
             fn barrier_sync(id: i32, threads: i32);
         }
-        // SAFETY: a convergent intrinsic that touches no memory of Rust's.
+        // SAFETY: a convergent intrinsic that accesses no memory that Rust manages.
         unsafe { barrier_sync(id as i32, threads as i32) }
     }
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::barrier_sync(id, threads);
 }
 
-/// Arrives at the block's barrier `id` as one of `threads`, without a wait
-/// (`bar.arrive id, threads`), on the conditions of [`sync_barrier`].
+/// Arrives at the block's barrier `id` as one of `threads`, without waiting
+/// (`bar.arrive id, threads`), under the conditions of [`sync_barrier`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn arrive_barrier(id: u32, threads: u32) {
@@ -72,7 +72,7 @@ pub fn arrive_barrier(id: u32, threads: u32) {
             #[link_name = "llvm.nvvm.barrier.cta.arrive.aligned.count"]
             fn barrier_arrive(id: i32, threads: i32);
         }
-        // SAFETY: a convergent intrinsic that touches no memory of Rust's.
+        // SAFETY: a convergent intrinsic that accesses no memory that Rust manages.
         unsafe { barrier_arrive(id as i32, threads as i32) }
     }
     #[cfg(not(target_arch = "nvptx64"))]
@@ -95,21 +95,21 @@ impl NamedBarrier {
         Self { id, threads }
     }
 
-    /// The number.
+    /// The barrier's number.
     #[inline(always)]
     #[must_use]
     pub const fn id(self) -> u32 {
         self.id
     }
 
-    /// Waits until all of its threads have come. All lanes of the warp must call it together.
+    /// Waits until all of its threads have arrived. All lanes of the warp must call it together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn sync(self) {
         sync_barrier(self.id, self.threads);
     }
 
-    /// Counts as one of its threads, and goes on. All lanes of the warp must call it together.
+    /// Arrives without waiting. All lanes of the warp must call it together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn arrive(self) {
@@ -117,7 +117,7 @@ impl NamedBarrier {
     }
 }
 
-/// Barrier `index` of `count` of a name exists: otherwise the simulator faults.
+/// Checks that barrier `index` of `count` of a name exists; otherwise the simulator faults.
 #[doc(hidden)]
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -7,10 +7,9 @@
 use super::target::needs;
 use super::word::{Word, Word64x2, Word128};
 
-/// One form of an instruction out of several, as constants of a type. A form that came with a later
-/// PTX version than its instruction is a constant that does not compile for less: the instruction's
-/// function takes any of them, and only the constant knows which it is before the code is
-/// optimised.
+/// The forms of an instruction, as constants of a type. A form that needs a later PTX version than
+/// its instruction is a constant that does not compile for older ones: the instruction's function
+/// takes any form, and only the constant knows its form before optimisation.
 macro_rules! forms {
     (
         $(#[$doc:meta])* $name:ident of $form:ident {
@@ -65,13 +64,13 @@ forms! {
     }
 }
 
-/// Which path a load takes.
+/// The path of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coherence {
     /// `ld.global`: it sees this thread's writes and, after a barrier, other threads' writes.
     #[default]
     Coherent,
-    /// `ld.global.nc`: for memory that nothing writes while the kernel runs.
+    /// `ld.global.nc`: for memory that no thread writes while the kernel runs.
     ReadOnly,
 }
 
@@ -82,15 +81,15 @@ forms! {
         Default,
         /// At all levels (`.ca`).
         Ca,
-        /// In L2 and not in L1 (`.cg`).
+        /// In L2 but not in L1 (`.cg`).
         Cg,
-        /// As data that are used once (`.cs`).
+        /// For data that are used once (`.cs`).
         Cs,
         /// Last in L1 to be evicted (`.L1::evict_last`).
         L1EvictLast: "ld.global.L1::evict_last" needs 70 7.4,
         /// First in L1 to be evicted (`.L1::evict_first`).
         L1EvictFirst: "ld.global.L1::evict_first" needs 70 7.4,
-        /// The order of eviction in L1 stays as it is (`.L1::evict_unchanged`).
+        /// Does not change the eviction order in L1 (`.L1::evict_unchanged`).
         L1EvictUnchanged: "ld.global.L1::evict_unchanged" needs 70 7.4,
         /// Not in L1 (`.L1::no_allocate`).
         L1NoAllocate: "ld.global.L1::no_allocate" needs 70 7.4,
@@ -106,9 +105,9 @@ forms! {
         Default,
         /// In all caches that are coherent (`.wb`).
         Wb,
-        /// In L2 and not in L1 (`.cg`).
+        /// In L2 but not in L1 (`.cg`).
         Cg,
-        /// As data that are used once (`.cs`).
+        /// For data that are used once (`.cs`).
         Cs,
         /// Through L2 to memory (`.wt`).
         Wt,
@@ -146,11 +145,11 @@ impl LoadHint {
     /// `ld.global.nc`.
     pub const READ_ONLY: Self = Self { coherence: Coherence::ReadOnly, ..Self::PLAIN };
 
-    /// The same with another policy of the caches.
+    /// The hint with another cache policy.
     ///
     /// # Panics
-    /// With [`LoadCache::Lu`] of a load by [`Coherence::ReadOnly`], which PTX does not have; in a
-    /// constant it does not compile.
+    /// If used with [`LoadCache::Lu`] and [`Coherence::ReadOnly`], a combination that PTX does not
+    /// have; in a constant it does not compile.
     #[must_use]
     #[inline(always)]
     #[track_caller]
@@ -163,7 +162,7 @@ impl LoadHint {
         Self { cache, ..self }
     }
 
-    /// The same with a prefetch into L2.
+    /// The hint with a prefetch into L2.
     #[must_use]
     pub const fn prefetch(self, prefetch: L2Prefetch) -> Self {
         Self { prefetch, ..self }
@@ -173,23 +172,23 @@ impl LoadHint {
 /// How long L2 should keep the lines of accesses with a [`CachePolicy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum L2Evict {
-    /// Evicted after everything else.
+    /// Evicted after all other lines.
     Last,
-    /// The usual order.
+    /// The default order.
     Normal,
-    /// Evicted before everything else.
+    /// Evicted before all other lines.
     First,
-    /// The order stays as it is.
+    /// Does not change the order.
     Unchanged,
 }
 
-/// A policy of L2 that accesses may name, in a register; made by [`CachePolicy::new`].
+/// An L2 cache policy for accesses, in a register; built by [`CachePolicy::new`].
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct CachePolicy(#[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code))] pub(super) u64);
 
 impl CachePolicy {
-    /// The policy for all accesses that name it (`createpolicy.fractional`). sm_80, PTX 7.4.
+    /// The policy for all accesses that use it (`createpolicy.fractional`). sm_80, PTX 7.4.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
@@ -223,31 +222,31 @@ impl CachePolicy {
     }
 }
 
-/// Words whose accesses take hints: all of them.
+/// Words whose accesses take hints.
 pub trait CachedAccess: Word {
     /// Loads the word with `hint`, a constant.
     ///
     /// # Safety
-    /// As [`Word::load_global`]. With [`Coherence::ReadOnly`] nothing writes the word while the
-    /// kernel runs.
+    /// Same contract as [`Word::load_global`]. With [`Coherence::ReadOnly`] no thread writes the
+    /// word while the kernel runs.
     unsafe fn load_global_hint(hint: LoadHint, address: u64) -> Self;
 
-    /// Loads the word with a policy for L2 (`.L2::cache_hint`). sm_80, PTX 7.4.
+    /// Loads the word with an L2 cache policy (`.L2::cache_hint`). sm_80, PTX 7.4.
     ///
     /// # Safety
-    /// As [`Word::load_global`].
+    /// Same contract as [`Word::load_global`].
     unsafe fn load_global_policy(policy: CachePolicy, address: u64) -> Self;
 
     /// Stores the word with `cache`, a constant.
     ///
     /// # Safety
-    /// As [`Word::store_global`].
+    /// Same contract as [`Word::store_global`].
     unsafe fn store_global_hint(cache: StoreCache, address: u64, value: Self);
 
-    /// Stores the word with a policy for L2 (`.L2::cache_hint`). sm_80, PTX 7.4.
+    /// Stores the word with an L2 cache policy (`.L2::cache_hint`). sm_80, PTX 7.4.
     ///
     /// # Safety
-    /// As [`Word::store_global`].
+    /// Same contract as [`Word::store_global`].
     unsafe fn store_global_policy(policy: CachePolicy, address: u64, value: Self);
 }
 
@@ -273,7 +272,7 @@ macro_rules! each_load {
             (Coherence::Coherent, LoadForm::Ca) => each_prefetch!($hint, $load, "ld.global.ca"),
             (Coherence::Coherent, LoadForm::Cg) => each_prefetch!($hint, $load, "ld.global.cg"),
             (Coherence::Coherent, LoadForm::Cs) => each_prefetch!($hint, $load, "ld.global.cs"),
-            // Read-only ones are refused where the hint is made.
+            // The constructor rejects read-only loads.
             (_, LoadForm::Lu) => each_prefetch!($hint, $load, "ld.global.lu"),
             (Coherence::Coherent, LoadForm::L1EvictLast) => {
                 each_prefetch!($hint, $load, "ld.global.L1::evict_last")
@@ -324,7 +323,7 @@ macro_rules! each_store {
     };
 }
 
-/// The bodies for one word type: its PTX suffix, the registers of the instruction, how they make up
+/// The bodies for one word type: its PTX suffix, the registers of the instruction, how they form
 /// the word.
 macro_rules! word {
     ($word:ty, $ptx:literal, $list:literal, $(($reg:ident: $class:ident $ty:ty = $part:expr)),+ => $join:expr, |$value:ident|) => {
@@ -335,8 +334,8 @@ macro_rules! word {
                 #[cfg(target_arch = "nvptx64")]
                 {
                     $(let $reg: $ty;)+
-                    // A load from memory that may be written must stay where it is; LLVM sees that
-                    // by `readonly`.
+                    // A load from memory that may be written must stay in place; `readonly` tells
+                    // LLVM so.
                     macro_rules! load {
                         ($name:expr) => {
                             // SAFETY: an aligned global address of readable memory.
@@ -358,7 +357,7 @@ macro_rules! word {
                     // SAFETY: a word is plain bits.
                     unsafe { bytes.as_ptr().cast::<$word>().read_unaligned() }
                 } else {
-                    // SAFETY: passed on.
+                    // SAFETY: an aligned global address of readable memory.
                     unsafe { Self::load_global(address) }
                 }
             }
@@ -383,7 +382,7 @@ macro_rules! word {
                 #[cfg(not(target_arch = "nvptx64"))]
                 {
                     let _ = policy;
-                    // SAFETY: passed on.
+                    // SAFETY: an aligned global address of readable memory.
                     unsafe { Self::load_global(address) }
                 }
             }
@@ -410,7 +409,7 @@ macro_rules! word {
                 #[cfg(not(target_arch = "nvptx64"))]
                 {
                     let _ = cache;
-                    // SAFETY: passed on.
+                    // SAFETY: an aligned global address of writable memory.
                     unsafe { Self::store_global(address, $value) }
                 }
             }
@@ -431,7 +430,7 @@ macro_rules! word {
                 #[cfg(not(target_arch = "nvptx64"))]
                 {
                     let _ = policy;
-                    // SAFETY: passed on.
+                    // SAFETY: an aligned global address of writable memory.
                     unsafe { Self::store_global(address, $value) }
                 }
             }
@@ -449,11 +448,12 @@ word!(Word128, "v4.b32", "{{{a}, {b}, {c}, {d}}}",
     (a: reg32 u32 = value.0[0]), (b: reg32 u32 = value.0[1]), (c: reg32 u32 = value.0[2]), (d: reg32 u32 = value.0[3])
     => Word128([a, b, c, d]), |value|);
 
-/// Brings the line around a global address into L2 (`prefetch.global.L2`). Any address will do; one
-/// that is not mapped is passed over.
+/// Prefetches the line around a global address into L2 (`prefetch.global.L2`). Any address is
+/// allowed; an unmapped address is ignored.
 ///
-/// Not a constant, though: the driver's compiler (seen in 580.159.04) ends the process with a
-/// segmentation fault where the address of a prefetch is known to be 0, which `ptxas` takes.
+/// The address must not be a constant, though: the driver's compiler (seen in 580.159.04) ends the
+/// process with a segmentation fault if the address of a prefetch is known to be 0, which `ptxas`
+/// accepts.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn prefetch_l2(address: u64) {

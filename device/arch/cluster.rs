@@ -1,10 +1,10 @@
-//! Clusters: where a block is in its cluster, the cluster's barrier, and the shared memory of the
-//! other blocks.
+//! Clusters: the block's position in its cluster, the cluster's barrier, and the shared memory of
+//! the other blocks.
 //!
-//! The blocks of a cluster run at the same time, and each may touch the others' shared memory by
-//! addresses that [`map_shared`] gives. The block's own shared addresses are addresses of the
-//! cluster's shared memory too. A block must not end while others may touch its memory: all meet at
-//! the cluster's barrier before, or it has waited for all that they send.
+//! The blocks of a cluster run concurrently, and each may access the others' shared memory by
+//! addresses from [`map_shared`]. The block's own shared addresses are addresses of the cluster's
+//! shared memory too. A block must not exit while others may access its memory: either all blocks
+//! synchronise at the cluster's barrier first, or it has waited for everything that they send.
 //!
 //! A launch without clusters has clusters of one block.
 
@@ -37,9 +37,9 @@ macro_rules! special_register {
     )* };
 }
 special_register! {
-    /// The block's number in its cluster, `x` running fastest (`%cluster_ctarank`).
+    /// The block's rank in its cluster, with `x` fastest (`%cluster_ctarank`).
     cluster_rank "%cluster_ctarank";
-    /// Blocks in a cluster (`%cluster_nctarank`).
+    /// The number of blocks in a cluster (`%cluster_nctarank`).
     cluster_size "%cluster_nctarank";
 }
 
@@ -81,7 +81,7 @@ macro_rules! barriers {
     ($($(#[$doc:meta])* $name:ident $intrinsic:literal $instruction:literal $version:literal;)*) => { $(
         $(#[$doc])*
         ///
-        /// All lanes of the warp must call it together, and all warps of the cluster as often.
+        /// All lanes of the warp must call it together, and all warps of the cluster equally often.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub fn $name() {
@@ -92,7 +92,7 @@ macro_rules! barriers {
                     #[link_name = $intrinsic]
                     fn barrier();
                 }
-                // SAFETY: a convergent intrinsic that touches no memory of Rust's.
+                // SAFETY: a convergent intrinsic that accesses no memory that Rust manages.
                 unsafe { barrier() }
             }
             #[cfg(not(target_arch = "nvptx64"))]
@@ -114,7 +114,7 @@ barriers! {
     cluster_wait "llvm.nvvm.barrier.cluster.wait.aligned" "barrier.cluster.wait" 7.8;
 }
 
-/// [`cluster_arrive`] and [`cluster_wait`], on their conditions.
+/// [`cluster_arrive`] and [`cluster_wait`], under their conditions.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn sync_cluster() {
@@ -160,8 +160,8 @@ pub trait ClusterWord: Copy {
     /// `st.shared::cluster`.
     ///
     /// # Safety
-    /// As [`load_shared_cluster`](Self::load_shared_cluster), and no other thread touches the bytes
-    /// meanwhile.
+    /// Same contract as [`load_shared_cluster`](Self::load_shared_cluster), and no other thread
+    /// accesses the bytes meanwhile.
     unsafe fn store_shared_cluster(address: u32, value: Self);
 }
 

@@ -1,7 +1,7 @@
 //! Conversions: floats to narrower floats and to integers, one `cvt` each.
 //!
-//! Subnormals are kept. A NaN stays a NaN, with one exception ([`f32_to_tf32`]); which one is not
-//! specified (GPUs and the simulator give the canonical one for results narrower than 32 bits).
+//! Subnormals are kept. A NaN stays a NaN, with one exception ([`f32_to_tf32`]); its bits are not
+//! specified (GPUs and the simulator return the canonical NaN for results narrower than 32 bits).
 
 use super::half2::{Bf16x2, F16x2};
 use crate::memory::Storable;
@@ -9,7 +9,7 @@ use crate::memory::Storable;
 use crate::number::{F8E4M3, F8E5M2};
 use half::{bf16, f16};
 
-/// One conversion of a register, or of two to a pair.
+/// A conversion of a register, or of two to a pair.
 macro_rules! convert {
     (
         $(#[$doc:meta])* $name:ident($($parameter:ident: $from:ty),+) -> $to:ty,
@@ -66,15 +66,15 @@ narrow! {
     f32_to_bf16 -> bf16, "cvt.rn.bf16.f32" needs 80 7.0, cvt_rn_bf16
 }
 narrow! {
-    /// The nearest f16, 0 where the value is negative.
+    /// The nearest f16; 0 for negative values.
     f32_to_f16_relu -> f16, "cvt.rn.relu.f16.f32" needs 80 7.0, cvt_rn_relu_f16
 }
 narrow! {
-    /// The nearest bf16, 0 where the value is negative.
+    /// The nearest bf16; 0 for negative values.
     f32_to_bf16_relu -> bf16, "cvt.rn.relu.bf16.f32" needs 80 7.0, cvt_rn_relu_bf16
 }
 
-/// Two f32 to a pair of 16-bit floats. PTX names the upper half's operand first.
+/// Two f32 to a pair of 16-bit floats. In PTX the upper half's operand comes first.
 macro_rules! pack {
     ($(#[$doc:meta])* $name:ident -> $t:ident, $ptx:literal needs $sm:literal $version:literal, $sim:ident) => {
         convert! {
@@ -94,30 +94,30 @@ pack! {
     f32x2_to_bf16x2 -> Bf16x2, "cvt.rn.bf16x2.f32" needs 80 7.0, cvt_rn_bf16
 }
 pack! {
-    /// The nearest f16 of two values, 0 where one is negative.
+    /// The nearest f16 of two values; 0 for negative values.
     f32x2_to_f16x2_relu -> F16x2, "cvt.rn.relu.f16x2.f32" needs 80 7.0, cvt_rn_relu_f16
 }
 pack! {
-    /// The nearest bf16 of two values, 0 where one is negative.
+    /// The nearest bf16 of two values; 0 for negative values.
     f32x2_to_bf16x2_relu -> Bf16x2, "cvt.rn.relu.bf16x2.f32" needs 80 7.0, cvt_rn_relu_bf16
 }
 
 convert! {
-    /// The nearest e4m3 of two values, `low` in the lower byte; at most 448 in magnitude, also for
+    /// The nearest e4m3 of two values, `low` in the lower byte; saturating at 448, also for
     /// infinities.
     f32x2_to_e4m3x2(low: f32, high: f32) -> u16, "cvt.rn.satfinite.e4m3x2.f32" needs 89 7.8,
     in reg32 a = high, b = low; out reg16 u16 |bits| bits;
     sim u16::from_le_bytes([low, high].map(|value| F8E4M3::from_f32(value).to_bits()))
 }
 convert! {
-    /// The nearest e5m2 of two values, `low` in the lower byte; at most 57,344 in magnitude, also
-    /// for infinities.
+    /// The nearest e5m2 of two values, `low` in the lower byte; saturating at 57,344, also for
+    /// infinities.
     f32x2_to_e5m2x2(low: f32, high: f32) -> u16, "cvt.rn.satfinite.e5m2x2.f32" needs 89 7.8,
     in reg32 a = high, b = low; out reg16 u16 |bits| bits;
     sim u16::from_le_bytes([low, high].map(|value| F8E5M2::from_f32(value).to_bits()))
 }
 
-/// Four values, by a pair of conversions whose halves `ptxas` merges without a further instruction.
+/// Four values, by two conversions whose halves `ptxas` merges without a further instruction.
 macro_rules! pack4 {
     ($(#[$doc:meta])* $name:ident, $ptx:literal, $two:ident) => {
         $(#[$doc])*
@@ -157,7 +157,7 @@ pack4! {
 }
 
 convert! {
-    /// The values of two e4m3, that of the lower byte first.
+    /// The values of two e4m3, the lower byte's first.
     e4m3x2_to_f16x2(pair: u16) -> F16x2, "cvt.rn.f16x2.e4m3x2" needs 89 7.8,
     in reg16 a = pair; out reg32 u32 |bits| F16x2::from_bits(bits);
     sim {
@@ -172,7 +172,7 @@ macro_rules! tf32 {
         convert! {
             $(#[$doc])*
             ///
-            /// The result is the tf32 value as an f32, its 13 low bits 0.
+            /// The result is the tf32 value as an f32, with 13 low bits of 0.
             $name(value: f32) -> f32, $ptx needs $sm $version,
             in reg32 a = value; out reg32 u32 |bits| f32::from_bits(bits);
             sim f32::from_bits(sim::cvt_tf32(value, sim::Rounding::$rounding, $relu))
@@ -180,24 +180,23 @@ macro_rules! tf32 {
     };
 }
 tf32! {
-    /// The nearest tf32 value; from half way the one of larger magnitude.
+    /// The nearest tf32 value, ties away from zero.
     ///
-    /// A NaN's low bits are cut off like a number's: of one with nothing above them, such as the
-    /// bits `0x7f801001`, an infinity is left. [`Tf32::from_f32`](crate::number::Tf32::from_f32)
-    /// keeps every NaN.
+    /// A NaN's low bits are dropped like a number's: a NaN without other fraction bits, such as
+    /// `0x7f801001`, becomes an infinity. [`Tf32::from_f32`](crate::number::Tf32::from_f32) keeps
+    /// every NaN.
     f32_to_tf32, "cvt.rna.tf32.f32" needs 80 7.0, NearestAway false
 }
 tf32! {
-    /// The nearest tf32 value; from half way the even one. From sm_90 on.
+    /// The nearest tf32 value, ties to even. From sm_90 on.
     f32_to_tf32_rn, "cvt.rn.tf32.f32" needs 90 7.8, NearestEven false
 }
 tf32! {
-    /// The tf32 value next to it towards 0. From sm_90 on.
+    /// The next tf32 value towards 0. From sm_90 on.
     f32_to_tf32_rz, "cvt.rz.tf32.f32" needs 90 7.8, Zero false
 }
 tf32! {
-    /// The nearest tf32 value, from half way the even one; 0 where the value is negative. From
-    /// sm_90 on.
+    /// The nearest tf32 value, ties to even; 0 for negative values. From sm_90 on.
     f32_to_tf32_rn_relu, "cvt.rn.relu.tf32.f32" needs 90 7.8, NearestEven true
 }
 
@@ -207,8 +206,8 @@ convert! {
     in reg16 a = value.to_bits(); out reg32 f32 |wide| wide; sim sim::cvt_f32_f16(value)
 }
 
-/// The same value as an f32: its bits are the upper half (`shl`, or `prmt`; `cvt.f32.bf16` exists
-/// from sm_90 on only, and gives the same).
+/// The same value as an f32: its bits are the upper half (`shl`, or `prmt`; `cvt.f32.bf16`, only
+/// from sm_90 on, has the same result).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
@@ -234,12 +233,11 @@ integer! {
     f32_to_u8_saturating -> u8, "cvt.rni.sat.u8.f32", cvt_rni_sat_u8
 }
 integer! {
-    /// The nearest 32-bit integer, ties to even; the first or last for values beyond, 0 for NaN.
+    /// The nearest 32-bit integer, ties to even; saturating; 0 for NaN.
     f32_to_i32_saturating -> i32, "cvt.rni.sat.s32.f32", cvt_rni_sat_s32
 }
 integer! {
-    /// The nearest unsigned 32-bit integer, ties to even; 0 or the last for values beyond, 0 for
-    /// NaN.
+    /// The nearest unsigned 32-bit integer, ties to even; saturating; 0 for NaN.
     f32_to_u32_saturating -> u32, "cvt.rni.sat.u32.f32", cvt_rni_sat_u32
 }
 
@@ -250,14 +248,14 @@ integer! {
     label = "a `{Self}` is not stored as `{To}`"
 )]
 pub trait Convert<To> {
-    /// Whether one instruction converts two values, that of [`convert_pair`](Self::convert_pair).
+    /// Whether one instruction, that of [`convert_pair`](Self::convert_pair), converts two values.
     const IN_PAIRS: bool = false;
 
     /// The nearest value of the other type.
     #[must_use]
     fn convert(self) -> To;
 
-    /// Two values: by one instruction where there is one.
+    /// Converts two values, by one instruction if there is one.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]

@@ -1,7 +1,7 @@
 //! `cp.async`: asynchronous copies from global to shared memory (sm_80, PTX 7.0).
 //!
 //! A thread issues copies, commits them as a group with [`cp_async_commit`], and waits until all
-//! but the newest `N` of its groups have arrived with [`cp_async_wait`]. Other threads see the data
+//! but the newest `N` of its groups are complete with [`cp_async_wait`]. Other threads see the data
 //! after a barrier that follows the wait.
 
 use super::cache::L2Prefetch;
@@ -9,7 +9,7 @@ use super::cache::L2Prefetch;
 use super::cache::PrefetchSize;
 use super::target::needs;
 
-/// How many bytes one [`cp_async`] moves, through the caches that suit the size.
+/// The bytes that one [`cp_async`] moves, and the caches, which follow from the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpAsyncSize {
     /// 4 bytes, cached in L1 and L2 (`.ca`).
@@ -26,7 +26,7 @@ impl CpAsyncSize {
         self.kind().bytes()
     }
 
-    /// The size that moves `bytes`, where there is one.
+    /// The size of `bytes` bytes, if it exists.
     pub const fn of(bytes: usize) -> Option<Self> {
         match bytes {
             4 => Some(Self::B4),
@@ -45,7 +45,7 @@ impl CpAsyncSize {
     }
 }
 
-/// The forms of `cp.async`: which caches keep the line, and how many bytes it moves.
+/// The forms of `cp.async`: the caches that keep the line, and the bytes that it moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpAsyncKind {
     /// 4 bytes, L1 and L2 (`.ca`).
@@ -98,11 +98,11 @@ macro_rules! each_form {
 /// `source`, zeros for the rest. With `valid_bytes` of 0 the source is not read.
 ///
 /// # Safety
-/// As [`cp_async_zfill`].
+/// Same contract as [`cp_async_zfill`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async(size: CpAsyncSize, destination: u32, source: u64, valid_bytes: u32) {
-    // SAFETY: as `cp_async_zfill`.
+    // SAFETY: the caller's contract is that of `cp_async_zfill`.
     unsafe { cp_async_zfill(size.kind(), L2Prefetch::None, destination, source, valid_bytes) }
 }
 
@@ -110,7 +110,7 @@ pub unsafe fn cp_async(size: CpAsyncSize, destination: u32, source: u64, valid_b
 ///
 /// # Safety
 /// Both addresses are aligned to the copy's size; the destination is in the block's shared memory;
-/// the source is readable. No thread touches the destination before the wait.
+/// the source is readable. No thread accesses the destination before the wait.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_plain(kind: CpAsyncKind, prefetch: L2Prefetch, destination: u32, source: u64) {
@@ -138,14 +138,14 @@ pub unsafe fn cp_async_plain(kind: CpAsyncKind, prefetch: L2Prefetch, destinatio
     }
 }
 
-/// Starts a copy from global to shared memory of which the first `valid_bytes` come from `source`
-/// and the rest are zeros (`cp.async` with a source size). With `valid_bytes` of 0 the source is
-/// not read. `kind` and `prefetch` are constants.
+/// Starts a copy from global to shared memory: the first `valid_bytes` come from `source`, the rest
+/// are zeros (`cp.async` with a source size). With `valid_bytes` of 0 the source is not read.
+/// `kind` and `prefetch` are constants.
 ///
 /// # Safety
 /// Both addresses are aligned to the copy's size; the destination is in the block's shared memory;
 /// `valid_bytes` bytes at the source are readable, and no more than the copy's size. No thread
-/// touches the destination before the wait.
+/// accesses the destination before the wait.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_zfill(
@@ -183,7 +183,7 @@ pub unsafe fn cp_async_zfill(
 /// contents (`@p cp.async`).
 ///
 /// # Safety
-/// As [`cp_async_plain`], where `valid`.
+/// Same contract as [`cp_async_plain`], if `valid`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_if(
@@ -198,7 +198,7 @@ pub unsafe fn cp_async_if(
     {
         macro_rules! copy {
             ($form:literal, $size:literal) => {
-                // SAFETY: aligned addresses; the source is readable where `valid`.
+                // SAFETY: aligned addresses; the source is readable if `valid`.
                 unsafe {
                     core::arch::asm!(
                         "{{ .reg .pred p; setp.ne.b32 p, {valid}, 0;",
@@ -214,12 +214,12 @@ pub unsafe fn cp_async_if(
     }
     #[cfg(not(target_arch = "nvptx64"))]
     if valid {
-        // SAFETY: passed on.
+        // SAFETY: aligned addresses; the source is readable.
         unsafe { cp_async_plain(kind, prefetch, destination, source) }
     }
 }
 
-/// Closes the thread's copies issued so far into a group (`cp.async.commit_group`).
+/// Commits the thread's copies issued so far as a group (`cp.async.commit_group`).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn cp_async_commit() {
@@ -233,7 +233,7 @@ pub fn cp_async_commit() {
     moye_sim::intrinsics::cp_async_commit();
 }
 
-/// Waits until at most the newest `N` of the thread's groups are still on their way
+/// Waits until at most the newest `N` of the thread's groups are in flight
 /// (`cp.async.wait_group N`).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

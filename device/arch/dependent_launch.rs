@@ -1,7 +1,7 @@
 //! Programmatic dependent launch (PDL): a kernel starts while the previous one in the stream still
 //! runs.
 //!
-//! The launch has to allow it; otherwise both instructions have no effect. The simulator runs
+//! The launch must allow it; otherwise both instructions have no effect. The simulator runs
 //! launches in order, and reports an access to memory of the previous launch as a race if the
 //! thread has not waited.
 
@@ -16,7 +16,7 @@ macro_rules! control {
         pub fn $name() {
             needs!($text, 90 7.8);
             #[cfg(target_arch = "nvptx64")]
-            // SAFETY: it waits, or allows the next kernel to start.
+            // SAFETY: it waits, or lets the next kernel start.
             unsafe {
                 core::arch::asm!(concat!($text, ";"), options(nostack))
             }
@@ -34,12 +34,12 @@ control! {
         moye_sim::intrinsics::launch_dependents();
 }
 
-/// Both, before any access to memory: the next kernel may start as multiprocessors become free, and
-/// waits in the same way. Has no effect in a kernel that is compiled for an architecture older than
-/// sm_90, which lacks both; the host launches such a kernel after earlier ones have completed, on
-/// any GPU.
+/// Both instructions; call it before any access to memory. The next kernel may start as SMs become
+/// free, and waits in the same way. It has no effect in a kernel compiled for an architecture
+/// before sm_90, which lacks both; on any GPU such a kernel is launched after earlier ones have
+/// completed.
 ///
-/// The kernel touches no memory of other kernels before it.
+/// The kernel must not access other kernels' memory before it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn overlap_launches() {

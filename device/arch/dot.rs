@@ -1,4 +1,4 @@
-//! `dp4a` and `dp2a`: dot products of short vectors of integers, by each thread for itself.
+//! `dp4a` and `dp2a`: dot products of short vectors of integers, one per thread.
 
 #[cfg(target_arch = "nvptx64")]
 use super::target::needs;
@@ -44,8 +44,8 @@ dot! {
     dp4a_s32_s32, "dp4a.s32.s32", "SM61_DP4A", |a, b| core::array::from_fn(|i| byte(a, i) * byte(b, i))
 }
 dot! {
-    /// `c` plus the products of two signed 16-bit numbers of `a` with the lower two signed bytes of
-    /// `b` (`dp2a.lo.s32.s32`), wrapping.
+    /// `c` plus the products of two signed 16-bit integers of `a` with the lower two signed bytes
+    /// of `b` (`dp2a.lo.s32.s32`), wrapping.
     ///
     /// ```
     /// use moye_device::arch::dp2a_lo_s32_s32;

@@ -1,13 +1,13 @@
-//! `elect.sync`: one lane of a warp.
+//! `elect.sync`: selects one lane of a warp.
 
 use super::target::needs;
 
-/// Whether the lane is the one that is chosen to act for those of `mask`; of these it is one,
-/// always the same (`elect.sync`). The calling lane must be in `mask`, and each named lane must
-/// call with the same mask.
+/// Whether this lane is the leader of `mask`: exactly one lane of the mask is, always the same one
+/// (`elect.sync`). The calling lane must be in `mask`, and each lane in it must call with the same
+/// mask.
 ///
 /// For work of a single thread: `if elect(FULL_WARP) { ... }` tells the compiler that one lane
-/// enters, which a comparison of the lane's number does not.
+/// enters, which a comparison of the lane index does not.
 #[inline(always)]
 #[must_use]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

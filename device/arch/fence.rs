@@ -1,10 +1,10 @@
 //! Fences between the two proxies of memory, and between threads of a cluster or of the GPU.
 //!
 //! In PTX, loads and stores of threads use the *generic proxy*, bulk copies, TMA and `wgmma` the
-//! *async proxy*. Neither sees the other's writes without a fence between, or, for copies, a wait
-//! on their mbarrier. So each thread that fills shared memory for `wgmma` or a TMA store calls
-//! [`fence_proxy_async_shared`]; then the threads meet at a barrier, and one of them issues the
-//! operation.
+//! *async proxy*. Neither sees the other's writes without a fence between them, or, for copies, a
+//! wait on their mbarrier. So each thread that fills shared memory for `wgmma` or a TMA store calls
+//! [`fence_proxy_async_shared`]; then the threads synchronise at a barrier, and one of them issues
+//! the operation.
 
 use super::target::needs;
 
@@ -17,7 +17,7 @@ macro_rules! fences {
         pub fn $name() {
             needs!($text, $sm $ptx);
             #[cfg(target_arch = "nvptx64")]
-            // SAFETY: orders accesses, and does nothing else.
+            // SAFETY: only orders accesses.
             unsafe {
                 core::arch::asm!(concat!($text, ";"), options(nostack))
             }
@@ -37,8 +37,8 @@ fences! {
     /// or TMA load of the same launch that reads it
     fence_proxy_async_global "fence.proxy.async.global" needs 90 8.0,
         moye_sim::intrinsics::fence_proxy_async_global();
-    /// Makes the mbarriers that the thread made visible to the cluster and to the async proxy; a
-    /// barrier of the cluster follows. The simulator's are visible at once
+    /// Makes the mbarriers that the thread initialised visible to the cluster and to the async
+    /// proxy; a barrier of the cluster must follow. In the simulator they are visible at once
     fence_mbarrier_init "fence.mbarrier_init.release.cluster" needs 90 8.0,
         moye_sim::intrinsics::count_instruction("fence.mbarrier_init.release.cluster");
     /// Orders the thread's accesses before the fence and after it, for all threads of the GPU
@@ -46,6 +46,6 @@ fences! {
     /// Orders the thread's accesses before the fence and after it, for all threads of the cluster
     fence_cluster "fence.acq_rel.cluster" needs 90 7.8, moye_sim::intrinsics::fence_cluster();
     /// Orders the thread's accesses before the fence and after it, for the threads of the block
-    /// alone: it orders no accesses of two blocks
+    /// only: it orders no accesses of different blocks
     fence_block "fence.acq_rel.cta" needs 70 6.0, moye_sim::intrinsics::fence_block();
 }

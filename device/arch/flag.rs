@@ -1,17 +1,16 @@
-//! Waits for flags that streams raise, of this GPU or another.
+//! Waits for flags that streams set, on this GPU or another.
 
 use super::target::needs;
 
 /// Waits until the word at `address` has reached `value`, modulo 2^32 (`ld.acquire.sys.global.u32`
 /// in a loop).
 ///
-/// The word is one that a stream raises by `cuStreamWriteValue32`, on this GPU or on another one
-/// with access to its memory: this thread's later accesses then see what that stream wrote before.
-/// A kernel that other blocks of its grid raise flags for could wait for a block that has not
-/// started.
+/// A stream must raise the word by `cuStreamWriteValue32`, on this GPU or on another one with
+/// access to its memory: this thread's later accesses then see the stream's earlier writes. A flag
+/// that other blocks of the same grid raise could deadlock on a block that has not started.
 ///
 /// # Safety
-/// `address` is that of an aligned word in global memory.
+/// `address` is the address of an aligned word in global memory.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn wait_flag(address: u64, value: u32) {

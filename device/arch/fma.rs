@@ -1,8 +1,8 @@
 //! Fused multiply-add: one rounding, on the GPU and in the simulator.
 //!
-//! For floats it is a single instruction. Integers have none: their product and sum wrap, and the
-//! compiler emits one `mad.lo` for both, or, if the operands were widened from half the bits, a
-//! `mul.wide` and an `add`.
+//! For floats it is a single instruction. For integers, product and sum wrap, and the compiler
+//! emits one `mad.lo` for both, or, if the operands were widened from half the bits, a `mul.wide`
+//! and an `add`.
 
 use super::half2::{Bf16x2, F16x2};
 use crate::memory::Element;
@@ -13,14 +13,14 @@ pub trait Fma: Element {
     /// The value 0.
     const ZERO: Self;
     /// The instruction's name in PTX: `fma.rn.f32`. For integers the compiler's choice for operands
-    /// of that width.
+    /// of this width.
     const INSTRUCTION: &'static str;
-    /// The oldest architecture that has it, 53 for sm_53; 0 where all have it.
+    /// The oldest architecture that has it, 53 for sm_53; 0 if all have it.
     const OLDEST_ARCH: u32;
     /// The oldest PTX version that has it, major and minor.
     const PTX_VERSION: (u32, u32);
 
-    /// `self * b + c`: of floats rounded once (`fma.rn`); of integers wrapping, a product and a sum
+    /// `self * b + c`: for floats rounded once (`fma.rn`), for integers a wrapping product and sum
     /// (`mad.lo`).
     #[must_use]
     fn fma(self, b: Self, c: Self) -> Self;
@@ -116,7 +116,7 @@ macro_rules! integer {
     ($($t:ty = $ptx:literal),*) => { $(
         impl Fma for $t {
             const ZERO: Self = 0;
-            // Its lower bits are the same of both signs: LLVM takes the one of signed numbers.
+            // The lower bits do not depend on the sign: LLVM uses the signed form.
             const INSTRUCTION: &'static str = $ptx;
             const OLDEST_ARCH: u32 = 0;
             const PTX_VERSION: (u32, u32) = (1, 0);

@@ -107,19 +107,19 @@ arithmetic! {
     F16x2::mul_rn(b), "mul.rn.f16x2" needs 53 4.2, mul_f16;
     /// `self * b + c` in each half, rounded once.
     F16x2::fma(b, c), "fma.rn.f16x2" needs 53 4.2, fma_f16;
-    /// `self * b + c` in each half, rounded once, 0 where that is negative.
+    /// `self * b + c` in each half, rounded once; 0 if that is negative.
     F16x2::fma_relu(b, c), "fma.rn.relu.f16x2" needs 80 7.0, fma_relu_f16;
-    /// The smaller in each half; the other where one is NaN.
+    /// The smaller value in each half; if one is NaN, the other.
     F16x2::min(b), "min.f16x2" needs 80 7.0, min_f16;
-    /// The larger in each half; the other where one is NaN.
+    /// The larger value in each half; if one is NaN, the other.
     F16x2::max(b), "max.f16x2" needs 80 7.0, max_f16;
     /// `self * b + c` in each half, rounded once.
     Bf16x2::fma(b, c), "fma.rn.bf16x2" needs 80 7.0, fma_bf16;
-    /// `self * b + c` in each half, rounded once, 0 where that is negative.
+    /// `self * b + c` in each half, rounded once; 0 if that is negative.
     Bf16x2::fma_relu(b, c), "fma.rn.relu.bf16x2" needs 80 7.0, fma_relu_bf16;
-    /// The smaller in each half; the other where one is NaN.
+    /// The smaller value in each half; if one is NaN, the other.
     Bf16x2::min(b), "min.bf16x2" needs 80 7.0, min_bf16;
-    /// The larger in each half; the other where one is NaN.
+    /// The larger value in each half; if one is NaN, the other.
     Bf16x2::max(b), "max.bf16x2" needs 80 7.0, max_bf16;
 }
 
@@ -157,7 +157,7 @@ macro_rules! operators {
     )* };
 }
 // PTX has these three for bf16x2 only from sm_90 on. The fused instruction rounds in the same way
-// everywhere: `a * 1 + b`, and `a * b - 0`, whose -0 keeps the sign of a product that is 0.
+// everywhere: `a * 1 + b`, and `a * b - 0`, whose -0 keeps the sign of a zero product.
 operators! {
     F16x2: Self::add_rn, Self::sub_rn, Self::mul_rn;
     Bf16x2:

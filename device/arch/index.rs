@@ -1,6 +1,6 @@
 //! Indices and dimensions of thread, block and grid.
 
-/// Three extents or indices, `x` running fastest.
+/// Three extents or indices, with `x` fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dim3 {
     /// The fastest index.
@@ -41,11 +41,11 @@ special_register! {
     block_idx, _block_idx_x, _block_idx_y, _block_idx_z
 }
 special_register! {
-    /// Threads in a block (`%ntid`, CUDA's `blockDim`).
+    /// The number of threads in a block (`%ntid`, CUDA's `blockDim`).
     block_dim, _block_dim_x, _block_dim_y, _block_dim_z
 }
 special_register! {
-    /// Blocks in the grid (`%nctaid`, CUDA's `gridDim`).
+    /// The number of blocks in the grid (`%nctaid`, CUDA's `gridDim`).
     grid_dim, _grid_dim_x, _grid_dim_y, _grid_dim_z
 }
 

@@ -1,15 +1,15 @@
-//! `ldmatrix`: matrices of 8 x 8 elements of 16 bits from shared memory, spread over a warp as
-//! `mma.sync` takes them, from sm_75 on (PTX 6.5).
+//! `ldmatrix`: loads matrices of 8 x 8 elements of 16 bits from shared memory, distributed over a
+//! warp as `mma.sync` needs them, from sm_75 on (PTX 6.5).
 //!
-//! For each matrix, lane `4 * row + column / 2` gets the elements `(row, column)` and
+//! For each matrix, lane `4 * row + column / 2` receives the elements `(row, column)` and
 //! `(row, column + 1)`, `column` even, in one register, the first in its lower half; the
 //! transposing forms do so for the transposed matrix. A matrix is 8 rows of 16 bytes in shared
-//! memory, each at any multiple of 16: lane `8 * i + r` gives the address of row `r` of matrix `i`.
-//! With one or two matrices the addresses of the lanes from 8 or 16 on are ignored.
+//! memory, each at any multiple of 16: lane `8 * i + r` passes the address of row `r` of matrix
+//! `i`. With one or two matrices the addresses of lanes from 8 or 16 on are ignored.
 //!
 //! LLVM's intrinsics for it take pointers to the shared address space, which Rust cannot express,
-//! so these are `asm!` and not marked convergent: call them in control flow that all 32 lanes of
-//! the warp take, outside of branches that depend on the thread.
+//! so these are `asm!` and not marked convergent: call them in control flow that is uniform across
+//! the warp, not in branches that depend on the thread.
 
 macro_rules! ldmatrix {
     ($($(#[$doc:meta])* $name:ident $count:literal $transposed:literal $form:literal $atom:literal: $first:ident $($next:ident)*;)*) => { $(
@@ -17,7 +17,7 @@ macro_rules! ldmatrix {
         ///
         /// # Safety
         /// All 32 lanes of the warp call it together. A used address is a multiple of 16 in the
-        /// block's shared memory; the 16 bytes there were written, ordered before by a barrier.
+        /// block's shared memory; its 16 bytes were written before a barrier.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name(address: u32) -> [u32; $count] {

@@ -1,8 +1,8 @@
 //! The maximum that propagates NaN, and the magnitude: `max.NaN.f32`, `abs.f32`.
 
-/// The larger of two numbers, NaN where either is NaN; `+0` is larger than `-0`.
+/// The larger of two values; NaN if either is NaN; `+0` is larger than `-0`.
 ///
-/// [`f32::max`] is the instruction without `.NaN`: where one operand is NaN it gives the other one.
+/// [`f32::max`] is the instruction without `.NaN`: if one operand is NaN, it returns the other.
 ///
 /// ```
 /// use moye_device::arch::max_nan_f32;
@@ -38,10 +38,10 @@ pub fn max_nan_f32(a: f32, b: f32) -> f32 {
     }
 }
 
-/// The magnitude of a number.
+/// The magnitude of a value.
 ///
-/// `ptxas` makes it a modifier of the instruction that uses it. [`f32::abs`] of a register that
-/// LLVM holds as an integer becomes an `and` instead, an instruction of its own.
+/// `ptxas` folds it into a modifier of the instruction that uses it. [`f32::abs`] of a register
+/// that LLVM holds as an integer becomes a separate `and` instead.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
@@ -61,7 +61,7 @@ pub fn abs_f32(x: f32) -> f32 {
     x.abs()
 }
 
-/// The largest of three integers: one instruction of sm_90 (`VIMNMX3`), two of older GPUs.
+/// The largest of three integers: one instruction on sm_90 (`VIMNMX3`), two on older GPUs.
 ///
 /// ```
 /// use moye_device::arch::max3_i32;

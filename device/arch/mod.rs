@@ -1,20 +1,19 @@
-//! One PTX instruction each, and what the simulator does for it.
+//! One function for each PTX instruction, with its emulation in the simulator.
 //!
-//! This is the only module whose code is another on a GPU: every function has two bodies, the
-//! instruction and its emulation, side by side. All that stands above calls these functions and
-//! nothing else. (Elsewhere a `cfg` leaves out what only the host has: the typed values of kernels,
-//! the fields of tensor maps.)
+//! This is the only module whose code differs on a GPU: every function has two bodies, the
+//! instruction and its emulation. All other modules call only these functions. (Elsewhere a `cfg`
+//! only omits host-only items: the typed values of kernels, the fields of tensor maps.)
 //!
 //! Two rules hold for the GPU bodies. Instructions that a warp executes together (barriers,
 //! shuffles, votes) go through LLVM's intrinsics, because those are marked convergent and inline
 //! assembly is not: the optimiser may copy an `asm!` into both arms of a branch. Everything else is
-//! one `asm!` per instruction, because there is no other way to name the shared address space, nor
-//! to keep a 16-byte access in one piece.
+//! one `asm!` per instruction, because nothing else can name the shared address space or keep a
+//! 16-byte access in one piece.
 //!
 //! A function is `unsafe` if it accesses memory by an address, or if it leaves registers undefined
-//! where some lanes do not execute it (`mma`, `wgmma`, `movmatrix`, `setmaxnreg`). Barriers,
-//! fences, commits and waits are safe: they touch no memory of Rust's. Wrong use of one hangs the
-//! block or lets a thread go on too early, which is a fault in the simulator. The accesses that
+//! when some lanes do not execute it (`mma`, `wgmma`, `movmatrix`, `setmaxnreg`). Barriers, fences,
+//! commits and waits are safe: they access no memory that Rust manages. Wrong use of one hangs the
+//! block or lets a thread continue too early, which is a fault in the simulator. The accesses that
 //! depend on their order are `unsafe`, and state the order that they need.
 
 mod atomic;

@@ -3,8 +3,8 @@
 /// The lane's part of the transpose of a matrix in the layout of [`ldmatrix`](super::ldmatrix_x1):
 /// `movmatrix.sync.aligned.m8n8.trans.b16`.
 ///
-/// LLVM has no intrinsic for it in a form that Rust reaches, so it is `asm!`, under the conditions
-/// of `ldmatrix`.
+/// LLVM has no intrinsic for it that Rust can call, so it is `asm!`, under the conditions of
+/// `ldmatrix`.
 ///
 /// # Safety
 /// All 32 lanes of the warp call it together.

@@ -4,9 +4,9 @@ use super::Fma;
 use crate::number::{Complex64, F8E4M3, F8E5M2, Number, Tf32};
 use half::{bf16, f16};
 
-/// A type that sums products of an `A` and a `B` onto a `C`.
+/// A type that accumulates products of an `A` and a `B` onto a `C`.
 ///
-/// Operands are widened to the result's type first, exactly, and the sum is rounded once (of
+/// Operands are first widened exactly to the result's type, and the sum is rounded once (for
 /// complex numbers each part twice); integers wrap. `C` is the result's type:
 ///
 /// | result | products of |
@@ -22,12 +22,12 @@ use half::{bf16, f16};
 /// The constants are for the multiply-add only: operands are widened by a `cvt`, or shifts and
 /// similar instructions, that every architecture has.
 pub trait MulAdd<A, B, C>: Number {
-    /// The instruction's name in PTX: `fma.rn.f32`. For integers the compiler's choice for these
+    /// The instruction's name in PTX: `fma.rn.f32`. For integers, the compiler's choice for these
     /// operands: `mad.lo.s32`, or a `mul.wide` followed by an `add`.
     const INSTRUCTION: &'static str;
-    /// How many of them: 1, but for complex numbers.
+    /// The number of instructions: 1, except for complex numbers.
     const INSTRUCTION_COUNT: usize = 1;
-    /// The oldest architecture that has it, 53 for sm_53; 0 where all have it.
+    /// The oldest architecture that has it, 53 for sm_53; 0 if all have it.
     const OLDEST_ARCH: u32;
     /// The oldest PTX version that has it, major and minor.
     const PTX_VERSION: (u32, u32);
@@ -36,7 +36,7 @@ pub trait MulAdd<A, B, C>: Number {
     fn mul_add(a: A, b: B, c: C) -> Self;
 }
 
-/// The constants of a multiply-add in type `$t`, by its instruction or by another.
+/// The constants of a multiply-add in type `$t`, with its instruction or another.
 macro_rules! needs {
     ($t:ty $(, $instruction:literal)?) => {
         const INSTRUCTION: &'static str = needs!(@ $t $(, $instruction)?);
@@ -129,7 +129,7 @@ impl MulAdd<Complex64, Complex64, Complex64> for Complex64 {
     needs!(f64);
     const INSTRUCTION_COUNT: usize = 4;
 
-    /// Four fused multiply-adds, each rounded once: the parts of `a` one after the other.
+    /// Four fused multiply-adds, each rounded once: first one part of `a`, then the other.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn mul_add(a: Complex64, b: Complex64, c: Complex64) -> Complex64 {

@@ -1,9 +1,9 @@
-//! A value that the compiler knows nothing of.
+//! A value that is opaque to the compiler.
 
-/// The same value, which the compiler must assume to differ each time: computations from it stay
-/// where they are written, and take no registers ahead of a loop.
+/// Returns the value, which the compiler must assume to differ each time: computations from it are
+/// not hoisted, and take no registers ahead of a loop.
 ///
-/// It has no instruction.
+/// It emits no instruction.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
@@ -11,7 +11,7 @@ pub fn opaque(value: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
     {
         let mut value = value;
-        // SAFETY: a comment and no instruction; the register stays as it is.
+        // SAFETY: a comment without an instruction; the register does not change.
         unsafe { core::arch::asm!("// {}", inout(reg32) value, options(nostack, preserves_flags)) };
         value
     }

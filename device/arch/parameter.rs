@@ -1,9 +1,9 @@
-//! The address of a kernel parameter, for instructions that take it.
+//! The address of a kernel parameter, for instructions that need it.
 
-/// The generic address of a tensor map that a kernel has as a parameter.
+/// The generic address of a tensor map that is a kernel parameter.
 ///
 /// On a GPU `#[kernel]` has stored it in the first word, because Rust cannot express the address of
-/// a parameter; in the simulator it is the address of the words, marked as a parameter's.
+/// a parameter; in the simulator it is the address of the words, marked as that of a parameter.
 #[inline(always)]
 pub(crate) fn parameter_address(words: &[u64; 16]) -> u64 {
     #[cfg(target_arch = "nvptx64")]

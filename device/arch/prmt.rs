@@ -1,8 +1,8 @@
-//! `prmt`: bytes of two registers, picked by a selector.
+//! `prmt`: selects bytes of two registers.
 
-/// Four bytes of the eight of `a` (0 to 3, the lowest first) and `b` (4 to 7): digit `i` of
-/// `selector` in hexadecimal, the lowest first, is the number of result byte `i`
-/// (`prmt.b32`, CUDA's `__byte_perm`). Digits are below 8: bit 3 would replicate a sign.
+/// Four of the eight bytes of `a` (0 to 3, lowest first) and `b` (4 to 7): hexadecimal digit `i` of
+/// `selector`, lowest first, is the index of result byte `i` (`prmt.b32`, CUDA's `__byte_perm`).
+/// Digits are below 8: bit 3 would replicate a sign.
 ///
 /// ```
 /// use moye_device::arch::prmt;

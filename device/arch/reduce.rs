@@ -1,12 +1,12 @@
 //! Reductions and matches over the lanes of a warp, one instruction each: reductions from sm_80 on
 //! (PTX 7.0), matches from sm_70 on (PTX 6.0).
 //!
-//! As in [`shuffle`](super::shuffle), every function names the lanes that take part by a mask; each
-//! of them must call it with the same mask.
+//! As in [`shuffle`](super::shuffle), a mask names the participating lanes; each of them must call
+//! the function with the same mask.
 
 use super::target::needs;
 
-/// A 32-bit integer that `redux.sync` adds and compares.
+/// A 32-bit integer that `redux.sync` supports.
 pub trait ReduceInteger: Copy + 'static {
     /// The sum over the lanes, wrapping.
     fn reduce_add(mask: u32, value: Self) -> Self;
@@ -100,7 +100,7 @@ bits! {
     reduce_xor "llvm.nvvm.redux.sync.xor";
 }
 
-/// The lanes of `mask` that have the same value as the calling one (`match.any.sync.b32`).
+/// The lanes of `mask` that have the same value as the calling lane (`match.any.sync.b32`).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn match_any(mask: u32, value: u32) -> u32 {

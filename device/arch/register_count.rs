@@ -1,16 +1,16 @@
-//! `setmaxnreg`: a warpgroup gives registers away, or takes registers that others gave away.
+//! `setmaxnreg`: a warpgroup releases registers, or takes registers that others have released.
 //!
 //! A block starts with the number of registers for each thread that its kernel was compiled for. A
-//! producer warpgroup, which only issues copies, gives registers away, and consumer warpgroups take
+//! producer warpgroup, which only issues copies, releases registers, and consumer warpgroups take
 //! them for accumulators. The kernel must declare its number of threads (`#[kernel(threads = N)]`),
 //! without which the instruction has no meaning.
 //!
-//! An H100 has 65,536 registers for a block: with two warpgroups of 240 and one of 24 for each
-//! thread, `128 * (240 + 240 + 24) = 64,512`.
+//! An H100 has 65,536 registers for a block: with 240 per thread in two warpgroups and 24 in one,
+//! `128 * (240 + 240 + 24) = 64,512`.
 
 use super::target::needs;
 
-/// Whether `setmaxnreg` takes this number.
+/// Checks that `setmaxnreg` accepts this count.
 #[track_caller]
 const fn check(registers: u32) {
     assert!(
@@ -24,7 +24,7 @@ macro_rules! set {
         $(#[$doc])*
         #[doc = concat!(" (`", $text, "`).")]
         ///
-        /// `REGISTERS` is a multiple of 8, 24 to 256; another does not compile.
+        /// `REGISTERS` is a multiple of 8, 24 to 256; other values do not compile.
         ///
         /// # Safety
         /// All warps of the warpgroup execute it, each with all its lanes, and none of them
@@ -45,8 +45,8 @@ macro_rules! set {
     )* };
 }
 set! {
-    /// Waits until the thread can have `REGISTERS` registers, and takes them
+    /// Waits until `REGISTERS` registers per thread are available, and takes them
     increase_registers "setmaxnreg.inc.sync.aligned.u32";
-    /// Gives back all registers but `REGISTERS`
+    /// Releases all registers except `REGISTERS`
     decrease_registers "setmaxnreg.dec.sync.aligned.u32";
 }

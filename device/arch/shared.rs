@@ -3,7 +3,7 @@
 #[cfg(target_arch = "nvptx64")]
 core::arch::global_asm!(".extern .shared .align 1024 .b8 moye_shared[];");
 
-/// The 32-bit address at which the block's shared memory starts, aligned to 1,024 bytes.
+/// The 32-bit start address of the block's shared memory, aligned to 1,024 bytes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shared_base() -> u32 {

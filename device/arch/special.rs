@@ -1,9 +1,9 @@
-//! Approximate functions of the special function unit (`ex2.approx`, `rcp.approx` and their like)
-//! and the exact square root.
+//! Approximate functions of the special function unit (`ex2.approx`, `rcp.approx` and similar) and
+//! the exact square root.
 //!
 //! Each documents the error bound of the GPU's results ("Floating Point Instructions" in NVIDIA's
-//! "PTX ISA"); the simulator rounds the exact value to the nearest. Subnormal operands and results
-//! count as zeros (`ftz`) in both.
+//! "PTX ISA"); the simulator rounds the exact value to the nearest. Both flush subnormal operands
+//! and results to zero (`ftz`).
 
 macro_rules! special {
     ($(#[$doc:meta])* $name:ident, $ptx:literal, |$x:ident| $simulated:expr) => {
@@ -55,7 +55,7 @@ special! {
     rsqrt_approx_f32, "rsqrt.approx.ftz.f32", |x| moye_sim::intrinsics::rsqrt_f32(x)
 }
 special! {
-    /// The logarithm to base 2, within 2^-22 of its value, between 1/2 and 2 within 2^-22
+    /// The logarithm to base 2, within 2^-22 of its value; between 1/2 and 2 within 2^-22
     /// absolutely.
     lg2_approx_f32, "lg2.approx.ftz.f32", |x| moye_sim::intrinsics::log2_f32(x)
 }
@@ -110,7 +110,7 @@ pub fn sqrt_rn_f32(x: f32) -> f32 {
     }
 }
 
-/// Zero, of the same sign, for a subnormal number.
+/// For a subnormal value, zero of the same sign.
 #[cfg(not(target_arch = "nvptx64"))]
 fn flushed(x: f32) -> f32 {
     if x.is_subnormal() { 0.0f32.copysign(x) } else { x }

@@ -1,7 +1,6 @@
-//! `stmatrix`: the reverse of [`ldmatrix`](super::ldmatrix_x4), from sm_90 on (PTX 7.8).
+//! `stmatrix`: the inverse of [`ldmatrix`](super::ldmatrix_x4), from sm_90 on (PTX 7.8).
 //!
-//! Registers and addresses are laid out as for `ldmatrix`, and it is called under the same
-//! conditions.
+//! Registers and addresses are arranged as for `ldmatrix`, and the same conditions apply.
 
 macro_rules! stmatrix {
     ($($(#[$doc:meta])* $name:ident $count:literal $transposed:literal $form:literal $atom:literal: $first:ident $($next:ident)*;)*) => { $(
@@ -9,8 +8,8 @@ macro_rules! stmatrix {
         ///
         /// # Safety
         /// All 32 lanes of the warp call it together. A lane's address, if it is used, is a
-        /// multiple of 16 in the block's shared memory; no other thread touches those 16 bytes, and
-        /// others see them after a barrier.
+        /// multiple of 16 in the block's shared memory; no other thread accesses those 16 bytes,
+        /// and others see them after a barrier.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name(address: u32, matrices: [u32; $count]) {
@@ -20,7 +19,7 @@ macro_rules! stmatrix {
             #[cfg(target_arch = "nvptx64")]
             {
                 let [$first, $($next),*] = matrices;
-                // SAFETY: all lanes are here; no other thread touches the aligned bytes.
+                // SAFETY: all lanes are here; no other thread accesses the aligned bytes.
                 unsafe {
                     core::arch::asm!(
                         concat!(

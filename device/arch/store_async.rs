@@ -1,32 +1,31 @@
-//! Asynchronous stores to the shared memory of a block of the cluster: the value and its bytes at
-//! an mbarrier in one instruction.
+//! Asynchronous stores to the shared memory of a block of the cluster: one instruction stores the
+//! value and completes its bytes on an mbarrier.
 //!
 //! A plain store of [`ClusterWord`](super::ClusterWord) needs a later arrival or a barrier of the
-//! cluster to be visible; this one completes on an mbarrier itself. It is for words in registers;
-//! data in shared memory is copied by [`bulk_copy_to_cluster`](super::bulk_copy_to_cluster).
+//! cluster to be visible; this store completes on an mbarrier. It is for words in registers; data
+//! in shared memory are copied by [`bulk_copy_to_cluster`](super::bulk_copy_to_cluster).
 
 use super::target::needs;
 use super::word::{Word64x2, Word128};
 
 /// The word of an asynchronous store: 4, 8 or 16 bytes, aligned to its size.
 pub trait AsyncWord: Copy {
-    /// Stores `value` at `address` and, when that is done, completes the word's bytes at the
-    /// mbarrier at `barrier`: both addresses of the cluster's shared memory
-    /// ([`map_shared`](super::map_shared)), in one block
-    /// (`st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`).
+    /// Stores `value` at `address`, then completes the word's bytes on the mbarrier at `barrier`;
+    /// both are addresses of the cluster's shared memory ([`map_shared`](super::map_shared)) in one
+    /// block (`st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`).
     ///
     /// A thread that has waited for the mbarrier's phase by
     /// [`mbarrier_wait_parity_cluster`](super::mbarrier_wait_parity_cluster) sees the value, but no
-    /// other write of the thread. Threads see it without a fence; `wgmma` and bulk copies need
-    /// [`fence_proxy_async`](super::fence_proxy_async) after the wait.
+    /// other write of the storing thread. Threads see it without a fence; `wgmma` and bulk copies
+    /// need [`fence_proxy_async`](super::fence_proxy_async) after the wait.
     ///
     /// # Safety
     /// `address` is aligned to the word's size, and there is an mbarrier at `barrier`, whose
     /// current phase expects the bytes, or will before its last arrival (for example by
     /// [`mbarrier_arrive_expect_tx`](super::mbarrier_arrive_expect_tx) in its own block). Its block
     /// has started and the mbarrier is initialised, which a barrier of the cluster ensures, and the
-    /// block does not exit before the phase is over. Other threads do not touch the bytes from the
-    /// store until they have waited for the phase.
+    /// block does not exit before the phase is complete. From the store on, other threads do not
+    /// access the bytes until they have waited for the phase.
     unsafe fn store_async(address: u32, value: Self, barrier: u32);
 }
 

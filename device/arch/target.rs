@@ -1,4 +1,4 @@
-//! Which GPU and which PTX version an instruction needs, checked when it is compiled for a GPU.
+//! The GPU and the PTX version that an instruction needs, checked when it is compiled for a GPU.
 
 #[cfg(target_arch = "nvptx64")]
 use crate::layout::Text;
@@ -6,20 +6,20 @@ use crate::layout::Text;
 /// The requirements of an instruction; [`needs`] implements them.
 #[cfg(target_arch = "nvptx64")]
 pub trait Needs {
-    /// Its name, and that of its atom where it has one.
+    /// Its name, and its atom's name if it has one.
     const INSTRUCTION: &'static str;
     /// The oldest architecture, 89 for `sm_89`.
     const SM: u32;
-    /// Whether no other architecture than `sm_90a` has it.
+    /// Whether only `sm_90a` has it.
     const ONLY_90A: bool;
     /// The oldest PTX version, 84 for 8.4.
     const PTX: u32;
 }
 
-/// A compile error for a GPU that lacks the instruction: the message has the requirements, and the
-/// target of the compilation.
+/// A compile error for a GPU that lacks the instruction: the message states the requirements and
+/// the compilation's target.
 ///
-/// Generic, so that only code which calls it is refused.
+/// Generic, so that only code that calls it is rejected.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub const fn require<N: Needs>() {
@@ -74,7 +74,7 @@ const fn version(text: &mut Text<MESSAGE>, tenfold: u32) {
 #[cfg(target_arch = "nvptx64")]
 const MESSAGE: usize = 600;
 
-/// At the start of an instruction's function, or of a constant for one of its forms:
+/// Stands at the start of an instruction's function, or of a constant for one of its forms:
 /// `needs!("movmatrix", 75 7.8)` for sm_75 and PTX 7.8, all literals, or
 /// `needs!("wgmma", sm_90a 8.0)`. An instruction of an atom is named with it:
 /// `ldmatrix.x4 (the atom SM75_U32x4_LDSM_N)`. The simulator has every instruction.
@@ -101,9 +101,9 @@ macro_rules! needs {
 }
 pub(super) use needs;
 
-/// A check that the simulator makes in every build, release builds too, and no GPU does: if the
-/// condition does not hold, the launch ends with a fault with this text. For conditions that a
-/// caller promises, and whose violation would be silently wrong.
+/// A check that the simulator makes in every build, including release builds, and a GPU does not:
+/// if the condition does not hold, the launch ends with a fault with this message. For conditions
+/// that a caller promises, and whose violation would silently give wrong results.
 macro_rules! simulator_assert {
     ($condition:expr, $($text:tt)+) => {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -117,7 +117,7 @@ macro_rules! simulator_assert {
 }
 pub(crate) use simulator_assert;
 
-/// The highest of the listed features that the code is compiled with. A feature implies those
+/// The highest of the listed features with which the code is compiled. A feature implies the ones
 /// before it.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! highest {
@@ -147,7 +147,7 @@ const TARGET_PTX: u32 = {
         80..86 => 70,
         86 => 71,
         87 => 74,
-        // sm_90a is younger than sm_90.
+        // sm_90a needs a later PTX version than sm_90.
         90 if cfg!(target_feature = "sm_90a") => 80,
         88..100 => 78,
         100..120 => 86,

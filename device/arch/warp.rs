@@ -1,7 +1,6 @@
 //! Operations of the 32 lanes of a warp: shuffles and votes.
 //!
-//! Every function names the lanes that take part by a mask. Each of them must call it, with the
-//! same mask.
+//! A mask names the participating lanes. Each of them must call the function with the same mask.
 
 use super::half2::{Bf16x2, F16x2};
 use half::{bf16, f16};
@@ -9,10 +8,10 @@ use half::{bf16, f16};
 /// All 32 lanes.
 pub const FULL_WARP: u32 = u32::MAX;
 
-/// A value that lanes can hand to each other: a number of 16, 32, 64 or 128 bits, a pair of 16-bit
-/// floats, or a tuple or array of such values. One instruction shuffles each 32 bits of it.
+/// A value that lanes can exchange: a number of 16, 32, 64 or 128 bits, a pair of 16-bit floats, or
+/// a tuple or array of such values. Each 32 bits take one instruction.
 ///
-/// A type of a kernel's own, the state of a reduction say, implements it by its fields:
+/// A custom type, such as the state of a reduction, implements it by its fields:
 ///
 /// ```
 /// use moye_device::algorithm::warp_reduce;
@@ -49,7 +48,7 @@ pub const FULL_WARP: u32 = u32::MAX;
     note = "numbers of 16 to 128 bits are shuffled, tuples and arrays of them, and types that implement `ShuffleValue`"
 )]
 pub trait ShuffleValue: Copy {
-    /// The value with all its parts from the lane that `S` and `argument` name.
+    /// The value, with all its parts from the lane that `S` and `argument` select.
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn shuffled<S: Shuffle>(self, mask: u32, argument: u32) -> Self;
@@ -57,7 +56,7 @@ pub trait ShuffleValue: Copy {
 
 /// One of the four shuffles, as a type: for [`ShuffleValue::shuffled`].
 pub trait Shuffle {
-    /// The 32 bits that the named lane holds.
+    /// The 32 bits of the selected lane.
     #[doc(hidden)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn register(mask: u32, bits: u32, argument: u32) -> u32;
@@ -127,8 +126,8 @@ impl<T: ShuffleValue, const N: usize> ShuffleValue for [T; N] {
     }
 }
 
-/// `shfl.sync` takes a clamp lane and a segment mask in one operand: over the whole warp the clamp
-/// is 31, or 0 for `up`, whose source lane counts downwards.
+/// `shfl.sync` takes a clamp lane and a segment mask in one operand: for the whole warp the clamp
+/// is 31, or 0 for `up`, whose source lane is lower.
 #[cfg(target_arch = "nvptx64")]
 const CLAMP_HIGH: i32 = 31;
 #[cfg(target_arch = "nvptx64")]
@@ -167,21 +166,21 @@ macro_rules! shuffle {
 }
 
 shuffle! {
-    /// The value that lane `lane` holds (`shfl.sync.idx`).
+    /// The value of lane `lane` (`shfl.sync.idx`).
     shuffle, lane, "llvm.nvvm.shfl.sync.idx.i32", CLAMP_HIGH, Idx
 }
 shuffle! {
-    /// The value of the lane `delta` below; the lowest `delta` lanes keep their own
+    /// The value of the lane `delta` below; the lowest `delta` lanes return their own
     /// (`shfl.sync.up`).
     shuffle_up, delta, "llvm.nvvm.shfl.sync.up.i32", CLAMP_LOW, Up
 }
 shuffle! {
-    /// The value of the lane `delta` above; the highest `delta` lanes keep their own
+    /// The value of the lane `delta` above; the highest `delta` lanes return their own
     /// (`shfl.sync.down`).
     shuffle_down, delta, "llvm.nvvm.shfl.sync.down.i32", CLAMP_HIGH, Down
 }
 shuffle! {
-    /// The value of the lane whose index differs by the bits of `lane_mask` (`shfl.sync.bfly`).
+    /// The value of the lane whose index differs in the bits of `lane_mask` (`shfl.sync.bfly`).
     shuffle_xor, lane_mask, "llvm.nvvm.shfl.sync.bfly.i32", CLAMP_HIGH, Xor
 }
 
@@ -215,15 +214,15 @@ vote! {
     vote_any -> bool, "llvm.nvvm.vote.any.sync", bool, vote_any
 }
 vote! {
-    /// The lanes of `mask` on which the predicate holds, a bit each (`vote.sync.ballot`).
+    /// The lanes of `mask` on which the predicate holds, one bit each (`vote.sync.ballot`).
     ballot -> u32, "llvm.nvvm.vote.ballot.sync", i32, vote_ballot
 }
 
-/// Transposes four words over the four lanes of a quad: lane `i` of the quad gets word `i` of each
-/// lane, in the order of the lanes.
+/// Transposes four words over the four lanes of a quad: lane `i` of the quad receives word `i` of
+/// each lane, in the order of the lanes.
 ///
-/// A thread of `mma.sync` or `wgmma` has two neighbouring columns of each eight: with four such
-/// pairs in, eight neighbouring columns come out, a vector of 16 bytes of 16-bit elements.
+/// A thread of `mma.sync` or `wgmma` holds two adjacent columns of each eight: four such pairs
+/// become eight adjacent columns, a 16-byte vector of 16-bit elements.
 ///
 /// All lanes of the warp execute this call together.
 ///
@@ -246,8 +245,8 @@ pub fn transpose_quad([a, b, c, d]: [u32; 4]) -> [u32; 4] {
     [a, b, c, d]
 }
 
-/// Exchanges `high` of the lanes whose `bit` is 0 with `low` of those whose `bit` is 1; `own` is
-/// that bit of this lane. A function, as a closure would hide the caller's line.
+/// Exchanges `high` of the lanes whose `bit` is 0 with `low` of the lanes whose `bit` is 1; `own`
+/// is this lane's bit. A function, since a closure would hide the caller's line.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn exchange(low: u32, high: u32, own: u32, bit: u32) -> (u32, u32) {

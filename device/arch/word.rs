@@ -5,7 +5,7 @@ use core::fmt::Debug;
 /// The word of a load or store instruction: 1, 2, 4, 8 or 16 bytes, aligned to its size.
 ///
 /// # Safety
-/// Plain bits: every pattern is a value, there is no padding, and `size_of` is the access's size.
+/// Plain bits: every pattern is valid, there is no padding, and `size_of` is the access's size.
 pub unsafe trait Word: Copy + Debug + Send + Sync + 'static {
     /// All bits clear.
     const ZERO: Self;
@@ -16,10 +16,10 @@ pub unsafe trait Word: Copy + Debug + Send + Sync + 'static {
     /// `address` is a global address of readable memory, aligned to the word's size.
     unsafe fn load_global(address: u64) -> Self;
 
-    /// `@valid ld.global`, and zero where not `valid`.
+    /// `@valid ld.global`; zero if not `valid`.
     ///
     /// # Safety
-    /// As [`Word::load_global`], where `valid`.
+    /// Same contract as [`Word::load_global`], if `valid`.
     unsafe fn load_global_if(valid: bool, address: u64) -> Self;
 
     /// `st.global`.
@@ -31,7 +31,7 @@ pub unsafe trait Word: Copy + Debug + Send + Sync + 'static {
     /// `@valid st.global`.
     ///
     /// # Safety
-    /// As [`Word::store_global`], where `valid`.
+    /// Same contract as [`Word::store_global`], if `valid`.
     unsafe fn store_global_if(valid: bool, address: u64, value: Self);
 
     /// `ld.shared`.
@@ -43,7 +43,7 @@ pub unsafe trait Word: Copy + Debug + Send + Sync + 'static {
     /// `st.shared`.
     ///
     /// # Safety
-    /// As [`Word::load_shared`].
+    /// Same contract as [`Word::load_shared`].
     unsafe fn store_shared(address: u32, value: Self);
 }
 
@@ -57,7 +57,7 @@ pub struct Word64x2(pub [u32; 2]);
 #[repr(C, align(16))]
 pub struct Word128(pub [u32; 4]);
 
-/// The bodies for one word type: its PTX suffix, the registers of the instruction, how they make up
+/// The bodies for one word type: its PTX suffix, the registers of the instruction, how they form
 /// the word.
 macro_rules! word {
     (
@@ -111,7 +111,7 @@ macro_rules! word {
                     $join
                 }
                 #[cfg(not(target_arch = "nvptx64"))]
-                // SAFETY: passed on.
+                // SAFETY: an aligned global address of readable memory.
                 if valid { unsafe { Self::load_global(address) } } else { Self::ZERO }
             }
 
@@ -135,7 +135,7 @@ macro_rules! word {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn store_global_if(valid: bool, address: u64, $value: Self) {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: an aligned global address, writable where `valid`.
+                // SAFETY: an aligned global address, writable if `valid`.
                 unsafe {
                     core::arch::asm!(
                         "{{ .reg .pred p; setp.ne.b32 p, {valid}, 0;",
@@ -146,7 +146,7 @@ macro_rules! word {
                 }
                 #[cfg(not(target_arch = "nvptx64"))]
                 if valid {
-                    // SAFETY: passed on.
+                    // SAFETY: an aligned global address of writable memory.
                     unsafe { Self::store_global(address, $value) }
                 }
             }
@@ -193,7 +193,7 @@ macro_rules! word {
     };
 }
 
-// PTX has no 8-bit registers; an 8-bit access goes through a 32-bit one.
+// PTX has no 8-bit registers; an 8-bit access uses a 32-bit one.
 word!(u8, zero = 0, sim = u8, ptx = "u8", list = "{a}", clear = "mov.b32 {a}, 0;",
     (a: reg32 u32 = value as u32) => a as u8, |value|, |bits| bits, value);
 word!(u16, zero = 0, sim = u16, ptx = "b16", list = "{a}", clear = "mov.b16 {a}, 0;",

@@ -1,11 +1,11 @@
-//! The common part of all matrix instructions.
+//! The part that all matrix instructions have in common.
 
 use super::mma::MmaAtom;
 use crate::layout::Layout;
 use crate::number::Number;
 
 /// The shape and the thread-value layouts of an atom, from which a [`TiledMma`](super::TiledMma) is
-/// made. CuTe's `MMA_Traits`.
+/// built. CuTe's `MMA_Traits`.
 #[derive(Clone, Copy, Debug)]
 pub struct AtomTraits {
     /// CuTe's name.
@@ -16,20 +16,21 @@ pub struct AtomTraits {
     pub thr_id: Layout,
     /// `(thread, value)` to the element, for A, B, C and D.
     pub layouts: [Layout; 4],
-    /// The names and the bits of the numbers of A, B, C and D.
+    /// The element types of A, B, C and D: name and bits.
     pub numbers: [(&'static str, usize); 4],
 }
 
 /// A matrix instruction: an FMA, `mma.sync`, or `wgmma` with A in shared memory or in registers.
 ///
-/// An [`MmaAtom`] is one; so is each [`WgmmaAtom`](super::wgmma::WgmmaAtom). This trait says how
-/// operands are divided among threads; the two others say how the instruction is executed.
+/// Implemented by each [`MmaAtom`] and each [`WgmmaAtom`](super::wgmma::WgmmaAtom). This trait
+/// defines how operands are divided among threads; the two others define how the instruction is
+/// executed.
 pub trait Atom: Copy + Default + Send + Sync + 'static {
-    /// The facts.
+    /// The properties of the atom.
     const TRAITS: AtomTraits;
 }
 
-/// A number type's name and bits.
+/// The name and the bits of an element type.
 pub(crate) const fn number<N: Number>() -> (&'static str, usize) {
     (N::NAME, N::WIDTH)
 }

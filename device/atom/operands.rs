@@ -1,5 +1,5 @@
 //! The form in which an instruction takes its operands: registers, or matrix descriptors of shared
-//! memory. From it follow the results of [`fragment_a`](crate::atom::ThrMma::fragment_a) and
+//! memory. It determines the results of [`fragment_a`](crate::atom::ThrMma::fragment_a) and
 //! [`fragment_b`](crate::atom::ThrMma::fragment_b).
 
 use super::mma::MmaAtom;
@@ -9,15 +9,15 @@ use crate::memory::{Element, Shared};
 use crate::number::Number;
 use crate::tensor::{Engine, Fragment, StaticLayout, Tensor};
 
-/// The forms of an atom's operands, and the numbers of its accumulators.
+/// The forms of an atom's operands, and the type of its accumulators.
 ///
-/// Every [`MmaAtom`] and every [`WgmmaAtom`] has them.
+/// Implemented by every [`MmaAtom`] and every [`WgmmaAtom`].
 pub trait Operands {
-    /// How it takes A.
+    /// The form of A.
     type FormA;
-    /// How it takes B.
+    /// The form of B.
     type FormB;
-    /// The numbers of its accumulators.
+    /// The type of its accumulators.
     type Accumulator: Number;
 }
 
@@ -31,12 +31,12 @@ impl<A: MmaAtom> Operands for A {
 #[derive(Clone, Copy, Debug)]
 pub struct ByRegisters;
 
-/// An operand in shared memory, of which the instruction takes a matrix descriptor.
+/// An operand in shared memory, which the instruction takes as a matrix descriptor.
 #[derive(Clone, Copy, Debug)]
 pub struct ByDescriptors;
 
-/// What a tiled MMA `M` makes of a thread's part of the operand `O`, of layout `L` in the memory
-/// `E`.
+/// The form of a thread's part of the operand `O`, of layout `L` in the memory `E`, for a tiled MMA
+/// `M`.
 #[diagnostic::on_unimplemented(
     message = "the instruction of `{M}` takes its operand from shared memory, and the tensor is in `{E}`",
     label = "not in shared memory",
@@ -47,11 +47,11 @@ pub trait MakeFragment<M, O, E, L> {
     /// A fragment, or a tensor of descriptors.
     type Fragment;
 
-    /// Compiles where the part has one.
+    /// Does not compile if the part has none.
     #[doc(hidden)]
     const CHECKED: ();
 
-    /// What is made of the part.
+    /// Builds it from the part.
     #[doc(hidden)]
     fn make(part: &Tensor<E, PartitionMma<L, M, O>>) -> Self::Fragment;
 }
@@ -101,22 +101,22 @@ pub type FragmentA<M, O, E, L> =
 pub type FragmentB<M, O, E, L> =
     <<<M as StaticTiledMma>::Atom as Operands>::FormB as MakeFragment<M, O, E, L>>::Fragment;
 
-/// The operand B of a product, for which [`crate::atom::ThrMma::gemm`] has a way: registers and
-/// other memory for FMA and `mma.sync`, descriptors for `wgmma`.
+/// The operand B of a product that [`crate::atom::ThrMma::gemm`] supports: registers and other
+/// memory for FMA and `mma.sync`, descriptors for `wgmma`.
 #[diagnostic::on_unimplemented(
     message = "`{A}`, `{Self}` and `{C}` are not operands A, B and C of a product by `{M}`",
     note = "an FMA and `mma.sync` take tensors whose elements are read (`fragment_a`, `fragment_b`) and write C by `&mut`",
     note = "`wgmma` takes B, and in `_SS` also A, as descriptors, which `fragment_b` and `fragment_a` make of shared memory"
 )]
 pub trait Multiplies<M, A, C> {
-    /// Compiles where the operands make up a product.
+    /// Does not compile if the operands do not form a product.
     #[doc(hidden)]
     const CHECKED: ();
 
     /// Adds the product to C, or replaces C by it.
     ///
     /// # Safety
-    /// As [`crate::atom::ThrMma::gemm`].
+    /// Same contract as [`crate::atom::ThrMma::gemm`].
     #[doc(hidden)]
     unsafe fn multiply(self, a: A, c: C, adds: bool);
 }

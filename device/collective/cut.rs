@@ -1,9 +1,9 @@
 //! Stream-K: how the last tiles of C are split along K among workers.
 //!
 //! A partial wave of tiles leaves workers idle. So its tiles are split along K into *even* pieces,
-//! one for each worker that is available for the tile, or fewer. If workers are left over, each
-//! even piece is shorter, and the rest of the tiles' K, their *tails*, are concatenated and split
-//! into equal *runs*, one for each remaining worker:
+//! one for each worker available for the tile, or fewer. If workers are left over, each even piece
+//! is shorter, and the rest of the tiles' K, their *tails*, are concatenated and split into equal
+//! *runs*, one for each remaining worker:
 //!
 //! ```text
 //! two tiles, six workers, K of six tiles     worker   0    1    2    3    4    5
@@ -14,16 +14,16 @@
 //!                                            runs                         t0+1 t2+3   two of two
 //! ```
 //!
-//! Workers with even pieces are at the same part of K at the same time, so that the L2 cache loads
+//! Workers with even pieces process the same part of K at the same time, so that the L2 cache loads
 //! their common rows and columns once. A run may start and end within a tail: such a tile has a
-//! piece in each of two runs. Stream-K of Osama et al. (PPoPP 2023) has runs alone, of whole tiles:
+//! piece in each of two runs. Stream-K of Osama et al. (PPoPP 2023) uses only runs, of whole tiles:
 //! [`Cut::runs`]. It was slower on an H200 for a short K: the workers share no loads, and most
 //! tiles have three pieces.
 
 use super::tiles::Tiles;
 use crate::kernel::KernelParam;
 
-/// How the last tiles of C are split along K. All numbers are 0 if no tile is split.
+/// How the last tiles of C are split along K. All fields are 0 if no tile is split.
 ///
 /// ```
 /// use moye_device::collective::{Cut, Span};
@@ -41,22 +41,22 @@ use crate::kernel::KernelParam;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, KernelParam)]
 pub struct Cut {
-    /// The number of shared tiles, the last ones of all.
+    /// The number of shared tiles, the last ones of C.
     pub tiles: u32,
-    /// Even pieces of each tile; 0 if runs have all of K.
+    /// Even pieces of each tile; 0 if runs cover all of K.
     pub even: u32,
     /// Tiles along K of an even piece; if even pieces cover all of K, the last one may have fewer,
     /// but at least one.
     pub stages: u32,
-    /// Tiles along K of a run; 0 only if even pieces cover all of K. All runs together have those
-    /// of all tails.
+    /// Tiles along K of a run; 0 only if even pieces cover all of K. All runs together cover all
+    /// tails.
     pub run: u32,
 }
 
 /// A worker's piece of a shared tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The number among the shared tiles.
+    /// The index among the shared tiles.
     pub tile: u32,
     /// The first tile along K.
     pub first: u32,
@@ -68,11 +68,11 @@ impl Cut {
     /// No tile is shared.
     pub const NONE: Self = Self { tiles: 0, even: 0, stages: 0, run: 0 };
 
-    /// Runs alone, of the last tiles of `count` workers: each worker has the same number of tiles
-    /// along K, or fewer if it is the last.
+    /// Only runs, of the last tiles of `count` workers: each worker has the same number of tiles
+    /// along K, except that the last may have fewer.
     ///
-    /// A run is one whole tile at least, where there are tiles enough, so that a tile has two
-    /// pieces at most.
+    /// If there are enough tiles, a run is at least one whole tile, so that a tile has at most two
+    /// pieces.
     #[inline(always)]
     #[must_use]
     pub const fn runs(tiles: Tiles, count: u32) -> Self {
@@ -86,7 +86,7 @@ impl Cut {
     }
 
     /// The workers with even pieces: those of a tile are consecutive, and pieces with the same
-    /// number are adjacent for adjacent tiles.
+    /// index are adjacent for adjacent tiles.
     #[inline(always)]
     const fn of_even(self) -> u32 {
         self.tiles * self.even
@@ -98,7 +98,7 @@ impl Cut {
         all.saturating_sub(self.even * self.stages)
     }
 
-    /// The worker's next piece after its first `done` tiles along K of shared tiles, which are
+    /// The worker's next piece after its first `done` tiles along K of shared tiles, which must be
     /// whole pieces. `all` is the number of tiles along K.
     #[inline(always)]
     #[must_use]
@@ -119,7 +119,7 @@ impl Cut {
         Some(Span { tile: at / tail, first: self.even * self.stages + at % tail, stages })
     }
 
-    /// The number, in K order, of the worker's piece of the tile.
+    /// The index, in K order, of the worker's piece of the tile.
     #[inline(always)]
     #[must_use]
     pub fn number(self, all: u32, worker: u32, tile: u32) -> u32 {
@@ -141,7 +141,7 @@ impl Cut {
         self.even + ((tile + 1) * tail - 1) / self.run - tile * tail / self.run + 1
     }
 
-    /// An upper bound of the pieces of any tile.
+    /// An upper bound on the pieces of any tile.
     #[must_use]
     pub const fn most_pieces(self, all: u32) -> u32 {
         let (tail, run) = (self.tail(all), self.run);
@@ -163,9 +163,9 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Cuts of tiles with this many tiles along K, with enough workers: only even pieces, also of
+    /// Cuts of tiles, with their tiles along K, for enough workers: only even pieces, also of
     /// unequal length; runs that are shorter than a tail, equal, longer, and with a short last run;
-    /// runs alone.
+    /// only runs.
     fn cuts() -> impl Iterator<Item = (u32, Cut)> {
         let even = [(2, 4, 8), (3, 3, 7), (1, 8, 65), (5, 2, 2)];
         let even = even.into_iter().map(|(tiles, even, all): (u32, u32, u32)| {
@@ -190,7 +190,7 @@ mod tests {
         .chain(equal)
     }
 
-    /// The pieces of all workers with the worker's number, in each worker's order.
+    /// All pieces with their worker's index, in each worker's order.
     fn dealt(all: u32, cut: Cut) -> Vec<(u32, Span)> {
         let runs = if cut.run > 0 { (cut.tiles * cut.tail(all)).div_ceil(cut.run) } else { 0 };
         let mut dealt = Vec::new();

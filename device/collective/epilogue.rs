@@ -1,7 +1,7 @@
-//! Epilogues: the result of each accumulator, by its coordinates in C.
+//! Epilogues: map each accumulator and its coordinates in C to the result.
 //!
-//! An epilogue is a value, and a tuple of epilogues is one that applies them in turn. [`ByElement`]
-//! has one and C's shape, and is what a kernel's body takes:
+//! An epilogue is a value; a tuple of epilogues applies them in order. [`ByElement`] combines an
+//! epilogue with C's shape, and is passed to a kernel's body:
 //!
 //! ```
 //! use moye_device::collective::{Coordinate, Epilogue, Map, Scale};
@@ -11,7 +11,7 @@
 //! assert_eq!(unsafe { (epilogue.element(3.0, at), epilogue.element(-3.0, at)) }, (1.5, 0.0));
 //! ```
 //!
-//! One of your own sees the element's row, column and batch. This one masks a causal product:
+//! A custom epilogue gets the element's row, column and batch. This one masks a causal product:
 //!
 //! ```
 //! use moye_device::collective::{Coordinate, Epilogue};
@@ -33,36 +33,36 @@ use crate::arch::{Convert, Fma};
 use crate::atom::StaticTiledMma;
 use crate::memory::{Element, Global, GlobalPointer};
 
-/// Where an element of C is.
+/// The position of an element in C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coordinate {
     /// Its row.
     pub row: u32,
     /// Its column.
     pub column: u32,
-    /// Its matrix of the batch.
+    /// Its matrix in the batch.
     pub batch: u32,
 }
 
 /// An epilogue for accumulators of type `S`.
 ///
-/// It is called for elements of C only, so that it reads an element's operands without a check,
-/// unless it sets [`ANYWHERE`](Self::ANYWHERE). Blocks whose tiles overlap call it for the same
-/// element, so it must not have side effects.
+/// It is called only for elements of C, so that it need not check bounds, unless it sets
+/// [`ANYWHERE`](Self::ANYWHERE). Blocks whose tiles overlap call it for the same element, so it
+/// must not have side effects.
 pub trait Epilogue<S = f32>: Copy {
-    /// Whether each result is the value itself.
+    /// Whether each result equals the value.
     const IS_IDENTITY: bool = false;
 
     /// Whether it may also be called for an accumulator out of bounds of C, whose result is not
-    /// stored: set it for a function of the value, or where reads are predicated. Without a branch
-    /// around each call the code is shorter, and takes fewer registers.
+    /// stored: set it for a function of the value only, or if reads are predicated. Without a
+    /// branch around each call the code is shorter and takes fewer registers.
     const ANYWHERE: bool = false;
 
     /// The result, given the value so far.
     ///
     /// # Safety
     /// `at` is an element of C, for which the epilogue's pointers are valid; or `ANYWHERE` is set,
-    /// and the pointers are valid where it reads.
+    /// and the pointers are valid wherever it reads.
     unsafe fn element(&self, value: S, at: Coordinate) -> S;
 }
 
@@ -86,7 +86,7 @@ macro_rules! tuples {
             #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
             unsafe fn element(&self, value: S, at: Coordinate) -> S {
                 let ($($name,)+) = self;
-                // SAFETY: `at` is an element of C if one of the parts is called for these only.
+                // SAFETY: `at` is an element of C if one of the parts requires it.
                 unsafe { $(let value = $name.element(value, at);)+ value }
             }
         }
@@ -113,7 +113,7 @@ impl<S, F: Fn(S) -> S + Copy> Epilogue<S> for Map<F> {
     }
 }
 
-/// Times a factor: alpha.
+/// Multiplication by a factor: alpha.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale<S>(pub S);
 
@@ -202,12 +202,12 @@ pub struct With<T: Element, F> {
 }
 
 impl<T: Element, F> With<T, F> {
-    /// The elements of matrices of `shape` (M, N) with `strides` in elements, `batch` elements
-    /// apart.
+    /// The elements of matrices of `shape` (M, N) with `strides`; `batch` is the batch stride. Both
+    /// are in elements.
     ///
-    /// The matrices may be C where no tiles overlap, as with this module's mainloops: each element
-    /// is read before its result is written, by the same thread. Tiles that are moved inside C
-    /// (`moye_kernels::mma::matmul_with`) would read what another block has written.
+    /// The matrices may be C if no tiles overlap, as with this module's mainloops: the same thread
+    /// reads each element before it writes the result. Tiles that are moved inside C
+    /// (`moye_kernels::mma::matmul_with`) would read elements that another block has written.
     #[inline(always)]
     #[must_use]
     pub const fn new(pointer: Global<T>, shape: (u32, u32), strides: (i64, i64), batch: i64, f: F) -> Self {
@@ -229,16 +229,18 @@ impl<T: Element + Convert<f32>, F: Fn(f32, f32) -> f32 + Copy> Epilogue for With
     }
 }
 
-/// What a mainloop's accumulators go through before they are stored: all of a thread's at once.
+/// The epilogue of a tile: applied to all of a thread's accumulators at once, before they are
+/// stored.
 ///
-/// `()` leaves them as they are, and [`ByElement`] is an [`Epilogue`] of each. Implement this trait
-/// for what is decided once for all elements, or is loaded while the last products of a tile run.
+/// `()` leaves them unchanged, and [`ByElement`] applies an [`Epilogue`] to each. Implement this
+/// trait if conditions are evaluated once for all elements, or operands are loaded while the last
+/// products of a tile run.
 pub trait TileEpilogue<M: Mainloop>: Copy {
-    /// What [`load`](Self::load) has loaded.
+    /// The operands that [`load`](Self::load) returns.
     type Loaded;
 
-    /// Loads what [`apply`](Self::apply) needs in few registers, for this thread of the team, while
-    /// the last products of the tile run.
+    /// Loads what [`apply`](Self::apply) needs, in few registers, for this thread of the team,
+    /// while the last products of the tile run.
     ///
     /// # Safety
     /// The epilogue's pointers are valid.
@@ -267,8 +269,8 @@ impl<M: Mainloop> TileEpilogue<M> for () {
     unsafe fn apply(&self, _: &mut Accumulators<M>, (): (), _: &WorkTile, _: &Team) {}
 }
 
-/// An [`Epilogue`] that is applied to each of a thread's accumulators that is an element of C, and
-/// to the others too if it sets [`ANYWHERE`](Epilogue::ANYWHERE); these are not stored.
+/// An [`Epilogue`] that is applied to each of a thread's accumulators that is an element of C; if
+/// it sets [`ANYWHERE`](Epilogue::ANYWHERE), also to the others, which are not stored.
 #[derive(Clone, Copy, Debug)]
 pub struct ByElement<E> {
     shape: (u32, u32),
@@ -276,7 +278,7 @@ pub struct ByElement<E> {
 }
 
 impl<E> ByElement<E> {
-    /// The epilogue of each element of matrices of `shape`, (M, N).
+    /// Applies `epilogue` to each element of matrices of `shape`, (M, N).
     #[inline(always)]
     #[must_use]
     pub const fn new(shape: (u32, u32), epilogue: E) -> Self {
@@ -303,7 +305,8 @@ impl<M: Mainloop, E: Epilogue<M::Accumulator>> TileEpilogue<M> for ByElement<E> 
             let (row, column) = at.coordinate(i);
             if E::ANYWHERE || row < self.shape.0 && column < self.shape.1 {
                 let at = Coordinate { row, column, batch: tile.batch };
-                // SAFETY: C has the element, or the epilogue needs none; its pointers are valid.
+                // SAFETY: the element is in C, or the epilogue does not require it; its pointers
+                // are valid.
                 tCrC[i] = unsafe { self.epilogue.element(tCrC[i], at) };
             }
         }

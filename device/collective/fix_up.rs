@@ -1,12 +1,12 @@
-//! The fix-up of tiles that several workers sum parts of K of.
+//! The fix-up of tiles whose K is split among several workers.
 //!
 //! Each team stores its partial accumulators in a workspace and increments the tile's counter. The
-//! last team to arrive reduces the others' in the order of K and writes C; the others go on. No
+//! last team to arrive reduces the others' in the order of K and writes C; the others continue. No
 //! thread waits.
 //!
-//! The last of two teams does not store its own partial accumulators: it adds the other's to its
-//! registers, and addition is commutative. The last of three or more loads all of them, its own
-//! too, in the order of K. So the result does not depend on which team is last.
+//! With two teams, the last does not store its partial accumulators: it adds the other's to its
+//! registers, and addition is commutative. With three or more, the last loads all of them,
+//! including its own, in the order of K. So the result does not depend on which team is last.
 
 use super::Team;
 use crate::arch::{AtomicAdd as _, FULL_WARP, Fma, Word as _, Word128, fence_gpu, sync_warp};
@@ -19,10 +19,10 @@ pub trait FixUp: Element + Fma {
     /// Values of a vector of 16 bytes.
     const VALUES: usize = 16 / size_of::<Self>();
 
-    /// The sum; of integers modulo 2^32.
+    /// The sum; for integers modulo 2^32.
     fn plus(self, other: Self) -> Self;
 
-    /// A vector of the [`VALUES`](Self::VALUES) elements of a fragment from `first` on.
+    /// Packs [`VALUES`](Self::VALUES) elements of a fragment, from `first` on, into a vector.
     fn pack<L: StaticLayout>(fragment: &Fragment<Self, L>, first: usize) -> Word128;
 
     /// Value `i` of a vector.
@@ -105,8 +105,8 @@ impl FixUp for f16 {
 /// Memory for partial accumulators, used by one launch only.
 #[derive(Clone, Copy, Debug)]
 pub struct Workspace {
-    /// The partial accumulators: [`SplitK::partials`] or [`StreamK::partials`] elements of
-    /// the accumulators' type.
+    /// The partial accumulators: [`SplitK::partials`] or [`StreamK::partials`] elements of the
+    /// accumulators' type.
     ///
     /// [`SplitK::partials`]: super::SplitK::partials
     /// [`StreamK::partials`]: super::StreamK::partials
@@ -115,23 +115,23 @@ pub struct Workspace {
     pub counters: GlobalMut<u32>,
 }
 
-/// Which part of a tile's K a team has summed.
+/// The piece of a tile's K that a team has accumulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The tile's counter, of this team.
+    /// The counter of the tile and team.
     pub counter: u32,
-    /// Which of the tile's pieces, in the order of K.
+    /// The index of the team's piece, in the order of K.
     pub own: u32,
-    /// Pieces of the tile.
+    /// The number of the tile's pieces.
     pub pieces: u32,
 }
 
-/// Vectors that are loaded together: more would take registers from the accumulators.
+/// Vectors that are loaded at a time: more would take registers from the accumulators.
 const AT_ONCE: usize = 16;
 
 impl Workspace {
-    /// Reduces the pieces of a tile; `slot` says where piece `i` is stored: slots have the team's
-    /// accumulators of a tile. Returns whether this team has the sum.
+    /// Reduces the pieces of a tile; piece `i` is stored in slot `slot(i)`, which holds a team's
+    /// accumulators of a tile. Returns whether this team holds the sum.
     ///
     /// # Safety
     /// All threads of the team call it with the same piece, when their accumulators are complete;
@@ -151,16 +151,16 @@ impl Workspace {
         }
         let size = const { L::LAYOUT.size() as u32 };
         let counter = self.counters.offset(counter).address();
-        // Thread by thread within a vector: neighbours access consecutive vectors.
+        // Vector-interleaved: adjacent threads access consecutive vectors.
         let place = |piece: u32| {
             let first = i64::from(slot(piece)) * i64::from(size * team.threads);
             self.partials.cast::<D>().offset(first).address() + u64::from(16 * team.thread)
         };
         // SAFETY: the slots and the counter are the team's. Partial accumulators are stored before
-        // the barrier and the fence of the thread that counts, and read after those of the last
-        // one.
+        // the barrier and the fence of the thread that increments the counter, and read after those
+        // of the last team.
         unsafe {
-            // Without `broadcast`: in its closure, faults and profiles would not name the caller.
+            // Not by `broadcast`: faults and profiles would name its closure instead of the caller.
             team.sync();
             if team.thread == 0 {
                 let is_second = pieces == 2 && u32::atomic_add_global(counter, 0) == 1;
@@ -216,7 +216,7 @@ unsafe fn leave<D: FixUp, L: StaticLayout>(accumulators: &Fragment<D, L>, team: 
     }
 }
 
-/// Adds what [`leave`] has stored.
+/// Adds the accumulators that [`leave`] stored.
 ///
 /// # Safety
 /// The vectors are readable.

@@ -1,7 +1,7 @@
-//! The kernels' bodies: a scheduler, a mainloop, an epilogue and a sink make a product.
+//! The kernels' bodies: scheduler, mainloop, epilogue and sink.
 //!
-//! They use what any crate can use, and a test copies this file into another crate: begin there for
-//! a body of your own.
+//! They use only the public API, and a test copies this file into another crate: a custom body can
+//! start from this file.
 
 use super::{
     Accumulators, FixUp, Mainloop, Sink, StagesOf, StagingOf, Team, TeamStorage, TileEpilogue, TileScheduler,
@@ -18,14 +18,14 @@ use crate::tensor::Fragment;
 /// The `shared` declaration of a kernel with the mainloop `M` and the sink `K`.
 pub type StorageOf<M, K> = (<M as Mainloop>::Storage, <K as Sink<M>>::Storage, TeamStorage);
 
-/// The body of a kernel all of whose threads load and multiply, or of its consumers.
+/// The body of a kernel all of whose threads load and multiply, or of its consumer threads.
 ///
 /// # Safety
 /// The kernel declares [`StorageOf<M, K>`], and its first `M::THREADS` threads call it together. It
-/// has no others, unless the mainloop says that a producer of the kernel fills its stages.
-/// Operands and epilogue point to readable memory, the sink to writable memory; C overlaps no
-/// operand, and has the shape of a [`ByElement`](super::ByElement). Each tile of C has one worker,
-/// or as many as the scheduler reduces.
+/// has no other threads, unless the mainloop declares that a producer of the kernel fills its
+/// stages. Operands and epilogue point to readable memory, the sink to writable memory; C overlaps
+/// no operand, and has the shape of a [`ByElement`](super::ByElement). Each tile of C has one
+/// worker, or several whose pieces the scheduler reduces.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, mut scheduler: S, epilogue: E, sink: K)
@@ -45,7 +45,7 @@ where
         let mut consumer = Consumer { mainloop, epilogue, sink, staging, team };
         let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
         let mut next = scheduler.next_tile().map(|tile| scheduler.place(tile));
-        // The first tile's coordinates are computed before the wait for other kernels.
+        // The first tile's coordinates are computed before the wait for previous kernels.
         overlap_launches();
         while let Some(tile) = next {
             consumer.mainloop.issue(&tile, &mut tCrC);
@@ -56,14 +56,14 @@ where
     }
 }
 
-/// The body of a kernel with a producer warp and consumer warpgroups: these compute each tile
-/// together (*cooperative*), or tiles in turn where the mainloop is [`PingPong`](super::PingPong).
+/// The body of a kernel with a producer warp and consumer warpgroups. These compute each tile
+/// together (*cooperative*), or alternate tiles if the mainloop is [`PingPong`](super::PingPong).
 ///
-/// Blocks without clusters, most of which have one tile, wait for earlier kernels only after they
-/// have computed its coordinates. Clusters, which have many tiles, gain nothing from that.
+/// Blocks without clusters, most of which compute one tile, wait for earlier kernels only after
+/// they have computed its coordinates. Clusters, which compute many tiles, gain nothing from that.
 ///
 /// # Safety
-/// As [`gemm`]; the grid is launched in clusters of `M::CLUSTER` blocks.
+/// Same contract as [`gemm`]; the grid is launched in clusters of `M::CLUSTER` blocks.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn gemm_warp_specialised<M, S, E, K>(operands: M::Operands, scheduler: S, epilogue: E, sink: K)
@@ -85,8 +85,9 @@ where
         } else {
             launch_dependents();
         }
-        // The producer is warpgroup 0, so that the compiler puts its side first. With the
-        // consumers' first ptxas 13.0.88 spills 252 bytes of a tile of 128 x 256 by two warpgroups.
+        // The producer is warpgroup 0, so that the compiler places its code first. With the
+        // consumers first, ptxas 13.0.88 spills 252 bytes for tiles of 128 x 256 with two
+        // warpgroups.
         if warpgroup == 0 {
             give_registers::<M>();
             if thread < 32 && elect(FULL_WARP) {
@@ -95,7 +96,7 @@ where
             M::leave();
         } else {
             take_registers::<M>();
-            // Shuffled again: ptxas spills the number from above in the largest kernels.
+            // Shuffled again: ptxas spills the value from above in the largest kernels.
             let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0) - 1;
             let thread = thread - WARPGROUP;
             let (number, within) = if M::TEAMS == 1 { (0, warpgroup) } else { (warpgroup, 0) };
@@ -143,7 +144,7 @@ unsafe fn produce<M: WarpSpecialised, S: TileScheduler>(
     }
 }
 
-/// What a thread that multiplies keeps from tile to tile.
+/// The state of a consumer thread from tile to tile.
 struct Consumer<M, E, K, T> {
     mainloop: M,
     epilogue: E,
@@ -181,7 +182,7 @@ where
         }
     }
 
-    /// Ends after the last tile.
+    /// Completes the last tile.
     ///
     /// # Safety
     /// All threads of the team call it.
@@ -218,14 +219,14 @@ where
             }
             while let Some(tile) = next {
                 self.mainloop.issue(&tile, &mut tCrC);
-                // While the last products run, there is time for what follows them.
+                // The next tile is computed while the last products run.
                 next = scheduler.next_tile();
                 self.write(&scheduler, &scheduler.place(tile), &mut tCrC);
             }
         }
     }
 
-    /// Computes every second tile of the scheduler: see [`PingPong`](super::PingPong).
+    /// Computes alternate tiles of the scheduler: see [`PingPong`](super::PingPong).
     ///
     /// # Safety
     /// All threads of both teams call it; the kernel's contract.
@@ -234,7 +235,7 @@ where
     unsafe fn take_turns<S: TileScheduler>(&mut self, scheduler: S) {
         let (mut turns, number) = (Turns::new(scheduler, self.team.number), self.team.number);
         // SAFETY: the caller's contract. Accumulators are written before they are read. The other
-        // team has waited for the stages of the tile before when it hands over the turn.
+        // team has waited for the stages of the previous tile when it hands over the turn.
         unsafe {
             let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
             if M::CLUSTER == 1 {
@@ -256,18 +257,18 @@ where
     }
 }
 
-/// The named barriers of the two teams' turns, after those of the teams.
+/// The named barriers of the two teams' turns follow the barriers of the teams.
 const TURN: u32 = 5;
 
-/// Gives away the registers that a producer warpgroup needs not: with two consumers 128 (40 + 2 *
-/// 232) are the 64,512 that a block of 384 threads begins with, with three 128 (32 + 3 * 160) those
-/// of 512 threads. One consumer has enough.
+/// Releases the registers that a producer warpgroup does not need: with two consumers 128 * (40 + 2
+/// * 232) equals the 64,512 registers with which a block of 384 threads starts, with three
+/// consumers 128 * (32 + 3 * 160) those of 512 threads. One consumer has enough.
 ///
-/// A block without a cluster computes its tile's coordinates before it waits, so that its producer
-/// keeps more values: 128 * (56 + 2 * 224).
+/// A block without a cluster computes its tile's coordinates before it waits, so its producer needs
+/// more registers: 128 * (56 + 2 * 224).
 ///
 /// # Safety
-/// As [`decrease_registers`].
+/// Same contract as [`decrease_registers`].
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn give_registers<M: Mainloop>() {
@@ -282,14 +283,14 @@ unsafe fn give_registers<M: Mainloop>() {
     }
 }
 
-/// Takes the registers that [`give_registers`] gives away.
+/// Takes the registers that [`give_registers`] releases.
 ///
 /// # Safety
-/// As [`increase_registers`].
+/// Same contract as [`increase_registers`].
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn take_registers<M: Mainloop>() {
-    // SAFETY: all warps of the warpgroup execute it; others give the registers away.
+    // SAFETY: all warps of the warpgroup execute it; another warpgroup releases the registers.
     unsafe {
         match const { (consumers::<M>(), M::CLUSTER) } {
             (2, 1) => increase_registers::<224>(),

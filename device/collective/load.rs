@@ -1,11 +1,11 @@
-//! Copies of an operand's tiles from global memory into their stages.
+//! Copies of an operand's tiles from global memory to their stages.
 //!
-//! A tiled copy by `cp.async` is one: it accesses 16 bytes along a mode that is contiguous in both
-//! places. A K-contiguous operand of an FMA product has to be transposed: its stage is M-contiguous
-//! (or N-contiguous), so that a thread reads four neighbours at a time, and `cp.async` could move
-//! only single numbers. [`TransposedLoad`] loads a few neighbours along K of four rows into
-//! registers, and stores four neighbours along M for each of them. This transpose takes no
-//! instruction: the two copies only name the same registers in another order.
+//! A tiled copy by `cp.async` accesses 16 bytes along a mode that is contiguous on both sides. A
+//! K-contiguous operand of an FMA product must be transposed: its stage is M-contiguous (or
+//! N-contiguous), so that a thread reads four adjacent elements at a time, and `cp.async` could
+//! move only single elements. [`TransposedLoad`] loads a few adjacent elements along K of four rows
+//! into registers, and stores four adjacent elements along M for each of them. This transpose takes
+//! no instruction: the two copies only name the same registers in another order.
 
 use crate::algorithm::{GlobalToShared, ReadBy, WrittenBy, copy, copy_tiled};
 use crate::atom::{PartitionD, PartitionS, StaticTiledCopy, TilingError};
@@ -22,7 +22,7 @@ pub type TilesAlongK<T, S, Smem> = GlobalTensor<Global<T>, S, IdentityOf<OneStag
 /// The thread's source in a tile: (CPY, CPY_BLK, CPY_K).
 type Source<Smem, C> = PartitionS<IdentityOf<OneStage<Smem>>, C>;
 
-/// The copy of an operand with elements `T` and strides `S` into the stages `Smem`, (BLK, BLK_K,
+/// The copy of an operand with elements `T` and strides `S` to the stages `Smem`, (BLK, BLK_K,
 /// PIPE): a tiled copy by `cp.async`, or [`TransposedLoad`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not copy tiles of `{T}` with the strides `{S}` into stages of shared memory",
@@ -32,7 +32,7 @@ pub trait Load<T: Element, S: Strides, Smem: StaticLayout> {
     /// The number of threads that load.
     const THREADS: i64;
     /// For copies through registers: after how many eighths of a tile's steps the registers are
-    /// stored and the next tile is loaded; none for copies that go directly into the stage.
+    /// stored and the next tile is loaded; `None` for copies that write the stage directly.
     const EIGHTHS: Option<u32>;
     /// Whether tiles go through registers: [`Loading::start`] loads one, and [`Loading::finish`]
     /// stores it to its stage. Otherwise `start` does both, and `cp_async_wait` waits for it.
@@ -40,7 +40,7 @@ pub trait Load<T: Element, S: Strides, Smem: StaticLayout> {
     /// A thread's part.
     type Part: Loading;
 
-    /// The part of `thread`.
+    /// The part of thread `thread`.
     fn part(thread: u32, tiles: TilesAlongK<T, S, Smem>, stages: SharedTensor<T, Smem>) -> Self::Part;
 }
 
@@ -50,25 +50,25 @@ pub trait Loading: Clone {
     ///
     /// # Safety
     /// The operand is readable. No other thread reads or writes `stage` until all threads have
-    /// synchronised after the arrival of `cp.async`. A copy through registers does not touch the
-    /// stage here, and the previous one of this part is finished.
+    /// synchronised after the arrival of `cp.async`. A copy through registers does not access the
+    /// stage here, and the previous copy of this part is finished.
     unsafe fn start(&mut self, tile: u32, stage: u32);
 
     /// [`start`](Self::start) for a tile that is in bounds.
     ///
     /// # Safety
-    /// As [`start`](Self::start).
+    /// Same contract as [`start`](Self::start).
     unsafe fn start_whole(&mut self, tile: u32, stage: u32);
 
-    /// Stores what was started, if it went through registers.
+    /// Stores the tile that was started, if it is in registers.
     ///
     /// # Safety
     /// [`start`](Self::start) was called before. No other thread reads or writes `stage` until all
-    /// threads have synchronised after this.
+    /// threads have synchronised after this call.
     unsafe fn finish(&mut self, stage: u32);
 }
 
-/// The part of a thread of a copy by `cp.async`, `C`.
+/// A thread's part of a copy by `cp.async`, `C`.
 #[derive(Clone)]
 pub struct AsynchronousPart<T: Element, S: Strides, Smem, C> {
     /// (CPY, CPY_BLK, CPY_K, k)
@@ -127,12 +127,12 @@ where
     unsafe fn finish(&mut self, _: u32) {}
 }
 
-/// Through registers, for an operand to transpose: loaded by the tiled copy `From`, stored by `To`.
-/// Both give a thread the same elements of a tile, all that it has. They are stored after `EIGHTHS`
-/// eighths of a tile's steps; the next ones are loaded then, most of a tile before they are needed.
+/// A copy through registers, for an operand to transpose: loaded by the tiled copy `From`, stored
+/// by `To`. Both assign a thread the same elements of a tile. They are stored after `EIGHTHS`
+/// eighths of a tile's steps; then the next tile is loaded, most of a tile before it is needed.
 pub struct TransposedLoad<From, To, const EIGHTHS: u32>(PhantomData<(From, To)>);
 
-/// See [`TransposedLoad`].
+/// A thread's part of a [`TransposedLoad`].
 #[derive(Clone)]
 pub struct TransposedPart<T: Element, S: Strides, Smem, From, To> {
     /// (CPY, CPY_BLK, CPY_K, k)
@@ -234,7 +234,7 @@ impl<From: StaticTiledCopy, To: StaticTiledCopy, L: StaticLayout> StaticLayout
     };
 }
 
-/// Both copies give a thread the same elements, and all threads together all of a tile of `size`
+/// Both copies assign a thread the same elements, and all threads together cover a tile of `size`
 /// elements, or a compile error.
 const fn same_elements(from: &Layout, to: &Layout, size: i64) {
     let threads = from.extent(0);
@@ -277,7 +277,7 @@ mod tests {
     tiled_copy! {
         /// Pairs along K of four rows.
         Pairs: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((4, 4)), layout!((4, 2):(2, 1)));
-        /// The same values as four neighbours along M of two columns.
+        /// The same values as four adjacent elements along M of two columns.
         Fours: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(layout!((4, 4)), layout!((4, 2)));
         /// By threads that are contiguous along K.
         Across: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(layout!((4, 4):(4, 1)), layout!((4, 2)));
@@ -286,8 +286,8 @@ mod tests {
     #[test]
     fn a_block_of_registers_is_transposed_by_naming_it_in_another_order() {
         let transposed = TransposedRegisters::<Pairs, Fours, Tile>::LAYOUT;
-        // Value (row, column) of four rows and two columns is what was loaded as pair `row`, number
-        // `column`.
+        // Value (row, column) of four rows and two columns was loaded as element `column` of pair
+        // `row`.
         for (row, column) in (0..4).flat_map(|row| (0..2).map(move |column| (row, column))) {
             assert_eq!(
                 transposed.at(row + 4 * column),

@@ -1,4 +1,4 @@
-//! The trait of mainloops: the accumulators of a tile of C from its K tiles.
+//! The trait of mainloops, which compute the accumulators of a tile of C from its K tiles.
 
 use super::tiles::{Tiles, WorkTile, Worker};
 use crate::atom::{AccumulatorOf, StaticTiledMma};
@@ -32,12 +32,12 @@ pub type Accumulators<M> =
 /// The tensors of a mainloop in shared memory.
 pub type StagesOf<M> = <<M as Mainloop>::Storage as SharedStorage>::Tensors;
 
-/// A mainloop, as a thread that multiplies holds it: operands, stages in shared memory, and its
-/// place in them.
+/// A mainloop, as a consumer thread holds it: operands, stages in shared memory, and its position
+/// in them.
 ///
 /// The mainloops of this crate are [`Multistage`](super::Multistage) and
-/// [`TmaWarpSpecialised`](super::TmaWarpSpecialised). One of your own implements this trait, and
-/// [`WarpSpecialised`] where warps of their own fill its stages.
+/// [`TmaWarpSpecialised`](super::TmaWarpSpecialised). A custom mainloop implements this trait, and
+/// [`WarpSpecialised`] if separate warps fill its stages.
 pub trait Mainloop: Sized {
     /// The tiled MMA.
     type Mma: StaticTiledMma;
@@ -47,20 +47,20 @@ pub trait Mainloop: Sized {
     type Accumulator: Element;
     /// The block's shared memory.
     type Storage: SharedStorage;
-    /// A and B in global memory, as the kernel was given them.
+    /// A and B in global memory, from the kernel's parameters.
     type Operands: Copy;
 
-    /// Threads of the body: those of a block, of all roles, or of its consumers where the kernel
-    /// has a producer of its own.
+    /// Threads of the body: all threads of a block, or its consumers if the kernel has a separate
+    /// producer.
     const THREADS: u32;
     /// A block's extents along (M, N, K).
     const TILE: (u32, u32, u32);
-    /// Teams that compute tiles in turn: 2 of [`PingPong`](super::PingPong), and otherwise one.
+    /// Teams that alternate tiles: 2 for [`PingPong`](super::PingPong), otherwise 1.
     const TEAMS: u32 = 1;
-    /// Blocks of a cluster, with tiles of C one below the other.
+    /// Blocks of a cluster, with tiles of C adjacent along M.
     const CLUSTER: u32 = 1;
 
-    /// The tiles of products of extents (M, N, K): of clusters, where there are any.
+    /// The tiles of products of extents (M, N, K); with clusters, tiles of a cluster.
     #[inline(always)]
     #[must_use]
     fn tiles(extents: (u32, u32, u32), batches: u32) -> Tiles {
@@ -68,18 +68,18 @@ pub trait Mainloop: Sized {
         Tiles::new(extents, (m * Self::CLUSTER, n, k), batches)
     }
 
-    /// The worker of the grid that this block is, or belongs to.
+    /// The worker of the grid to which this block belongs.
     #[inline(always)]
     #[must_use]
     fn worker() -> Worker {
         Worker::block()
     }
 
-    /// The mainloop of thread `thread` of [`Mma`](Self::Mma); `warpgroup` is its warpgroup's
-    /// number, uniform across the warp for the compiler too.
+    /// The mainloop of thread `thread` of [`Mma`](Self::Mma); `warpgroup` is the index of its
+    /// warpgroup, uniform across the warp also for the compiler.
     ///
     /// # Safety
-    /// All threads of the tiled MMA make one, once. The stages are the block's,
+    /// All threads of the tiled MMA call it once. The stages are the block's,
     /// [initialised](WarpSpecialised::init) if the mainloop requires that, and the operands satisfy
     /// the mainloop's contract.
     unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self;
@@ -103,28 +103,28 @@ pub trait Mainloop: Sized {
     ///
     /// # Safety
     /// All threads of the tiled MMA call it, after [`complete`](Self::complete), and nothing that
-    /// they have begun refers to the stage.
+    /// they have started refers to the stage.
     #[inline(always)]
     unsafe fn release(&mut self) {}
 }
 
 /// A mainloop whose stages are filled by a producer warp, while consumer warpgroups multiply.
 pub trait WarpSpecialised: Mainloop {
-    /// The thread that fills stages.
+    /// The state of the thread that fills stages.
     type Producer;
 
-    /// Prepares the stages, and touches no other memory: earlier kernels may still run. The
-    /// operands are for extents that it depends on.
+    /// Prepares the stages, and accesses no other memory: earlier kernels may still run. Operands
+    /// are passed only for their extents.
     ///
     /// # Safety
-    /// All threads of the block call it, and of all blocks of a cluster, before any other function
+    /// All threads of the block, and of all blocks of a cluster, call it before any other function
     /// of the mainloop.
     unsafe fn init(operands: Self::Operands, stages: &StagesOf<Self>);
 
-    /// The producer.
+    /// Constructs the producer.
     ///
     /// # Safety
-    /// One thread of the block makes it. Operands and stages are as for [`Mainloop::start`].
+    /// One thread of the block calls it. Operands and stages are as for [`Mainloop::start`].
     unsafe fn producer(operands: Self::Operands, stages: StagesOf<Self>) -> Self::Producer;
 
     /// Fills the stages of a tile's K tiles `[tile.k, tile.k_end)`.
@@ -133,24 +133,24 @@ pub trait WarpSpecialised: Mainloop {
     /// The producer's tiles are those of the consumers, in the same order.
     unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile);
 
-    /// Ends the producer, when nothing refers to its block's shared memory any more.
+    /// Ends the producer, once nothing refers to its block's shared memory any more.
     ///
     /// # Safety
     /// After the last tile.
     unsafe fn finish(producer: Self::Producer);
 
-    /// Ends the producer's warpgroup, for a mainloop whose consumers wait for the cluster: these
-    /// warps wait too.
+    /// Ends the producer's warpgroup, for a mainloop whose consumers wait for the cluster: its
+    /// warps wait as well.
     ///
     /// # Safety
     /// All threads of the warpgroup call it once, after [`finish`](Self::finish).
     #[inline(always)]
     unsafe fn leave() {}
 
-    /// Passes over a tile that another consumer warpgroup computes.
+    /// Skips a tile that another consumer warpgroup computes.
     ///
     /// # Safety
     /// Before this thread's next [`issue`](Mainloop::issue), the other warpgroup has issued the
-    /// tile's products, and a barrier is between.
+    /// tile's products, and a barrier separates the two.
     unsafe fn skip(&mut self, tile: &WorkTile);
 }

@@ -1,20 +1,20 @@
-//! Products from parts: a tile scheduler, a mainloop, an epilogue and a sink, each a trait that any
+//! Products built from a tile scheduler, a mainloop, an epilogue and a sink, each a trait that any
 //! crate can implement.
 //!
-//! | part | trait | of this crate |
+//! | part | trait | implementations in this crate |
 //! | --- | --- | --- |
-//! | which tiles a block computes, and which part of K | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`], [`GroupTiles`] |
+//! | the tiles of a block, and its part of K | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`], [`GroupTiles`] |
 //! | accumulators from tiles along K | [`Mainloop`], [`WarpSpecialised`] | [`Multistage`], [`TmaWarpSpecialised`], [`PingPong`], [`Promoted`] |
-//! | what becomes of the accumulators | [`TileEpilogue`] | [`ByElement`] of an [`Epilogue`] |
-//! | what becomes of one of them, by its place | [`Epilogue`] | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`] |
-//! | how a tile leaves the registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`], [`ToSpans`], [`BoxesToSpans`] |
+//! | processing of the accumulators | [`TileEpilogue`] | [`ByElement`] of an [`Epilogue`] |
+//! | processing of one accumulator, by its coordinate | [`Epilogue`] | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`] |
+//! | stores of a tile from registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`], [`ToSpans`], [`BoxesToSpans`] |
 //!
-//! For custom parts there are [`Cut`] (the pieces of stream-K), [`Workspace`] (their sum in
-//! memory), [`store_vectors`], [`fill_box`] and [`store_words`] (rows of C at any place in
-//! memory), and [`reuse_tile`] and [`store_tile`] (tiles in shared memory that TMA stores).
+//! Custom parts can use [`Cut`] (the pieces of stream-K), [`Workspace`] (their reduction in
+//! memory), [`store_vectors`], [`fill_box`] and [`store_words`] (rows of C at any place in memory),
+//! and [`reuse_tile`] and [`store_tile`] (tiles in shared memory that TMA stores).
 //!
-//! [`gemm`] and [`gemm_warp_specialised`] are the bodies of kernels that put one of each together.
-//! A kernel is then its types, and a call:
+//! [`gemm`] and [`gemm_warp_specialised`] are the bodies of kernels, which combine one of each. A
+//! kernel then consists of its types and a call:
 //!
 //! ```
 //! # #![allow(non_snake_case)]

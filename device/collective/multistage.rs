@@ -1,10 +1,10 @@
-//! The mainloop of Ampere: all threads copy tiles into a ring of stages by `cp.async`, and multiply
+//! The mainloop of Ampere: all threads copy tiles to a ring of stages by `cp.async`, and multiply
 //! them by `mma.sync` or by FMA.
 //!
 //! While one K tile is multiplied, the copies of the next `PIPE - 1` are in flight, which hides the
 //! latency of global memory. Within a tile the fragments of step `k + 1` are loaded while step `k`
-//! is multiplied. One barrier for each tile orders both: it is after the last read of a stage, and
-//! before the copies that overwrite it.
+//! is multiplied. One barrier for each tile orders both: it follows the last read of a stage, and
+//! precedes the copies that overwrite it.
 
 use super::load::{Load, Loading as _, TilesAlongK};
 use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf};
@@ -18,7 +18,7 @@ use crate::layout::Layout;
 use crate::memory::{Element, Global, SharedArray};
 use crate::tensor::{All, Fragment, Matrix, OneStage, Rank, SharedTensor, StaticLayout, Strides};
 
-/// The tiles and copies of a block: the parameters of [`Multistage`], as a type.
+/// The tiles and copies of a block, as a type: the parameters of [`Multistage`].
 pub trait MultistageConfig: 'static {
     /// The elements of A and B.
     type Element: Element;
@@ -39,7 +39,7 @@ pub trait MultistageConfig: 'static {
     type ReadA: SharedToRegisters<Element = Self::Element>;
     /// B from shared memory to fragments.
     type ReadB: SharedToRegisters<Element = Self::Element>;
-    /// The product.
+    /// The MMA.
     type Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>;
 }
 
@@ -66,8 +66,7 @@ type Sums<C> = Fragment<
     >,
 >;
 
-/// The tiles and the threads agree, or the mainloop does not compile. Returns (BLK_M, BLK_N,
-/// BLK_K).
+/// Checks that tiles and threads match, at compile time. Returns (BLK_M, BLK_N, BLK_K).
 const fn tile<C: MultistageConfig>() -> (u32, u32, u32) {
     let (a, b) = (C::SmemA::LAYOUT, C::SmemB::LAYOUT);
     if a.rank() != 3 || b.rank() != 3 || a.extent(1) != b.extent(1) || a.extent(2) != b.extent(2) {
@@ -114,7 +113,7 @@ const fn stages_differ(why: &str, a: &Layout, b: &Layout) -> ! {
         .raise()
 }
 
-/// Tiles in shared memory.
+/// The number of stages.
 const fn stages<C: MultistageConfig>() -> u32 {
     C::SmemA::LAYOUT.extent(2) as u32
 }
@@ -124,8 +123,8 @@ const fn steps<C: MultistageConfig>() -> u32 {
     C::Mma::MMA.partition_a(<StageA<C> as StaticLayout>::LAYOUT).extent(2) as u32
 }
 
-/// The step in which a tile is loaded: `first` by `cp.async`; copies through registers are stored
-/// after a number of eighths of the steps.
+/// The step in which a tile is loaded: `first` for `cp.async`; copies through registers are stored
+/// after `eighths` eighths of the steps.
 const fn load_step(eighths: Option<u32>, first: u32, steps: u32) -> u32 {
     match eighths {
         Some(eighths) => steps * eighths / 8,
@@ -133,7 +132,7 @@ const fn load_step(eighths: Option<u32>, first: u32, steps: u32) -> u32 {
     }
 }
 
-/// Waits until at most `pending` tiles are on their way, and for all threads of the block.
+/// Waits until at most `pending` tiles are in flight, in all threads of the block.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 fn wait(pending: u32) {
@@ -189,16 +188,16 @@ impl<C: MultistageConfig> Multistage<C> {
         if stage + 1 == const { stages::<C>() } { 0 } else { stage + 1 }
     }
 
-    /// The loop, for a mainloop of your own on the same stages: a tile of C from the matrices of A
-    /// and of B that begin with it, all of their K. Out of bounds elements are zeros.
+    /// The loop, for a custom mainloop on the same stages: computes a tile of C from matrices A and
+    /// B that start at the tile, over all of their K. Out of bounds elements are zeros.
     ///
-    /// With `leaves_last` the last K tile of a tile in bounds is not multiplied. Returns the stage
-    /// in which it has arrived for all threads; otherwise `None`, and the accumulators are
-    /// complete.
+    /// With `leaves_last` the last K tile of an in-bounds tile is not multiplied: it returns the
+    /// stage in which that K tile has arrived for all threads. Otherwise it returns `None`, and the
+    /// accumulators are complete.
     ///
     /// # Safety
-    /// All threads of the tiled MMA call it with the same tile, `thread` is the caller's number,
-    /// and no thread uses the stages. The matrices are readable. The stages are free again after
+    /// All threads of the tiled MMA call it with the same tile, `thread` is the caller's index, and
+    /// no thread uses the stages. The matrices are readable. The stages are free again after
     /// `cp_async_wait_all` and a barrier.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
@@ -210,8 +209,8 @@ impl<C: MultistageConfig> Multistage<C> {
         tCrC: &mut Sums<C>,
     ) -> Option<u32> {
         let (blk_m, blk_n, blk_k) = const { tile::<C>() };
-        // Opaque: with what the compiler knows of K from the tile's place, the loop's conditions
-        // are longer, and it is up to 5 % slower (record 15).
+        // Opaque: if the compiler derives K from the tile's coordinates, the loop's conditions are
+        // longer, and it is up to 5 % slower (record 15).
         let k = opaque(mA.shape().1);
         let (mA, mB) = (mA.first_columns(k), mB.first_columns(k)); // (M, K), (N, K)
         let (m, n) = (mA.shape().0, mB.shape().0);
@@ -219,8 +218,8 @@ impl<C: MultistageConfig> Multistage<C> {
         let gB: TilesAlongK<_, _, C::SmemB> = mB.local_tile::<StageB<C>, _>((0, All)); // (BLK_N, BLK_K, k)
         let mut load_a = C::LoadA::part(thread, gA, sA); // (CPY, CPY_M, CPY_K, k) to (CPY, CPY_M, CPY_K, PIPE)
         let mut load_b = C::LoadB::part(thread, gB, sB); // (CPY, CPY_N, CPY_K, k) to (CPY, CPY_N, CPY_K, PIPE)
-        // If K is not a multiple of the tile's, the partial tile is taken first: it has zeros
-        // beyond K, and the loop loads whole tiles only.
+        // If K is not a multiple of BLK_K, the partial tile is processed first: it has zeros past
+        // the end of K, and the loop loads only whole tiles.
         let tiles = gA.tiles();
         let ragged = u32::from(!k.is_multiple_of(blk_k));
         // The K tile of iteration `turn`.
@@ -269,7 +268,8 @@ impl<C: MultistageConfig> Multistage<C> {
             ($stage:expr, $step:expr => $to:expr) => {{
                 let (stage, step): (u32, u32) = ($stage, $step);
                 let (mut tXrA, mut tXrB) = (read_a.retile_d(&mut tCrA), read_b.retile_d(&mut tCrB)); // (CPY, CPY_M, CPY_K)
-                // The larger operand first: otherwise `ptxas` puts the reads in bursts (record 7).
+                // The larger operand first: otherwise `ptxas` issues the loads in bursts (record
+                // 7).
                 let first_a = const { tile::<C>().0 >= tile::<C>().1 };
                 if first_a {
                     C::ReadA::read(&tXsA.at((.., .., step, stage)), &mut tXrA.at_mut((.., .., $to)));
@@ -286,8 +286,8 @@ impl<C: MultistageConfig> Multistage<C> {
             };
         }
         let (mut reading, mut writing) = (0, stages - 1);
-        // The loads that run `PIPE - 1` iterations ahead. A copy through registers was loaded one
-        // iteration before, and is stored before the next load.
+        // The loads that run `PIPE - 1` iterations ahead. A copy through registers was loaded in
+        // the previous iteration, and is stored before the next load.
         macro_rules! load_ahead {
             ($load:ty, $part:ident, $turn:expr, $start:ident) => {
                 let ahead = $turn + stages - 1;
@@ -308,7 +308,7 @@ impl<C: MultistageConfig> Multistage<C> {
             let b = load_step(C::LoadB::EIGHTHS, 1, self::steps::<C>());
             (a, b, if a > b { a } else { b })
         };
-        // An iteration of a tile that is in bounds.
+        // An iteration for an in-bounds tile.
         macro_rules! iteration {
             ($turn:expr) => {
                 for step in 0..steps {
@@ -342,7 +342,7 @@ impl<C: MultistageConfig> Multistage<C> {
         }
         // SAFETY: no thread has used the stages of the prologue. In the loop, the stage that is
         // read has arrived for all threads, after a barrier, and all threads have read the stage
-        // that is written. Each part finishes what it has started before it starts the next.
+        // that is written. Each part finishes its copy before it starts the next.
         unsafe {
             first_tile!(C::LoadA, load_a);
             first_tile!(C::LoadB, load_b);
@@ -361,11 +361,11 @@ impl<C: MultistageConfig> Multistage<C> {
             wait(stages - 2);
             let leaves_last = leaves_last && inside && tiles > 0;
             if inside {
-                // The fragments of a step are loaded during the product of the step before.
+                // The fragments of a step are loaded during the product of the previous step.
                 read!(reading, 0 => 0);
                 let turns = tiles - u32::from(leaves_last);
-                // `ptxas` orders the two forms otherwise, and with copies through registers one of
-                // them is up to 14 % slower (record 7).
+                // `ptxas` schedules the two forms differently, and with copies through registers
+                // one of them is up to 14 % slower (record 7).
                 if const { C::LoadA::THROUGH_REGISTERS || C::LoadB::THROUGH_REGISTERS } {
                     let mut turn = 0;
                     while turn < turns {
@@ -379,7 +379,7 @@ impl<C: MultistageConfig> Multistage<C> {
                 }
             } else {
                 // At an edge the predicates need the registers of a step. The number of steps is
-                // known only at run time, so that this stays a loop: it is long and rarely runs.
+                // known only at run time, so this stays a loop: its body is long and rarely runs.
                 let with_something = (k % blk_k).div_ceil(const { C::Mma::MMA.tile_size(2) as u32 });
                 for turn in 0..tiles {
                     let count = if ragged != 0 && turn == 0 { with_something } else { steps };

@@ -1,9 +1,9 @@
-//! Ping-pong: two consumer warpgroups that compute tiles in turn.
+//! Ping-pong: two consumer warpgroups that alternate tiles.
 //!
 //! Cooperative warpgroups reach the end of a tile at most a ring of stages apart, so that the
-//! tensor cores are idle for much of C's epilogue. Here each warpgroup has whole tiles: of the
-//! worker's sequence of tiles, the first warpgroup has the first, the third, ..., and the second
-//! the others. While one multiplies, the other stores its last tile and waits for its turn:
+//! tensor cores are idle for much of C's epilogue. Here each warpgroup computes whole tiles: the
+//! first warpgroup the first, the third, ... of the worker's sequence, the second warpgroup the
+//! others. While one multiplies, the other stores its last tile and waits for its turn:
 //!
 //! ```text
 //! producer         stages of t0     of t1            of t2            of t3            ...
@@ -11,15 +11,15 @@
 //! warpgroup 2      waits          | multiplies t1    | writes t1, ... | multiplies t3   ...
 //! ```
 //!
-//! # How the turn goes round
-//! After the last stage of its tile a warpgroup arrives at the *other's* named barrier and goes on.
-//! Before the first stage of a tile a warpgroup waits at its *own*. So each barrier has 128 threads
-//! that arrive and 128 that wait. The first tile needs no turn, and the last tile hands over no
-//! turn, so that every arrival meets its wait and no barrier is left incomplete. The turn is handed
-//! over when all instructions are issued, while the last ones still run: the other warpgroup's
-//! instructions queue up after them.
+//! # How the turn is passed
+//! After the last stage of its tile a warpgroup arrives at the *other's* named barrier and
+//! continues. Before the first stage of a tile a warpgroup waits at its *own*. So 128 threads
+//! arrive at each barrier and 128 wait. The first tile needs no turn, and the last tile hands over
+//! no turn, so that every arrival has its wait and no barrier is left incomplete. The turn is
+//! handed over when all instructions are issued, while the last ones still run: the other
+//! warpgroup's instructions queue after them.
 //!
-//! Turns are needed for correctness, too. A warpgroup skips the other's stages without a look at
+//! Turns are also needed for correctness. A warpgroup skips the other's stages without testing
 //! their mbarriers, and an mbarrier's parity distinguishes only two consecutive phases. A warpgroup
 //! with the turn knows that all stages before its tile have been full.
 //!
@@ -43,7 +43,7 @@ use super::scheduler::TileScheduler;
 use super::tiles::{WorkTile, Worker};
 use crate::atom::StaticTiledMma as _;
 
-/// The mainloop `M` of one warpgroup, by two of them in turn: while one multiplies, the other
+/// The mainloop `M` of one warpgroup, alternating between two: while one multiplies, the other
 /// applies its epilogue and writes C. Cooperative warpgroups leave the tensor cores idle meanwhile,
 /// but share a tile twice as large.
 ///
@@ -53,7 +53,8 @@ pub struct PingPong<M>(M);
 /// A tile of one of the two teams of a [`PingPong`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// The tile before, which is the other team's: it hands over the turn. The first tile has none.
+    /// The previous tile, which is the other team's: it hands over the turn. `None` for the first
+    /// tile.
     ///
     /// [Skip](WarpSpecialised::skip) its stages and wait for the turn before the tile is issued.
     pub before: Option<WorkTile>,
@@ -63,7 +64,7 @@ pub struct Turn {
     pub precedes: bool,
 }
 
-/// The tiles of one of the two teams of a [`PingPong`]: every second one of the scheduler's.
+/// The tiles of one of the two teams of a [`PingPong`]: every second tile of the scheduler's.
 ///
 /// ```
 /// use moye_device::collective::{Persistent, Tiles, Turns, Worker};
@@ -139,7 +140,7 @@ impl<M: WarpSpecialised> Mainloop for PingPong<M> {
 
     #[inline(always)]
     unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self {
-        // SAFETY: all threads of the tiled MMA make one, once, of initialised stages.
+        // SAFETY: all threads of the tiled MMA call it once, with initialised stages.
         Self(unsafe { M::start(operands, stages, thread, warpgroup) })
     }
 
@@ -160,7 +161,7 @@ impl<M: WarpSpecialised> Mainloop for PingPong<M> {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn release(&mut self) {
-        // SAFETY: called after `complete`; nothing that was begun refers to the stage.
+        // SAFETY: called after `complete`; nothing that was started refers to the stage.
         unsafe { self.0.release() }
     }
 }
@@ -177,7 +178,7 @@ impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
 
     #[inline(always)]
     unsafe fn producer(operands: Self::Operands, stages: StagesOf<Self>) -> Self::Producer {
-        // SAFETY: one thread makes it; operands and stages are those of the consumers.
+        // SAFETY: one thread calls it; operands and stages are those of the consumers.
         unsafe { M::producer(operands, stages) }
     }
 
@@ -204,7 +205,7 @@ impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
 
     #[inline(always)]
     unsafe fn skip(&mut self, tile: &WorkTile) {
-        // SAFETY: the other team has issued this tile's products, and a barrier is between.
+        // SAFETY: the other team has issued this tile's products, and a barrier separates the two.
         unsafe { self.0.skip(tile) }
     }
 }
@@ -228,9 +229,8 @@ mod tests {
         own
     }
 
-    /// Calls `check` with the tiles of each worker of several products, and those of both teams:
-    /// one tile, fewer tiles than workers, odd and even numbers of them, with and without slices of
-    /// K.
+    /// Calls `check` with the tiles of each worker of several products, and of both teams: one
+    /// tile, fewer tiles than workers, odd and even numbers of tiles, with and without slices of K.
     fn for_each_worker(check: impl Fn(&[WorkTile], [Vec<Turn>; 2])) {
         let workspace =
             Workspace { partials: GlobalMut::from_address(0), counters: GlobalMut::from_address(0) };

@@ -1,14 +1,13 @@
-//! The mainloop of 8-bit floats with scales: partial sums of the tensor cores are multiplied by the
-//! scales of their K tile and added in f32.
+//! The mainloop of 8-bit floats with scales: partial accumulators of the tensor cores are
+//! multiplied by the scales of their K tile and added in f32.
 //!
 //! Tensor cores keep about 14 bits of an accumulator of 8-bit products, so that a long sum loses
-//! bits; the scales of blocks along K are not constant over K. One loop solves both: the products
-//! of one K tile accumulate in the tensor cores, and their sum is added to the
-//! accumulators by an FMA, times the scale of the row and of the columns. While one warpgroup does
-//! that, the other's products run.
+//! bits; and scales of blocks along K vary over K. One loop solves both: the products of one K tile
+//! accumulate in the tensor cores, and an FMA adds them to the accumulators, times the scales of
+//! the row and of the column. While one warpgroup does that, the other's products run.
 //!
-//! Partial sums take registers beside the accumulators. A tile therefore has several parts along N,
-//! each as wide as one instruction, whose partial sums take the same registers in turn:
+//! Partial accumulators take registers beside the accumulators. A tile therefore has several parts
+//! along N, each as wide as one instruction, whose partial accumulators share the same registers:
 //!
 //! ```text
 //! stage       A, BLK_M x 128              B, part 0      B, part 1
@@ -35,10 +34,10 @@ use crate::pipeline::{Consumer, PipelineStorage, Producer, Staged};
 use crate::tensor::{Fragment, SharedTensor, StaticLayout};
 use core::marker::PhantomData;
 
-/// Elements along K that have one scale, a K tile.
+/// Elements along K with one scale: a K tile.
 pub const SCALED_K: u32 = 128;
 
-/// A mainloop's operands.
+/// The operands of the mainloop.
 pub struct Scaled<
     T: Element,
     LA: StaticLayout,
@@ -88,7 +87,7 @@ where
 /// A block's tile of C, `(BLK_M, PARTS * N)`, given stages of A `(BLK_M, BLK_K, PIPE)` and parts of
 /// B `(N, BLK_K, PARTS * PIPE)`.
 pub struct TileOfParts<LA, LB>(PhantomData<(LA, LB)>);
-/// One part of it, `(BLK_M, N)`.
+/// One part of the tile, `(BLK_M, N)`.
 pub struct PartOf<LA, LB>(PhantomData<(LA, LB)>);
 
 macro_rules! marker {
@@ -113,13 +112,14 @@ impl<LA: StaticLayout, LB: StaticLayout> StaticLayout for PartOf<LA, LB> {
     const LAYOUT: Layout = make_col_major(IntTuple::flat(&[LA::LAYOUT.extent(0), LB::LAYOUT.extent(0)]));
 }
 
-/// Parts of a tile along N.
+/// The number of parts of a tile along N.
 const fn parts<LA: StaticLayout, LB: StaticLayout>() -> u32 {
     (LB::LAYOUT.extent(2) / LA::LAYOUT.extent(2)) as u32
 }
 
-/// The mainloop: elements `T`, stages of A `(BLK_M, 128, PIPE)`, parts of B `(N, 128, PARTS *
-/// PIPE)`, `N` the columns of the instruction of `M`, rows by `S`, scales of B by `B`.
+/// The mainloop: elements `T`, stages of A `(BLK_M, 128, PIPE)`, parts of B
+/// `(N, 128, PARTS * PIPE)`, `N` the columns of the instruction of `M`, rows from `S`, scales of B
+/// from `B`.
 pub struct Promoted<
     T,
     LA,
@@ -146,7 +146,7 @@ pub struct Promoted<
     row: u32,
 }
 
-/// The thread that has TMA load.
+/// The thread that issues the TMA loads.
 pub struct ScaledProducer<T, LA, LB, S, const STAGES: u32, const CLUSTER: u32, const R: usize, B>
 where
     T: Element,
@@ -159,7 +159,7 @@ where
     sB: SharedTensor<T, LB>,
 }
 
-/// The stages are those of the mainloop, or it does not compile.
+/// The stages match the mainloop, or it does not compile.
 const fn check<LA: StaticLayout, LB: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>>(stages: u32) {
     let (a, b) = (LA::LAYOUT, LB::LAYOUT);
     let n = <M::Atom as WgmmaAtom>::SHAPE_MNK[1];
@@ -220,8 +220,8 @@ where
     unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self {
         let (sA, sB, pipeline) = stages; // (BLK_M, BLK_K, PIPE), (N, BLK_K, PARTS * PIPE)
         let warpgroup = if M::THREADS == WARPGROUP { 0 } else { warpgroup };
-        // Descriptors are in uniform registers: they are computed from the warpgroup's number,
-        // which is uniform.
+        // Descriptors are in uniform registers: they are computed from the warpgroup's index, which
+        // is uniform.
         let mma = M::get_slice(WARPGROUP * warpgroup);
         let row = 64 * warpgroup + thread % WARPGROUP / 32 * 16 + accumulator_row(thread % 32);
         Self {
@@ -253,8 +253,8 @@ where
                 return;
             }
             let row = first + self.row;
-            // One fragment for all parts: `ptxas` then adds a part's sums before it issues the next
-            // part's products, which would otherwise have registers of their own.
+            // One fragment for all parts: `ptxas` then adds a part's partial accumulators before it
+            // issues the next part's products, which would otherwise take further registers.
             let mut partial = Fragment::<f32, AccumulatorOf<PartOf<LA, LB>, M>>::uninit(); // (MMA, MMA_M, 1)
             while k < tile.k_end {
                 // Scales arrive while the products run.
@@ -301,8 +301,8 @@ where
     B: ScalesOfB,
     M: StaticTiledMma<Atom: WgmmaAtom>,
 {
-    /// The scales of the thread's two rows, the first of which is `row`. Rows past the group's have
-    /// its last one's.
+    /// The scales of the thread's two rows, the first of which is `row`. Rows past the end of the
+    /// group use its last row's scale.
     ///
     /// # Safety
     /// The scales are readable.
@@ -350,11 +350,11 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn init(_: Self::Operands, (_, _, pipeline): &StagesOf<Self>) {
         if thread_idx().x == 0 {
-            // SAFETY: one thread, and a barrier of the block, or of the cluster, follows.
+            // SAFETY: one thread, and a barrier of the block or of the cluster follows.
             unsafe { pipeline.init() };
         }
         if CLUSTER > 1 {
-            // Only the mbarriers were written, and they have their own fence.
+            // Only the mbarriers were written, which have their own fence.
             cluster_arrive_relaxed();
             cluster_wait();
         } else {
@@ -383,8 +383,8 @@ where
             let filling = producer.acquire(
                 const { LoadA::<T, LA, R>::BYTES + parts::<LA, LB>() * LoadB::<T, LB, R, CLUSTER>::BYTES },
             );
-            // SAFETY: the stage is free and expects the bytes; the maps are as the caller of
-            // `producer` promises.
+            // SAFETY: the stage is free and expects the bytes; the contract of `producer` covers
+            // the maps.
             unsafe {
                 load_a.copy(gA.at(numbers), filling.of(*sA), &filling); // (BLK_M, BLK_K)
                 numbers[R - 1] = tile.batch;
@@ -403,7 +403,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn finish(producer: Self::Producer) {
         if CLUSTER > 1 {
-            // The other blocks arrive at this one's barriers until they have read their last
+            // The other blocks arrive at this block's barriers until they have read their last
             // stages.
             producer.producer.drain();
         }
@@ -411,7 +411,7 @@ where
 
     #[inline(always)]
     unsafe fn skip(&mut self, tile: &WorkTile) {
-        // SAFETY: the other team has issued this tile's products, and a barrier is between.
+        // SAFETY: the other team has issued this tile's products, and a barrier separates the two.
         unsafe { self.consumer.skip(tile.k_tiles()) };
     }
 }

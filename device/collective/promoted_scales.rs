@@ -1,31 +1,31 @@
-//! Scale policies of [`Promoted`](super::Promoted): which factors of A and B a thread loads.
+//! Scale policies of [`Promoted`](super::Promoted): which scales of A and B a thread loads.
 
 use crate::arch::opaque;
 use crate::kernel::KernelParam;
 use crate::memory::{Global, GlobalPointer as _};
 
-/// Rows of B that have one scale of [`BlockScales`].
+/// Rows of B that share one scale of [`BlockScales`].
 pub(super) const SCALED_N: u32 = 128;
 
-/// Scales of blocks of A, 1 x 128, or of B, 128 x 128: at any strides, of which 0 means the same
+/// Scales of blocks of A, 1 x 128, or of B, 128 x 128: with any strides; a stride of 0 means one
 /// scale for all. All scales are less than 2^31 elements from the first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct BlockScales {
     /// The first scale; null: all scales of B are 1.
     pub scales: Global<f32>,
-    /// The distance from row to row of A, or from 128 rows of B to the next.
+    /// The distance between rows of A, or between groups of 128 rows of B.
     pub row: u32,
-    /// The distance from a block along K to the next.
+    /// The distance between blocks along K.
     pub k: u32,
-    /// The distance from matrix to matrix of B; from the end of a padded group's rows of A to the
-    /// next group.
+    /// The distance between matrices of B; for A, from the end of a padded group's rows to the next
+    /// group.
     pub batch: u32,
 }
 
 impl BlockScales {
-    /// The place of a block's scale. It is computed for each K tile: kept, it would take registers
-    /// beside the accumulators.
+    /// The place of a block's scale. It is recomputed for each K tile: otherwise it would take
+    /// registers beside the accumulators.
     #[inline(always)]
     const fn place(&self, batch: u32, at: u32, k: u32) -> i64 {
         let index = batch.wrapping_mul(self.batch).wrapping_add(at.wrapping_mul(self.row));
@@ -45,7 +45,7 @@ impl BlockScales {
     }
 }
 
-/// Scales of blocks of B, 1 x 128: [`BlockScales`] whose `row` is the distance from row to row.
+/// Scales of blocks of B, 1 x 128: [`BlockScales`] whose `row` is the distance between rows.
 #[derive(Clone, Copy, Debug)]
 pub struct RowScales(pub BlockScales);
 
@@ -56,16 +56,16 @@ impl From<BlockScales> for RowScales {
     }
 }
 
-/// A part's columns, in which a thread has two of each eight: rows of B.
+/// A part's columns, of which a thread holds two of each eight: rows of B.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     /// The part's first column.
     pub first: u32,
-    /// The end of B's rows. Columns out of bounds have the last one's scale.
+    /// The end of B's rows. Columns out of bounds use the last column's scale.
     pub end: u32,
-    /// Eights of the part.
+    /// Groups of eight columns in the part.
     pub eights: u32,
-    /// The thread's first column in each eight: an even number below 8.
+    /// The thread's first column in each group: an even number below 8.
     pub lane: u32,
 }
 

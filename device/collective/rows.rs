@@ -1,10 +1,10 @@
 //! Stores of a tile's rows to any place in global memory, in the widest words that C allows.
 //!
 //! # In vectors, from registers
-//! Threads hold accumulators as `wgmma` and `mma.sync` leave them: the four lanes of a row have two
-//! of each eight columns. A vector of 16 bytes is eight columns of 2-byte elements, which the lanes
-//! transpose in two steps, each with another lane ([`store_vectors`]): before, a lane has pairs of
-//! four blocks of eight columns, and after it all of one block.
+//! Threads hold accumulators as `wgmma` and `mma.sync` leave them: each of the four lanes of a row
+//! holds two of every eight columns. A vector of 16 bytes is eight columns of 2-byte elements,
+//! which the lanes transpose in two steps, each with another lane ([`store_vectors`]): at first a
+//! lane holds pairs of four blocks of eight columns, then all of one block.
 //!
 //! ```text
 //! lane              0            1            2            3
@@ -17,11 +17,11 @@
 //! Either way the lanes of a row store 64 bytes of it.
 //!
 //! # In words, from boxes in shared memory
-//! A box is 64 rows of 128 bytes, whose 16-byte vectors are permuted by the row's number modulo 8
-//! ([`fill_box`]). TMA stores it, except if rows of C start anywhere. Then a warp writes row after
-//! row with all of its lanes ([`store_words`]). Elements of 2 bytes are stored in pairs that are
-//! aligned to 4 bytes *in C*. In a row that is not aligned, a pair is made of two words of the box,
-//! the lane's and its neighbour's:
+//! A box is 64 rows of 128 bytes, whose 16-byte vectors are permuted by the row's index modulo 8
+//! ([`fill_box`]). TMA stores it, unless rows of C start anywhere. Then a warp writes row after row
+//! with all of its lanes ([`store_words`]). Elements of 2 bytes are stored in pairs that are
+//! aligned to 4 bytes *in C*. In a row that is not aligned, a pair is assembled from two words of
+//! the box, the lane's and the next lane's:
 //!
 //! ```text
 //! boxes      | 0 1 | 2 3 | 4 5 | ... | 126 127 |
@@ -29,14 +29,14 @@
 //! pair            0     1     2        62       63       the first element alone, and the last
 //! ```
 //!
-//! A lane has a pair of each of two boxes. So a row of 256 bytes takes two stores of 128 bytes,
+//! A lane stores a pair of each of two boxes. So a row of 256 bytes takes two stores of 128 bytes,
 //! whatever its alignment, and one for each of its ends.
 
 use crate::arch::{FULL_WARP, Word as _, Word128, shuffle, shuffle_xor, stmatrix_x4};
 use crate::atom::mma::{accumulator_column, accumulator_row};
 use crate::memory::Element;
 
-/// Where the rows of a tile of C start.
+/// The start of the rows of a tile of C.
 #[derive(Clone, Copy, Debug)]
 pub struct Corner {
     /// The address of the tile's first element.
@@ -48,7 +48,7 @@ pub struct Corner {
 }
 
 impl Corner {
-    /// The same place, this many rows below.
+    /// The corner `rows` rows below.
     #[inline(always)]
     #[must_use]
     pub const fn below(self, rows: u32) -> Self {
@@ -60,7 +60,7 @@ impl Corner {
     }
 }
 
-/// Blocks of eight columns whose vectors four lanes hold together.
+/// Blocks of eight columns for whose vectors four lanes exchange pairs.
 #[must_use]
 pub const fn blocks_of_vectors<O: Element>() -> u32 {
     assert!(O::BYTES == 2 || O::BYTES == 4, "a vector is eight elements, or four");
@@ -68,8 +68,8 @@ pub const fn blocks_of_vectors<O: Element>() -> u32 {
 }
 
 /// Stores a warp's part of C in vectors of 16 bytes: 16 rows of `blocks` times eight columns, from
-/// row `first` of the corner on. `pair(block, below)` gives the bits of two results of the lane,
-/// neighbours in a block: in row `lane / 4`, and with `below` = 1 eight rows below. Elements out of
+/// row `first` of the corner on. `pair(block, below)` returns the bits of two adjacent results of
+/// the lane in a block: in row `lane / 4`, or with `below` = 1 eight rows below. Elements out of
 /// bounds of C are skipped.
 ///
 /// # Safety
@@ -114,8 +114,8 @@ pub unsafe fn store_vectors<O: Element>(
     }
 }
 
-/// Two lanes whose numbers differ in `mask` exchange halves: the lane with the bit set receives the
-/// second value as a whole, the other lane the first. The halves are in the order of the lanes.
+/// Two lanes whose indices differ in `mask` exchange halves: the lane with the bit set receives the
+/// whole second value, the other lane the first. The halves are in the order of the lanes.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 fn joined<const N: usize>(first: [u32; N], second: [u32; N], mask: u32, set: bool) -> [[u32; N]; 2] {
@@ -129,7 +129,7 @@ fn joined<const N: usize>(first: [u32; N], second: [u32; N], mask: u32, set: boo
     if set { [got, keep] } else { [keep, got] }
 }
 
-/// Rows of a box that a warp has.
+/// Rows of a box that a warp stores.
 const ROWS: u32 = 16;
 /// Bytes of a row of a box.
 const ROW: u32 = 128;
@@ -143,11 +143,11 @@ const AT_ONCE: u32 = 4;
 const WORD: u32 = 4;
 
 /// Fills a box in shared memory, 64 rows of 128 bytes, from a warpgroup's accumulators of its
-/// columns, as `wgmma` leaves them: `pair(i)` gives the bits of results `i` and `i + 1` of the
+/// columns, as `wgmma` leaves them: `pair(i)` returns the bits of results `i` and `i + 1` of the
 /// thread, as elements of `O`.
 ///
 /// # Safety
-/// All threads of the warpgroup call it together, each with its number. The box belongs to them.
+/// All threads of the warpgroup call it together, each with its index. The box belongs to them.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn fill_box<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) -> u64) {
@@ -183,8 +183,8 @@ pub unsafe fn fill_box<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) 
 /// at any address. Elements out of bounds of C are skipped.
 ///
 /// # Safety
-/// All lanes of the warp call it together, with the warp's number in its warpgroup and their own.
-/// The warp has [filled](fill_box) its rows of the boxes from the shared address `boxes` on, and no
+/// All lanes of the warp call it together, with the warp's index in its warpgroup and their own.
+/// The warp has [filled](fill_box) its rows of the boxes at the shared address `boxes`, and no
 /// thread writes to them meanwhile. C has elements of `O`, and is writable.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
@@ -201,7 +201,7 @@ pub unsafe fn store_words<O: Element>(
     let columns = corner.left.1.saturating_sub(column).min(count * ROW / bytes);
     let rows = corner.left.0.saturating_sub(warp * ROWS).min(ROWS);
     let mut first = 0;
-    // The bound is known only at run time, so that this stays a loop.
+    // The bound is known only at run time, so this stays a loop.
     while first < rows {
         let mut words = [[0; BOXES]; AT_ONCE as usize];
         let mut i = 0;
@@ -211,7 +211,7 @@ pub unsafe fn store_words<O: Element>(
             while b < count {
                 let piece = (lane * WORD / 16) ^ (row % 8);
                 let address = boxes + b * BOX + row * ROW + piece * 16 + lane * WORD % 16;
-                // SAFETY: the row belongs to the warp, also below the last row of C.
+                // SAFETY: the row belongs to the warp, even if it is past the end of C.
                 words[i as usize][b as usize] = unsafe { u32::load_shared(address) };
                 b += 1;
             }
@@ -264,7 +264,7 @@ unsafe fn store_pairs(words: &[u32; BOXES], count: u32, to: u64, here: bool, col
     b = 0;
     while b < count {
         let word = words[b as usize];
-        // The last lane's neighbour is the first lane of the next box.
+        // The word after the last lane's is the first lane's of the next box.
         let high = if lane == 31 { next[b as usize + 1] } else { next[b as usize] };
         let pair = if odd == 1 { word >> 16 | high << 16 } else { word };
         let at = odd + 2 * (32 * b + lane);

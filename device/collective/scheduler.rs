@@ -1,16 +1,14 @@
-//! Tile schedulers: which tiles of C a block computes, one after the other, and which part of K of
-//! each.
+//! Tile schedulers: the sequence of tiles of C that a block computes, and the part of K of each.
 
 use super::tiles::{Bands, Tiles, WorkTile, Worker};
 use super::{FixUp, Team};
 use crate::memory::Element;
 use crate::tensor::{Fragment, StaticLayout};
 
-/// The tiles of one worker. Every warp of a block has a copy of its own; all copies give the same
-/// tiles.
+/// The tiles of one worker. Each warp of a block has a copy; all copies return the same tiles.
 ///
-/// A custom scheduler takes two steps: a struct that is made from [`Tiles`] and a [`Worker`],
-/// and `next_tile`. Here each block has a row of tiles, and skips those above the diagonal of a
+/// A custom scheduler takes two steps: a struct built from [`Tiles`] and a [`Worker`], and
+/// `next_tile`. Here each block computes a row of tiles, and skips tiles above the diagonal of a
 /// lower triangular C:
 ///
 /// ```
@@ -36,24 +34,24 @@ use crate::tensor::{Fragment, StaticLayout};
 /// assert_eq!(columns, [0, 1, 2]);
 /// ```
 pub trait TileScheduler: Clone {
-    /// The next tile of this worker; `None` after its last.
+    /// The next tile of this worker; `None` after the last.
     fn next_tile(&mut self) -> Option<WorkTile>;
 
     /// The same tile with its coordinates.
     ///
     /// A scheduler whose coordinates would take registers beside the accumulators leaves `m`, `n`
-    /// and `batch` 0 in [`next_tile`](Self::next_tile) and computes them here. The others keep this
-    /// definition.
+    /// and `batch` 0 in [`next_tile`](Self::next_tile) and computes them here. Other schedulers
+    /// keep this definition.
     #[inline(always)]
     fn place(&self, tile: WorkTile) -> WorkTile {
         tile
     }
 
-    /// Brings the accumulators of a tile together with those of the blocks that sum other parts of
-    /// its K. Returns whether this thread holds the whole sum now and writes its part of C: the
-    /// same in all threads of the team, or of each of its warpgroups if the sink needs no more.
+    /// Reduces the accumulators of a tile with those of the blocks that compute other parts of its
+    /// K. Returns whether this thread now holds the complete accumulators and writes its part of C:
+    /// uniform across the team, or across each of its warpgroups if the sink needs no more.
     ///
-    /// Schedulers that give each tile to one block keep this definition. Others reduce with
+    /// Schedulers that assign each tile to one block keep this definition. Others reduce with
     /// [`Workspace::reduce`](super::Workspace::reduce).
     ///
     /// # Safety
@@ -71,7 +69,7 @@ pub trait TileScheduler: Clone {
     }
 }
 
-/// One tile for each worker: a grid of [`Tiles::count`] workers. Others have none.
+/// One tile for each worker, for a grid of [`Tiles::count`] workers. Further workers have none.
 #[derive(Clone, Copy, Debug)]
 pub struct OneTile {
     bands: Bands,
@@ -80,7 +78,7 @@ pub struct OneTile {
 }
 
 impl OneTile {
-    /// The worker's tile, counted in bands of `rows` rows of tiles.
+    /// The worker's tile, ordered in bands of `rows` rows of tiles.
     #[inline(always)]
     #[must_use]
     pub const fn new(tiles: Tiles, worker: Worker, rows: u32) -> Self {
@@ -99,8 +97,8 @@ impl TileScheduler for OneTile {
     }
 }
 
-/// A persistent grid of any number of workers: worker `i` of `count` has the tiles `i`, `i +
-/// count`, `i + 2 count`...
+/// A persistent grid of any number of workers: worker `i` of `count` computes tiles `i`,
+/// `i + count`, `i + 2 count`...
 #[derive(Clone, Copy, Debug)]
 pub struct Persistent {
     bands: Bands,
@@ -109,7 +107,7 @@ pub struct Persistent {
 }
 
 impl Persistent {
-    /// The worker's tiles, counted in bands of `rows` rows of tiles.
+    /// The worker's tiles, ordered in bands of `rows` rows of tiles.
     #[inline(always)]
     #[must_use]
     pub const fn new(tiles: Tiles, worker: Worker, rows: u32) -> Self {

@@ -1,4 +1,4 @@
-//! Sinks: how a tile of C leaves the registers that hold it.
+//! Sinks: how a tile of C is stored from registers.
 
 use super::Team;
 use super::mainloop::{Accumulators, Mainloop};
@@ -8,7 +8,7 @@ use crate::atom::StaticTiledMma;
 use crate::memory::{GlobalPointer, GlobalPointerMut, SharedStorage};
 use crate::tensor::{Matrix, Rank, Strides};
 
-/// Matrices of one shape in global memory, at the same distance from each other.
+/// Matrices of one shape in global memory, at a constant distance from each other.
 #[derive(Clone, Copy)]
 pub struct Batches<P, S> {
     pointer: P,
@@ -18,8 +18,8 @@ pub struct Batches<P, S> {
 }
 
 impl<P: GlobalPointer, S: Strides<Rank = Rank<2>>> Batches<P, S> {
-    /// Matrices of `shape` elements from `pointer` on, `distance` elements apart: 0 where all are
-    /// the same, or there is one.
+    /// Matrices of `shape` elements, the first at `pointer`, `distance` elements apart: 0 if all
+    /// are the same, or there is one.
     #[inline(always)]
     #[must_use]
     pub const fn new(pointer: P, shape: (u32, u32), strides: S, distance: i64) -> Self {
@@ -35,7 +35,7 @@ impl<P: GlobalPointer, S: Strides<Rank = Rank<2>>> Batches<P, S> {
         Matrix::new(pointer, self.shape, self.strides)
     }
 
-    /// The part of matrix `batch` from the element `first` on, up to the column `end`.
+    /// The part of matrix `batch` from the element `first` on, up to column `end`.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -46,7 +46,7 @@ impl<P: GlobalPointer, S: Strides<Rank = Rank<2>>> Batches<P, S> {
         Matrix::new(pointer, (self.shape.0 - first.0, end - first.1), self.strides)
     }
 
-    /// Rows and columns of each.
+    /// Rows and columns of each matrix.
     #[inline(always)]
     #[must_use]
     pub const fn shape(&self) -> (u32, u32) {
@@ -77,12 +77,12 @@ pub trait Sink<M: Mainloop>: Copy {
     #[inline(always)]
     unsafe fn prepare(&self, _staging: &StagingOf<Self, M>, _team: &Team) {}
 
-    /// Stores a tile. Out of bounds elements of C are skipped.
+    /// Stores a tile. Elements out of bounds of C are skipped.
     ///
     /// # Safety
-    /// All threads of the team call it, or of the warpgroups that hold the whole sum, each with its
-    /// own accumulators of the tile, which are complete. C is memory of the device that the kernel
-    /// may write, and nothing else touches the elements of the tile.
+    /// All threads of the team, or of the warpgroups that hold the complete accumulators, call it,
+    /// each with its own accumulators of the tile. C is writable memory of the device, and nothing
+    /// else accesses the elements of the tile.
     unsafe fn store(
         &self,
         accumulators: &Accumulators<M>,
@@ -92,7 +92,7 @@ pub trait Sink<M: Mainloop>: Copy {
         mainloop: &mut M,
     );
 
-    /// Waits until nothing that it began refers to the block's shared memory.
+    /// Waits until no store in flight refers to the block's shared memory.
     ///
     /// # Safety
     /// All threads of the team call it, after the last tile.
@@ -100,15 +100,15 @@ pub trait Sink<M: Mainloop>: Copy {
     unsafe fn finish(&self, _team: &Team) {}
 }
 
-/// From registers straight to global memory, each thread its own elements, by the widest stores
-/// that the strides allow.
+/// Stores from registers directly to global memory, each thread its own elements, by the widest
+/// stores that the strides allow.
 ///
-/// f32 is rounded to f16 or bf16 in pairs where C has these.
+/// f32 is rounded to f16 or bf16 in pairs, if C has that type.
 #[derive(Clone, Copy)]
 pub struct ToGlobal<P, S>(Batches<P, S>);
 
 impl<P: GlobalPointerMut, S: Strides<Rank = Rank<2>>> ToGlobal<P, S> {
-    /// To the matrices `c`, (M, N).
+    /// Stores to the matrices `c`, (M, N).
     #[inline(always)]
     #[must_use]
     pub const fn new(c: Batches<P, S>) -> Self {
@@ -127,7 +127,7 @@ where
     unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, team: &Team, _: &mut M) {
         let gC = self.0.at(tile.batch).local_tile::<M::TileC, _>((tile.m, tile.n)); // (BLK_M, BLK_N)
         let tCgC = M::Mma::get_slice(team.thread).partition_c(gC); // (MMA, MMA_M, MMA_N)
-        // SAFETY: the caller's contract; each element is one thread's.
+        // SAFETY: the caller's contract; each element belongs to one thread.
         unsafe { copy(tCrC, tCgC) };
     }
 }

@@ -1,5 +1,5 @@
-//! Products whose rows belong to groups: which rows a tile of C has, the tiles of all groups, and
-//! the sink for rows that begin and end anywhere.
+//! Products whose rows belong to groups: the rows of a tile of C, the tiles of all groups, and the
+//! sink for rows that begin and end anywhere.
 
 use super::Team;
 use super::mainloop::{Accumulators, Mainloop, WARPGROUP};
@@ -19,33 +19,33 @@ use crate::memory::{Element, Global, GlobalMut};
 use crate::tensor::{Dense, Matrix, StaticLayout};
 use core::marker::PhantomData;
 
-/// The rows of A and C that a tile of C has.
+/// The rows of A and C that a tile of C covers.
 pub trait RowSpans: Copy {
-    /// The first row of a tile of `block` rows, and the number of rows from there on: 0 or more.
+    /// The first row of a tile of `block` rows, and the number of rows from there on, at least 0.
     ///
     /// # Safety
-    /// Memory that it reads is readable.
+    /// The memory that it reads is readable.
     unsafe fn of_tile(&self, tile: &WorkTile, block: u32) -> (u32, u32);
 
-    /// The end of the rows in memory that belong with a group: a thread's row past it has no scale.
+    /// The end of a group's rows in memory: a thread's row past it has no scale.
     fn end(&self, group: u32) -> u32;
 }
 
 /// Rows by group: the rows of a group are consecutive, and each group multiplies another matrix B.
 ///
-/// Sizes are in the device's memory, where an earlier kernel may have computed them: each thread
-/// that needs them reads them there.
+/// Sizes are in global memory, where an earlier kernel may have computed them: each thread that
+/// needs them reads them there.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Groups {
-    /// For each group the end of its rows, and the start of the next group's; or, if groups are
+    /// For each group the end of its rows, which is the start of the next group; or, if groups are
     /// padded, the number of its rows. Null: all rows are one group.
     pub ends: Global<i32>,
     /// The number of groups.
     pub count: u32,
     /// Rows of all groups.
     pub rows: u32,
-    /// Rows from the start of a padded group to the next; 0 where groups follow each other.
+    /// Rows from the start of a padded group to the next; 0 if groups are contiguous.
     pub apart: u32,
 }
 
@@ -87,7 +87,7 @@ impl RowSpans for Groups {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn of_tile(&self, tile: &WorkTile, block: u32) -> (u32, u32) {
-        // SAFETY: the tile's batch is a group of the scheduler's.
+        // SAFETY: the tile's batch is a group of the scheduler.
         let (first, end) = unsafe { self.of(tile.batch) };
         let first = first + tile.m * block;
         (first, end.saturating_sub(first))
@@ -99,7 +99,7 @@ impl RowSpans for Groups {
     }
 }
 
-/// A's tensor by the rows of `S`, for [`TmaWarpSpecialised`](super::TmaWarpSpecialised).
+/// A's tensor with the rows of `S`, for [`TmaWarpSpecialised`](super::TmaWarpSpecialised).
 #[derive(Debug)]
 pub struct BySpans<C, S, const R: usize> {
     a: TmaTensor<C, R>,
@@ -131,9 +131,8 @@ pub(super) const fn at_row<const R: usize>(row: u32) -> [i32; R] {
     by
 }
 
-/// The tiles of a persistent grid over all groups: group by group, and in a group in bands of rows
-/// of tiles. Which group a tile's number falls into follows from the groups' sizes, which each
-/// thread walks through once.
+/// The tiles of a persistent grid over all groups: group by group, and within a group in bands of
+/// rows of tiles. Each thread finds a tile's group in one pass over the groups' sizes.
 ///
 /// A [`WorkTile`]'s `batch` is its group, and `m` counts tiles in the group.
 pub struct GroupTiles<M> {
@@ -141,7 +140,7 @@ pub struct GroupTiles<M> {
     /// N and K.
     extents: (u32, u32),
     rows: u32,
-    /// The worker's next tile, counted from the first of `group` on.
+    /// The worker's next tile, counted from the first tile of `group`.
     next: u32,
     group: u32,
     mainloop: PhantomData<M>,
@@ -158,7 +157,7 @@ impl<M> Copy for GroupTiles<M> {}
 impl<M: Mainloop> GroupTiles<M> {
     /// The tiles of this block's worker for products of `n` columns and `k` elements along K of
     /// each group, in bands of `rows` rows of tiles. An earlier kernel that computes the groups'
-    /// sizes has then completed.
+    /// sizes has completed before.
     #[inline(always)]
     #[must_use]
     pub fn new(groups: Groups, extents: (u32, u32), rows: u32) -> Self {
@@ -199,7 +198,7 @@ const fn columns_of_instruction<M: Mainloop>() -> u32 {
     M::Mma::MMA.tile_size(1) as u32
 }
 
-/// An element of C that two f32 are rounded to at once.
+/// An element type of C to which two f32 are rounded at once.
 pub trait Paired: Element {
     /// The bits of both, the first in the lower half.
     fn pair(first: f32, second: f32) -> u64;
@@ -228,28 +227,28 @@ impl Paired for half::f16 {
     }
 }
 
-/// A matrix C that [`ToSpans`] writes.
+/// A matrix C to which [`ToSpans`] writes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Target<O: Element> {
     /// Its first element.
     pub c: GlobalMut<O>,
-    /// Elements from the end of a padded group to the next: 0 where all rows have one stride.
+    /// Elements from the end of a padded group to the next; 0 if all rows have one stride.
     pub group: i64,
-    /// Elements from row to row, and from column to column.
+    /// Elements between rows, and between columns.
     pub row: i64,
     /// See `row`.
     pub column: i64,
     /// Columns.
     pub columns: u32,
-    /// 1 where rows are contiguous, and begin and end at multiples of 16 bytes.
+    /// 1 if rows are contiguous, and start and end at multiples of 16 bytes.
     pub aligned: u32,
-    /// 1 where there is a tensor map of all rows.
+    /// 1 if there is a tensor map of all rows.
     pub tensor: u32,
 }
 
-/// From the registers of `wgmma` to rows of C that begin and end anywhere, those of `S`: in vectors
-/// of 16 bytes where C is aligned, or element by element.
+/// Stores from the registers of `wgmma` to the rows `S` of C, which begin and end anywhere: in
+/// vectors of 16 bytes if C is aligned, otherwise element by element.
 #[derive(Clone, Copy, Debug)]
 pub struct ToSpans<O: Element, S> {
     target: Target<O>,
@@ -257,7 +256,7 @@ pub struct ToSpans<O: Element, S> {
 }
 
 impl<O: Element, S: RowSpans> ToSpans<O, S> {
-    /// To the rows of `spans` in `target`.
+    /// Stores to the rows of `spans` in `target`.
     #[inline(always)]
     #[must_use]
     pub const fn new(target: Target<O>, spans: S) -> Self {
@@ -275,7 +274,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, team: &Team, _: &mut M) {
         let Target { c, group, row, column, columns, aligned, .. } = self.target;
-        // SAFETY: the spans' memory is readable; C has the rows, each of which is one tile's.
+        // SAFETY: the spans' memory is readable; C has the rows, each of which belongs to one tile.
         unsafe {
             let (first, left) = self.spans.of_tile(tile, M::TILE.0);
             let c = c.offset(i64::from(tile.batch) * group + i64::from(first) * row);
@@ -290,7 +289,7 @@ where
                 row: row * O::BYTES as i64,
                 left: (left, columns - start),
             };
-            // Instructions along M of a warpgroup; between them are those of the others.
+            // Instructions of a warpgroup along M, interleaved with those of the other warpgroups.
             let instructions = const { M::TILE.0 / 64 / (M::Mma::THREADS / WARPGROUP) };
             let (warp, lane) = (team.within_warpgroup() / 32, team.within_warpgroup() % 32);
             for m in 0..instructions {
@@ -299,7 +298,7 @@ where
                 if corner.left.0 == 0 {
                     continue;
                 }
-                // Values of an instruction, and instructions along M.
+                // Vectors of an instruction, and instructions along M.
                 let per = const { columns_of_instruction::<M>() / 8 };
                 let pair = |block: u32, eight: u32| {
                     let at = 4 * (block % per) + 2 * eight + 4 * per * (m + instructions * (block / per));
@@ -312,8 +311,8 @@ where
     }
 }
 
-/// [`ToSpans`], but through boxes in shared memory that TMA stores while the next tile is
-/// multiplied, where a tile has all of its rows or the last ones of C.
+/// [`ToSpans`], but through boxes in shared memory, which TMA stores while the next tile is
+/// multiplied, if a tile has all of its rows or the last rows of C.
 #[derive(Clone, Copy)]
 pub struct BoxesToSpans<O: Boxed, S> {
     /// The tensor of C's map, or none.
@@ -323,8 +322,8 @@ pub struct BoxesToSpans<O: Boxed, S> {
 }
 
 impl<O: Boxed, S: RowSpans> BoxesToSpans<O, S> {
-    /// To the rows of `spans` in `target`, whose `rows` rows are the tensor `c` if a tensor map
-    /// takes them.
+    /// Stores to the rows of `spans` in `target`, whose `rows` rows are the tensor `c` if a tensor
+    /// map covers them.
     #[inline(always)]
     #[must_use]
     pub fn new(c: Option<TmaTensor<StoreC<O>, 2>>, rows: u32, target: Target<O>, spans: S) -> Self {
@@ -351,7 +350,7 @@ where
         team: &Team,
         mainloop: &mut M,
     ) {
-        // SAFETY: the spans' memory is readable; C has the rows, each of which is one tile's.
+        // SAFETY: the spans' memory is readable; C has the rows, each of which belongs to one tile.
         unsafe {
             let (first, left) = self.others.spans.of_tile(tile, M::TILE.0);
             match self.c {

@@ -1,4 +1,4 @@
-//! Schedulers that divide the K of a tile among workers: split-K and stream-K.
+//! Schedulers that split the K of a tile among workers: split-K and stream-K.
 
 use super::Team;
 use super::cut::Cut;
@@ -7,11 +7,11 @@ use super::scheduler::TileScheduler;
 use super::tiles::{Bands, Tiles, WorkTile, Worker};
 use crate::tensor::{Fragment, StaticLayout};
 
-/// Split-K: K in slices of the same number of tiles, each slice of a tile of C by another worker. A
-/// persistent grid.
+/// Split-K: K is split into slices of the same number of tiles, and each slice of a tile of C is
+/// computed by another worker. A persistent grid.
 ///
-/// For products with few tiles and a large K. All tiles of one slice come before those of the next,
-/// so that concurrent workers read the same part of K.
+/// For products with few tiles and a large K. All tiles of one slice precede those of the next, so
+/// that concurrent workers read the same part of K.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitK {
     bands: Bands,
@@ -23,7 +23,7 @@ pub struct SplitK {
 }
 
 impl SplitK {
-    /// The worker's tiles in at most `slices` slices, counted in bands of `rows` rows of tiles.
+    /// The worker's tiles with at most `slices` slices, ordered in bands of `rows` rows of tiles.
     #[inline(always)]
     #[must_use]
     pub const fn new(tiles: Tiles, worker: Worker, rows: u32, slices: u32, workspace: Workspace) -> Self {
@@ -38,7 +38,7 @@ impl SplitK {
         tiles.count() as usize * slices as usize * cluster as usize * tile
     }
 
-    /// Slices of a tile, each of one tile along K at least.
+    /// Slices of a tile, each of at least one tile along K.
     #[inline(always)]
     const fn slices(&self) -> u32 {
         self.bands.tiles().k.div_ceil(self.chunk)
@@ -71,38 +71,39 @@ impl TileScheduler for SplitK {
         let piece = Piece { counter: of_block(tile.number), own: tile.k / self.chunk, pieces: self.slices() };
         let tiles = self.bands.tiles().count();
         let slot = |piece: u32| of_block(piece * tiles + tile.number);
-        // SAFETY: the caller's contract; each piece of each tile has a slot of its own.
+        // SAFETY: the caller's contract; each piece of each tile has a separate slot.
         unsafe { self.workspace.reduce(accumulators, team, piece, slot) }
     }
 }
 
-/// Stream-K: whole tiles first, then pieces along K of the tiles that are left, as a [`Cut`] says.
+/// Stream-K: whole tiles first, then pieces along K of the remaining tiles, as defined by a
+/// [`Cut`].
 ///
-/// A persistent grid, whose last wave of whole tiles would leave workers idle.
+/// A persistent grid whose last wave of whole tiles would leave workers idle.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamK {
     bands: Bands,
     worker: Worker,
-    /// The next whole tile; from [`SHARED`] on the tiles along K of shared tiles that are done.
+    /// The next whole tile; from [`SHARED`] on the completed tiles along K of shared tiles.
     next: u32,
     cut: Cut,
     workspace: Workspace,
 }
 
-/// There are fewer tiles of C than this, and fewer tiles along K in a worker's pieces.
+/// More than the tiles of C, and than the tiles along K of a worker's pieces.
 const SHARED: u32 = 1 << 31;
 
 impl StreamK {
-    /// The worker's tiles, counted in bands of `rows` rows of tiles, the last ones in
-    /// [runs](Cut::runs): every worker has the same number of tiles along K, plus or minus one. The
-    /// tiles along K of all tiles of C are fewer than 2^32.
+    /// The worker's tiles, ordered in bands of `rows` rows of tiles, the last ones in
+    /// [runs](Cut::runs): every worker has the same number of tiles along K, plus or minus one. All
+    /// tiles of C together have fewer than 2^32 tiles along K.
     #[inline(always)]
     #[must_use]
     pub const fn new(tiles: Tiles, worker: Worker, rows: u32, workspace: Workspace) -> Self {
         Self::with(tiles, worker, rows, Cut::runs(tiles, worker.count), workspace)
     }
 
-    /// The same with a cut of the caller's, which the host has chosen for this number of workers.
+    /// [`new`](Self::new) with a cut that the host has chosen for this number of workers.
     #[inline(always)]
     #[must_use]
     pub const fn with(tiles: Tiles, worker: Worker, rows: u32, cut: Cut, workspace: Workspace) -> Self {
@@ -122,7 +123,7 @@ impl StreamK {
         self.bands.tiles().count() - self.cut.tiles
     }
 
-    /// Whether the tile is a piece of a shared one.
+    /// Whether the tile is a piece of a shared tile.
     #[inline(always)]
     const fn is_piece(&self, tile: &WorkTile) -> bool {
         self.cut.tiles > 0 && tile.number >= self.whole()
@@ -162,7 +163,7 @@ impl TileScheduler for StreamK {
             pieces: self.cut.pieces(k, number),
         };
         let slot = |piece: u32| of_block(piece * tiles + number);
-        // SAFETY: the caller's contract; each piece of each shared tile has a slot of its own.
+        // SAFETY: the caller's contract; each piece of each shared tile has a separate slot.
         unsafe { self.workspace.reduce(accumulators, team, piece, slot) }
     }
 }
@@ -237,7 +238,8 @@ mod tests {
         }
     }
 
-    /// Cuts of `shared` tiles for this many workers: into even pieces, and into these and runs.
+    /// Cuts of `shared` tiles for `workers` workers: into even pieces, and into even pieces and
+    /// runs.
     fn cuts(shared: u32, workers: u32, all: u32) -> Vec<Cut> {
         let mut cuts = Vec::new();
         for even in 1..=(workers / shared).min(8) {

@@ -1,26 +1,26 @@
-//! The threads that hold a tile's accumulators together, and how they meet.
+//! The threads that hold a tile's accumulators together, and their synchronisation.
 
 use super::mainloop::WARPGROUP;
 use crate::arch::{NamedBarrier, Word as _, sync_barrier};
 use crate::memory::{Shared, SharedStorage};
 
-/// The threads that hold the accumulators of one tile of C together: all of a block, its consumer
-/// warpgroups, or one of these.
+/// The threads that together hold the accumulators of one tile of C: all threads of a block, its
+/// consumer warpgroups, or one of these.
 #[derive(Clone, Copy, Debug)]
 pub struct Team {
-    /// This thread's number in the team.
+    /// This thread's index in the team.
     pub thread: u32,
     /// Threads of the team, a multiple of 32.
     pub threads: u32,
-    /// Which of the block's teams.
+    /// The index of the team in the block.
     pub number: u32,
-    /// The thread's warpgroup in the team: uniform across the warp, for the compiler too.
+    /// The thread's warpgroup in the team: uniform across the warp, also for the compiler.
     warpgroup: u32,
-    /// The thread's number in its warpgroup.
+    /// The thread's index in its warpgroup.
     within: u32,
-    /// The team's named barrier, and that of its first warpgroup.
+    /// The named barriers of the team and of its first warpgroup.
     barriers: [u32; 2],
-    /// The address of a word in shared memory for each warpgroup. The team's is the first one's.
+    /// The address of a word in shared memory for each warpgroup. The team uses the first word.
     words: u32,
 }
 
@@ -44,15 +44,16 @@ impl SharedStorage for TeamStorage {
 }
 
 impl Team {
-    /// Team `number` (0 or 1) of a block, of `threads` threads, of which this one is `thread`, in
-    /// the team's warpgroup `warpgroup`.
+    /// Team `number` (0 or 1) of a block, of `threads` threads; this thread is `thread`, in the
+    /// team's warpgroup `warpgroup`.
     ///
-    /// Team 0 has the named barriers from 1 on, one for itself and one for each of its warpgroups;
-    /// team 1 those from 3 on.
+    /// Team 0 uses the named barriers from 1 on, one for the team and one for each of its
+    /// warpgroups; team 1 those from 3 on.
     ///
     /// # Safety
-    /// All threads of the team make one, and of two teams each has one warpgroup. Only the block's
-    /// teams use `storage`. All threads of the team call [`broadcast`](Self::broadcast) together.
+    /// All threads of the team call it; if there are two teams, each has one warpgroup. Only the
+    /// block's teams use `storage`. All threads of the team call [`broadcast`](Self::broadcast)
+    /// together.
     #[inline(always)]
     #[must_use]
     pub const unsafe fn new(
@@ -68,7 +69,7 @@ impl Team {
         Self { thread, threads, number, warpgroup, within, barriers: [first, first + 1], words }
     }
 
-    /// This thread's warpgroup as a team of its own.
+    /// This thread's warpgroup as a separate team.
     #[inline(always)]
     #[must_use]
     pub const fn of_warpgroup(&self) -> Self {
@@ -84,21 +85,21 @@ impl Team {
         }
     }
 
-    /// Which of the team's warpgroups the thread is in.
+    /// The thread's warpgroup in the team.
     #[inline(always)]
     #[must_use]
     pub const fn warpgroup(&self) -> u32 {
         self.warpgroup
     }
 
-    /// The thread's number in its warpgroup.
+    /// The thread's index in its warpgroup.
     #[inline(always)]
     #[must_use]
     pub const fn within_warpgroup(&self) -> u32 {
         self.within
     }
 
-    /// Waits until all threads of the team are here.
+    /// Waits for all threads of the team.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn sync(&self) {
@@ -112,19 +113,20 @@ impl Team {
         NamedBarrier::new(self.barriers[1] + self.warpgroup, WARPGROUP)
     }
 
-    /// Waits until all threads of this thread's warpgroup are here.
+    /// Waits for all threads of this thread's warpgroup.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn sync_warpgroup(&self) {
         self.warpgroup_barrier().sync();
     }
 
-    /// The value of thread 0 of the team, in all of its threads.
+    /// Returns the value of thread 0 of the team to all of its threads.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn broadcast(&self, of_first: impl FnOnce() -> u32) -> u32 {
         self.sync();
-        // SAFETY: thread 0 publishes, after a barrier that ends all reads of the last broadcast.
+        // SAFETY: thread 0 publishes, after a barrier that ends all reads of the previous
+        // broadcast.
         unsafe {
             if self.thread == 0 {
                 self.publish(of_first());
@@ -133,10 +135,11 @@ impl Team {
         }
     }
 
-    /// Stores what [`receive`](Self::receive) gives to all threads of the team.
+    /// Stores the value that [`receive`](Self::receive) returns to all threads of the team.
     ///
     /// # Safety
-    /// Thread 0 of the team calls it, after a barrier of the team that follows the last `receive`.
+    /// Thread 0 of the team calls it, after a barrier of the team that follows the previous
+    /// `receive`.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub(super) unsafe fn publish(&self, value: u32) {
@@ -144,7 +147,7 @@ impl Team {
         unsafe { u32::store_shared(self.words, value) }
     }
 
-    /// What thread 0 has published.
+    /// The value that thread 0 has published.
     ///
     /// # Safety
     /// Thread 0 has called [`publish`](Self::publish) before it calls this.

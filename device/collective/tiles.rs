@@ -2,7 +2,7 @@
 
 use crate::arch::{block_idx, cluster_rank, grid_dim};
 
-/// How many tiles a product has.
+/// The number of tiles of a product.
 ///
 /// ```
 /// use moye_device::collective::Tiles;
@@ -13,11 +13,11 @@ use crate::arch::{block_idx, cluster_rank, grid_dim};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiles {
-    /// Tiles along M. With clusters, tiles of a cluster.
+    /// Tiles along M; with clusters, tiles of a cluster.
     pub m: u32,
     /// Tiles along N.
     pub n: u32,
-    /// Tiles along K, one at least: a product of no K has one tile of zeros.
+    /// Tiles along K, at least one: a product with K = 0 has one tile of zeros.
     pub k: u32,
     /// Matrices of the batch.
     pub batches: u32,
@@ -25,7 +25,7 @@ pub struct Tiles {
 
 impl Tiles {
     /// The tiles of `batches` products of extents (M, N, K), by tiles of extents `tile`. The last
-    /// tile along a mode may reach over the edge.
+    /// tile along a mode may cross the edge.
     #[inline(always)]
     #[must_use]
     pub const fn new((m, n, k): (u32, u32, u32), tile: (u32, u32, u32), batches: u32) -> Self {
@@ -46,12 +46,12 @@ impl Tiles {
     }
 }
 
-/// A tile of C that a block computes, and the tiles along K that it sums for it.
+/// A tile of C that a block computes, and the tiles along K that it accumulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkTile {
-    /// The tile's number along M.
+    /// The tile's index along M.
     pub m: u32,
-    /// The tile's number along N.
+    /// The tile's index along N.
     pub n: u32,
     /// The matrix of the batch.
     pub batch: u32,
@@ -59,12 +59,12 @@ pub struct WorkTile {
     pub k: u32,
     /// The end of the tiles along K; above `k`.
     pub k_end: u32,
-    /// The number of the tile of C, in the scheduler's order: below [`Tiles::count`].
+    /// The index of the tile of C, in the scheduler's order: below [`Tiles::count`].
     pub number: u32,
 }
 
 impl WorkTile {
-    /// How many tiles along K the block sums.
+    /// The number of tiles along K that the block accumulates.
     #[inline(always)]
     #[must_use]
     pub const fn k_tiles(&self) -> u32 {
@@ -72,14 +72,14 @@ impl WorkTile {
     }
 }
 
-/// The number of this worker: a block, or a cluster of blocks whose tiles are one below the other.
+/// A worker: a block, or a cluster of blocks whose tiles are adjacent along M.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worker {
-    /// The worker's number.
+    /// The worker's index.
     pub number: u32,
-    /// Workers of the grid.
+    /// The number of workers of the grid.
     pub count: u32,
-    /// The block's number in its cluster.
+    /// The block's rank in its cluster.
     pub rank: u32,
     /// Blocks of a cluster.
     pub cluster: u32,
@@ -106,11 +106,9 @@ impl Worker {
     }
 }
 
-/// The order in which tiles of C are counted: bands of some rows of tiles, each band column by
-/// column.
+/// The order of the tiles of C: bands of several rows of tiles, each band column by column.
 ///
-/// Workers that run at the same time then share rows of A and columns of B, which the L2 cache
-/// keeps for them.
+/// Concurrent workers then share rows of A and columns of B in the L2 cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bands {
     tiles: Tiles,
@@ -118,7 +116,7 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Bands of `rows` rows of tiles, one at least.
+    /// Bands of `rows` rows of tiles, at least one.
     #[inline(always)]
     #[must_use]
     pub const fn new(tiles: Tiles, rows: u32) -> Self {
@@ -132,7 +130,7 @@ impl Bands {
         self.tiles
     }
 
-    /// Tile `number` of C and the tiles `[k, k_end)` along K of it, for this block of a worker.
+    /// Tile `number` of C with the tiles `[k, k_end)` along K, for this block of a worker.
     #[inline(always)]
     #[must_use]
     pub const fn work(&self, worker: Worker, number: u32, (k, k_end): (u32, u32)) -> WorkTile {

@@ -1,11 +1,11 @@
 //! The mainloop of Hopper: TMA fills stages, `wgmma` reads them.
 //!
-//! One thread of a producer warpgroup has TMA load the tiles of A and B along K into a ring of
-//! stages. Consumer warpgroups wait for a full stage, issue its products, and release the stage
-//! before: when only the products of the new stage run, the older ones have read theirs.
+//! One thread of a producer warpgroup issues TMA loads of the tiles of A and B along K into a ring
+//! of stages. Consumer warpgroups wait for a full stage, issue its products, and release the
+//! previous stage: once only the products of the new stage are in flight, it has been read.
 //!
-//! With a cluster of blocks, whose tiles are one below the other and need the same columns of B,
-//! each block loads its share of B's tile by multicast.
+//! In a cluster of blocks, whose tiles are adjacent along M and need the same columns of B, each
+//! block loads its share of B's tile by multicast.
 
 use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WARPGROUP, WarpSpecialised};
 use super::tiles::{WorkTile, Worker};
@@ -22,29 +22,29 @@ use crate::pipeline::{Consumer, Full, PipelineStorage, Producer, Readers};
 use crate::tensor::{OneStage, SharedTensor, StaticLayout};
 use core::marker::PhantomData;
 
-/// How A is loaded: a stage of `L`, of a tensor of `R` modes, (M, K) or (M, K, batch).
+/// How A is loaded: a stage of `L`, from a tensor of `R` modes, (M, K) or (M, K, batch).
 pub type LoadA<T, L, const R: usize = 2> = TmaCopy<T, OneStage<L>, R>;
-/// How B is loaded: a stage of `L`, of a tensor of `R` modes, (N, K) or (N, K, batch), a part of it
-/// by each block of a cluster.
+/// How B is loaded: a stage of `L`, from a tensor of `R` modes, (N, K) or (N, K, batch); each block
+/// of a cluster loads a share.
 pub type LoadB<T, L, const R: usize = 2, const CLUSTER: u32 = 1> = TmaCopy<T, OneStage<L>, R, CLUSTER>;
 
 /// The rows of A that a tile of C needs, in the tensor of a tensor map of `R` modes.
 ///
-/// A tensor of coordinates has them at the tile's number along M, in the matrix of its batch.
-/// Implement this for tiles that begin at any row, such as those of groups of rows.
+/// For a tensor of coordinates, the tile's index along M and its batch determine them. Implement
+/// this for tiles that begin at any row, such as those of groups of rows.
 pub trait RowsOfA<C, const R: usize>: Copy {
-    /// The tensor from the first row of a tile of `block` rows, and from the first element along K
-    /// on.
+    /// The tensor that starts at the first row of a tile of `block` rows, and at the first element
+    /// along K.
     ///
     /// # Safety
-    /// Memory that it reads is readable.
+    /// The memory that it reads is readable.
     unsafe fn rows_of(&self, tile: &WorkTile, block: u32) -> TmaTensor<C, R>;
 
-    /// The number of rows of C from the tile's first one on: warpgroups that have none skip the
+    /// The number of rows of C from the tile's first row on: warpgroups without rows skip the
     /// tile's products, and their accumulators are zeros.
     ///
     /// # Safety
-    /// Memory that it reads is readable.
+    /// The memory that it reads is readable.
     #[inline(always)]
     unsafe fn rows(&self, _tile: &WorkTile, _block: u32) -> u32 {
         u32::MAX
@@ -60,7 +60,7 @@ impl<T: Element, L: StaticLayout, const R: usize> RowsOfA<TmaCopy<T, L, R>, R>
     }
 }
 
-/// The warps that multiply, of a tiled MMA: all of them read each stage.
+/// The warps of a tiled MMA, all of which read each stage.
 #[derive(Clone, Copy, Debug)]
 pub struct WarpsOf<M>(PhantomData<fn() -> M>);
 
@@ -68,13 +68,13 @@ impl<M: StaticTiledMma> Readers for WarpsOf<M> {
     const WARPS: u32 = M::THREADS / 32;
 }
 
-/// The mainloop: elements `T`, stages of A and B in shared memory `LA` and `LB`, `(BLK_M, BLK_K,
-/// PIPE)` and `(BLK_N, BLK_K, PIPE)` with as many as `STAGES`, multiplied by `M` with both operands
-/// in shared memory.
+/// The mainloop: elements `T`, stages of A and B in shared memory `LA` and `LB`,
+/// `(BLK_M, BLK_K, PIPE)` and `(BLK_N, BLK_K, PIPE)` with `PIPE` = `STAGES`, multiplied by `M` with
+/// both operands in shared memory.
 ///
-/// Its [`Operands`](Mainloop::Operands) are the tensors of coordinates of two tensor maps, by
-/// [`LoadA`] and [`LoadB`], or for A any [`RowsOfA`]. The maps are those of A and B; out of bounds
-/// elements are loaded as zeros.
+/// Its [`Operands`](Mainloop::Operands) are the tensors of coordinates of the tensor maps of A and
+/// B, by [`LoadA`] and [`LoadB`], or for A any [`RowsOfA`]. Out of bounds elements are loaded as
+/// zeros.
 pub struct TmaWarpSpecialised<
     T,
     LA,
@@ -98,12 +98,12 @@ pub struct TmaWarpSpecialised<
     tCrA: DescriptorTensor<DescriptorsOf<LA, M, OfA>>,
     /// (1, MMA_N, MMA_K, PIPE)
     tCrB: DescriptorTensor<DescriptorsOf<LB, M, OfB>>,
-    /// The last stage that was issued, which is not released yet.
+    /// The last stage that was issued and is not released yet.
     before: Option<Full>,
     elements: PhantomData<T>,
 }
 
-/// The thread that has TMA load.
+/// The thread that issues the TMA loads.
 pub struct TmaProducer<T: Element, LA, LB, const STAGES: u32, const CLUSTER: u32, const R: usize, A> {
     producer: Producer<STAGES, CLUSTER>,
     a: A,
@@ -112,7 +112,7 @@ pub struct TmaProducer<T: Element, LA, LB, const STAGES: u32, const CLUSTER: u32
     sB: SharedTensor<T, LB>,
 }
 
-/// The stages of both operands agree with the pipeline's, or the mainloop does not compile.
+/// The stages of both operands match the pipeline's, or the mainloop does not compile.
 const fn check<LA: StaticLayout, LB: StaticLayout, M: StaticTiledMma>(stages: u32, rank: usize) {
     let (a, b) = (LA::LAYOUT, LB::LAYOUT);
     if a.rank() != 3
@@ -146,7 +146,7 @@ const fn check<LA: StaticLayout, LB: StaticLayout, M: StaticTiledMma>(stages: u3
     }
 }
 
-/// The numbers of a tile in a tensor (MN, K) or (MN, K, batch).
+/// The tile's coordinates in a tensor (MN, K) or (MN, K, batch).
 #[inline(always)]
 const fn numbers<const R: usize>(mn: u32, k: u32, batch: u32) -> [u32; R] {
     let mut numbers = [0; R];
@@ -187,8 +187,8 @@ where
     #[inline(always)]
     unsafe fn start((a, _): Self::Operands, stages: StagesOf<Self>, _thread: u32, warpgroup: u32) -> Self {
         let (sA, sB, pipeline) = stages; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
-        // Descriptors are in uniform registers: they are computed from the warpgroup's number,
-        // which is uniform.
+        // Descriptors are in uniform registers: they are computed from the warpgroup's index, which
+        // is uniform.
         let mma = M::get_slice(if M::THREADS == WARPGROUP { 0 } else { WARPGROUP * warpgroup });
         Self {
             a,
@@ -205,7 +205,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
         // SAFETY: all threads of the warpgroups are here. A stage is read when it is full, and
-        // released when the products of the stage after it are the only ones that run.
+        // released when only the products of the next stage are in flight.
         unsafe {
             let mut k = tile.k;
             if self.a.rows(tile, Self::TILE.0) <= self.row {
@@ -265,7 +265,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn init(_: Self::Operands, (_, _, pipeline): &StagesOf<Self>) {
         if thread_idx().x == 0 {
-            // SAFETY: one thread, and a barrier of the block, or of the cluster, follows.
+            // SAFETY: one thread, and a barrier of the block or of the cluster follows.
             unsafe { pipeline.init() };
         }
         if CLUSTER > 1 {
@@ -293,8 +293,8 @@ where
             let filling =
                 producer.acquire(const { LoadA::<T, LA, R>::BYTES + LoadB::<T, LB, R, CLUSTER>::BYTES });
             let (sA, sB) = filling.of((*sA, *sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
-            // SAFETY: the stage is free and expects the bytes; the maps are as the caller of
-            // `producer` promises.
+            // SAFETY: the stage is free and expects the bytes; the contract of `producer` covers
+            // the maps.
             unsafe {
                 load_a.copy(gA.at(numbers(0, k, 0)), sA, &filling);
                 load_b.copy(gB, load_b.partition_d(sB), &filling);
@@ -307,7 +307,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn finish(producer: Self::Producer) {
         if CLUSTER > 1 {
-            // The other blocks arrive at this one's barriers until they have read their last
+            // The other blocks arrive at this block's barriers until they have read their last
             // stages.
             producer.producer.drain();
         }
@@ -315,7 +315,7 @@ where
 
     #[inline(always)]
     unsafe fn skip(&mut self, tile: &WorkTile) {
-        // SAFETY: the other team has issued this tile's products, and a barrier is between.
+        // SAFETY: the other team has issued this tile's products, and a barrier separates the two.
         unsafe { self.consumer.skip(tile.k_tiles()) };
     }
 }

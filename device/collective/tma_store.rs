@@ -1,9 +1,9 @@
-//! The sink through shared memory: `stmatrix` writes accumulators of `wgmma` into boxes, and TMA
-//! stores these.
+//! The sink through shared memory: `stmatrix` writes accumulators of `wgmma` to boxes, which TMA
+//! stores.
 //!
-//! A box is 64 x 64 elements of 16 bits, swizzled by 128 bytes. Each warpgroup has two: while TMA
-//! reads one, the warpgroup fills the other. The last stores go on while the next tile is
-//! multiplied.
+//! A box is 64 x 64 elements of 16 bits, swizzled by 128 bytes. Each warpgroup owns two boxes:
+//! while TMA reads one, the warpgroup fills the other. The last stores continue while the next tile
+//! is multiplied.
 
 use super::Team;
 use super::mainloop::{Accumulators, Mainloop, WARPGROUP};
@@ -26,7 +26,7 @@ use crate::tensor::{OneStage, StaticLayout, Tensor};
 use crate::{layout, tiled_copy, tiled_mma};
 use core::marker::PhantomData;
 
-/// An element of C that boxes hold: f16 or bf16.
+/// An element type of C that boxes support: f16 or bf16.
 pub trait Boxed: PackPair {
     /// The instruction whose accumulators fill a box.
     type Box: WgmmaAtom<D = f32>;
@@ -57,8 +57,8 @@ impl<const COUNT: i64> StaticLayout for BoxLayout<COUNT> {
     const SWIZZLE: Swizzle = Self::COMPOSED.swizzle;
 }
 
-/// How a box is stored: the map of C, of a tensor of `R` modes (M, N) or (M, N, batch), is made by
-/// it.
+/// How a box is stored; the map of C, for a tensor of `R` modes (M, N) or (M, N, batch), is built
+/// from it.
 pub type StoreC<T, const R: usize = 2> = TmaCopy<T, OneStage<BoxLayout<1>>, R>;
 
 /// The boxes of a mainloop's block: two for each consumer warpgroup, `(64, 64, boxes)`.
@@ -98,7 +98,7 @@ tiled_mma! {
     pub(super) Boxes<T: Boxed>: TiledMma<T::Box> = TiledMma::new(layout!((1, 1, 1)));
 }
 tiled_copy! {
-    /// A box to shared memory.
+    /// Stores a box to shared memory.
     pub(super) ToShared<T: Boxed>: TiledCopy<SM90_U32x4_STSM_N, T> = make_tiled_copy_c(&Boxes::<T>::MMA);
 }
 
@@ -107,7 +107,7 @@ const fn warpgroups<M: Mainloop>() -> u32 {
     M::Mma::THREADS / WARPGROUP
 }
 
-/// Boxes of an instruction's accumulators, or no compilation.
+/// Boxes of an instruction's accumulators, or a compile error.
 const fn across<M: Mainloop>() -> u32 {
     let (rows, columns) = (M::Mma::MMA.tile_size(0), M::Mma::MMA.tile_size(1));
     if rows != BOX * warpgroups::<M>() as i64 || columns % BOX != 0 {
@@ -129,7 +129,7 @@ const fn boxes<M: Mainloop>() -> u32 {
     M::TILE.0 / (BOX as u32 * warpgroups::<M>()) * (M::TILE.1 / BOX as u32)
 }
 
-/// The row and the column of boxes of a warpgroup's box `b`: instructions are counted along M
+/// The row and the column of boxes of a warpgroup's box `b`; instructions are ordered along M
 /// first.
 #[inline(always)]
 const fn place<M: Mainloop>(b: u32, warpgroup: u32) -> (u32, u32) {
@@ -138,11 +138,11 @@ const fn place<M: Mainloop>(b: u32, warpgroup: u32) -> (u32, u32) {
     (instruction % below * const { warpgroups::<M>() } + warpgroup, instruction / below * across + b % across)
 }
 
-/// Waits until threads may write again to a tile in shared memory that [`store_tile`] has stored:
-/// TMA has read it if at most the last `UNREAD` stores are of other tiles.
+/// Waits until threads may reuse a tile in shared memory that [`store_tile`] has stored: TMA has
+/// read it once at most the last `UNREAD` stores, of other tiles, are pending.
 ///
 /// # Safety
-/// All threads of `barrier` call it, each with its number; thread 0 is that of
+/// All threads of `barrier` call it, each with its index; thread 0 is the same as in
 /// [`store_tile`].
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
@@ -153,15 +153,15 @@ pub unsafe fn reuse_tile<const UNREAD: u32>(thread: u32, barrier: NamedBarrier) 
     barrier.sync();
 }
 
-/// Has TMA store a tile that the threads of `barrier` have written to shared memory: a fence makes
-/// their writes visible to TMA, and thread 0 begins the store as a group of its own. Out of bounds
-/// elements of the destination are skipped.
+/// Stores, by TMA, a tile that the threads of `barrier` have written to shared memory: a fence
+/// makes their writes visible to TMA, and thread 0 issues the store as a separate group. Out of
+/// bounds elements of the destination are skipped.
 ///
 /// # Safety
-/// All threads of `barrier` call it, each with its number. Until [`reuse_tile`] the tile stays
-/// unchanged, and until thread 0 has waited for its stores the block's shared memory is there.
+/// All threads of `barrier` call it, each with its index. The tile stays unchanged until
+/// [`reuse_tile`], and the block does not exit until thread 0 has waited for its stores.
 /// `destination` belongs to a map of the copy, whose tensor is writable memory that no other thread
-/// touches.
+/// accesses.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn store_tile<T: Element, L: StaticLayout, N: StaticLayout, const R: usize>(
@@ -179,13 +179,13 @@ pub unsafe fn store_tile<T: Element, L: StaticLayout, N: StaticLayout, const R: 
     }
 }
 
-/// Rounds accumulators to `T` and stores them by TMA, to the tensor of a map by [`StoreC`]: out of
+/// Rounds accumulators to `T` and stores them by TMA to the tensor of a [`StoreC`] map. Out of
 /// bounds elements are skipped.
 #[derive(Clone, Copy)]
 pub struct ThroughTma<T: Boxed, const R: usize = 2>(TmaTensor<StoreC<T, R>, R>);
 
 impl<T: Boxed, const R: usize> ThroughTma<T, R> {
-    /// To the tensor `c` of coordinates, (M, N) or (M, N, batch).
+    /// Stores to the tensor `c` of coordinates, (M, N) or (M, N, batch).
     #[inline(always)]
     #[must_use]
     pub const fn new(c: TmaTensor<StoreC<T, R>, R>) -> Self {
@@ -220,11 +220,11 @@ where
             let (row, column) = place::<M>(b, warpgroup);
             let mut numbers = [tile.batch; R];
             (numbers[0], numbers[1]) = (tile.m * rows + row, tile.n * columns + column);
-            // If the number of boxes is odd, the first is the last of the tile before.
+            // With an odd number of boxes, the first box is the last one of the previous tile.
             let same_again = b == 0 && const { boxes::<M>() % 2 == 1 };
             let barrier = team.warpgroup_barrier();
-            // SAFETY: the caller's contract. A box is written again when TMA has read it for
-            // the last store from it.
+            // SAFETY: the caller's contract. A box is written again once TMA has read it for its
+            // last store.
             unsafe {
                 if same_again {
                     reuse_tile::<0>(thread, barrier);

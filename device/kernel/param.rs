@@ -6,8 +6,8 @@ use half::{bf16, f16};
 /// A type that a kernel may take as a parameter.
 ///
 /// # Safety
-/// The type is passed by value, has the size and alignment (8 bytes at most) that the PTX parameter
-/// has, and means the same on host and device.
+/// The type is passed by value, has the size and alignment (at most 8 bytes) of the PTX parameter,
+/// and has the same meaning on host and device.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel",
     label = "not a kernel parameter type",
@@ -15,11 +15,11 @@ use half::{bf16, f16};
     note = "pass a slice as a pointer and a length, and a struct of your own with `#[derive(KernelParam)]` and `#[repr(C)]`"
 )]
 pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
-    /// What the parameter is, for messages and checks.
+    /// The kind of parameter, for messages and checks.
     const TYPE: ParamType;
 
-    /// What the kernel's body sees of a parameter of type [`ParamType::Constant`] on a GPU, given
-    /// the parameter's own address: in the constant bank, as a generic address. `#[kernel]` writes
+    /// The value that the kernel's body sees for a parameter of type [`ParamType::Constant`] on a
+    /// GPU, given the generic address of the parameter in the constant bank. `#[kernel]` generates
     /// a call of it.
     #[doc(hidden)]
     #[inline(always)]
@@ -36,34 +36,34 @@ pub enum ParamType {
     Scalar(Scalar),
     /// A pointer to global memory.
     Global {
-        /// The element's name, `f32` say.
+        /// The element's name, for example `f32`.
         element: &'static str,
         /// Whether the kernel may write through it.
         written: bool,
     },
-    /// A value that instructions take by the address of the parameter itself, at a multiple of 64
-    /// bytes: what CUDA C++ calls a `__grid_constant__`.
+    /// A value that instructions take by the address of the parameter, aligned to 64 bytes: a
+    /// `__grid_constant__` in CUDA C++.
     Constant {
-        /// What it is called.
+        /// The name.
         name: &'static str,
-        /// In bytes.
+        /// The size in bytes.
         size: usize,
     },
     /// Several parameters as the fields of a `repr(C)` struct.
     Struct {
-        /// What it is called.
+        /// The name.
         name: &'static str,
-        /// In bytes.
+        /// The size in bytes.
         size: usize,
     },
 }
 
-/// A number's name and size.
+/// The name and size of a number type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scalar {
     /// `f32`, `u64`, ...
     pub name: &'static str,
-    /// In bytes.
+    /// The size in bytes.
     pub size: usize,
 }
 
@@ -88,7 +88,7 @@ impl ParamType {
 
 macro_rules! scalar {
     ($($t:ty),*) => { $(
-        // SAFETY: a number of at most 8 bytes, passed by value, the same on both sides.
+        // SAFETY: a number of at most 8 bytes, passed by value, identical on both sides.
         unsafe impl KernelParam for $t {
             const TYPE: ParamType = ParamType::Scalar(Scalar { name: stringify!($t), size: size_of::<$t>() });
         }

@@ -1,13 +1,13 @@
 //! The kernels that moye ships, written with [`moye_device`]'s public API only: any of these files
-//! can be copied into another crate and compiles there.
+//! compiles when copied into another crate.
 //!
-//! Each is a page to read: tiles, partitions, copies, a product. All of them take any extents and
-//! strides; out of bounds elements are neither read nor written.
+//! Each is a page to read: tiles, partitions, copies, a product. All take any extents and strides;
+//! out of bounds elements are neither read nor written.
 //!
 //! # Safety
-//! An `unsafe fn` states its contract once, and its body is under it without blocks. What all
-//! threads of a warp, a warpgroup or a block have to call together, and nothing more, is a safe
-//! function: the accesses that depend on the order are unsafe.
+//! An `unsafe fn` states its contract once for its whole body, which has no `unsafe` blocks. A
+//! function whose only condition is that all threads of a warp, a warpgroup or a block call it
+//! together is safe: the accesses that depend on the order are unsafe.
 //!
 //! # Features
 //! A cargo feature for each operation, and for each operand type of a product or of attention,
@@ -31,7 +31,7 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 
 pub mod attention;
-// Only the kernel and its tests: ordinary builds need not compile it.
+// Only the documentation and its tests need this; ordinary builds do not compile it.
 #[cfg(any(doc, doctest))]
 pub mod guide;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]

@@ -1,4 +1,4 @@
-//! Basis vectors: which place of a coordinate a stride is along.
+//! Basis vectors: the place of a coordinate along which a stride is.
 
 use core::fmt;
 
@@ -10,9 +10,9 @@ use super::text::Text;
 pub(crate) const NO_BASIS: u32 = u32::MAX;
 /// The basis that marks the wildcard `_`.
 pub(crate) const ANY: u32 = u32::MAX - 1;
-/// The number of places that can be told apart at each level of a coordinate.
+/// The number of distinct places at each level of a coordinate.
 pub const MAX_BASIS: usize = 64;
-/// How many levels deep the place that a basis vector stands for may be.
+/// The maximum depth of the place of a basis vector.
 pub const MAX_BASIS_DEPTH: usize = 5;
 
 /// The code of the path without an index: the coordinate as a whole. CuTe's `E<>`, which is the
@@ -25,10 +25,10 @@ const INDEX: u32 = (1 << INDEX_BITS) - 1;
 const _: () = assert!(1 << INDEX_BITS == MAX_BASIS, "an index fills its bits");
 const _: () = assert!(INDEX_BITS as usize * MAX_BASIS_DEPTH < 31, "no path has the code of ANY or NO_BASIS");
 
-/// The place of a coordinate that a stride is along: element 1 of it, or element 0 of element 1,
-/// and so on. CuTe's `E<1>` and `E<1,0>`.
+/// The place of a coordinate along which a stride is: element 1, or element 0 of element 1, and so
+/// on. CuTe's `E<1>` and `E<1,0>`.
 ///
-/// Its text is CuTe's, in which the innermost index is the first: 2 times `Basis::new(&[1, 0])` is
+/// Its notation is CuTe's, with the innermost index first: 2 times `Basis::new(&[1, 0])` is
 /// `2@0@1`. So the index after the last `@` is always the mode of the whole coordinate.
 ///
 /// ```
@@ -43,10 +43,10 @@ pub struct Basis(
 );
 
 impl Basis {
-    /// The place that `path` leads to, outermost index first.
+    /// The place at `path`, outermost index first.
     ///
     /// # Panics
-    /// Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(path: &[usize]) -> Self {
         match Self::try_new(path) {
@@ -58,7 +58,7 @@ impl Basis {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// Where an index is not below [`MAX_BASIS`], there are more than [`MAX_BASIS_DEPTH`], or none.
+    /// If an index is not below [`MAX_BASIS`], there are more than [`MAX_BASIS_DEPTH`], or none.
     pub const fn try_new(path: &[usize]) -> Result<Self, LayoutError> {
         match code_of(path) {
             Ok(code) => Ok(Self(code)),
@@ -78,7 +78,7 @@ impl Basis {
         depth(self.0)
     }
 
-    /// Index `level` of its path, the outermost at 0, if there are that many.
+    /// Index `level` of its path, with the outermost at 0; `None` past the depth.
     pub const fn index(&self, level: usize) -> Option<usize> {
         if level < self.depth() {
             Some((self.0 >> (INDEX_BITS * level as u32) & INDEX) as usize)
@@ -95,8 +95,8 @@ impl Basis {
         self.0
     }
 
-    /// What the macros `layout!` and `tuple!` expand a basis vector to: its indices as written, the
-    /// innermost first.
+    /// The expansion of a basis vector in the macros `layout!` and `tuple!`: its indices as
+    /// written, innermost first.
     #[doc(hidden)]
     #[track_caller]
     pub const fn from_macro(written: &[i64]) -> u32 {
@@ -105,7 +105,7 @@ impl Basis {
         let mut i = 0;
         while i < count {
             let index = written[written.len() - 1 - i];
-            // A negative index is beyond all as well, and a fault shows it as it was.
+            // A negative index becomes too large, and a fault shows it as written.
             path[i] = index as usize;
             i += 1;
         }
@@ -158,7 +158,7 @@ pub(crate) const fn within(outer: usize, code: u32) -> Result<u32, Fault> {
     Ok(code << INDEX_BITS | outer as u32)
 }
 
-/// Element `inner` of the place of `code`: the path with one more index at its end.
+/// Element `inner` of the place of `code`: the path with one more index at the end.
 pub(crate) const fn extended(code: u32, inner: usize) -> Result<u32, Fault> {
     let bits = INDEX_BITS * depth(code) as u32;
     if depth(code) == MAX_BASIS_DEPTH {
@@ -182,12 +182,12 @@ pub(crate) const fn inner(code: u32) -> u32 {
     code >> INDEX_BITS
 }
 
-/// Whether it is an element of the coordinate, and not an element of one.
+/// Whether it is an element of the coordinate, not an element of an element.
 pub(crate) const fn is_flat(code: u32) -> bool {
     inner(code) == WHOLE
 }
 
-/// The place of a stride, of which an integer is along the whole.
+/// The place of a stride; an integer stride is along the whole coordinate.
 pub(crate) const fn place_of(basis: u32) -> u32 {
     if basis == NO_BASIS { WHOLE } else { basis }
 }
@@ -200,7 +200,7 @@ pub(crate) const fn below(code: u32, start: u32) -> Option<u32> {
 }
 
 impl<const N: usize> Text<N> {
-    /// The indices of a basis vector in the order of its text after the first `@`.
+    /// The indices of a basis vector in the order of its notation, without the first `@`.
     pub const fn basis(&mut self, code: u32) {
         let mut level = depth(code);
         while level > 0 {

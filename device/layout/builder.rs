@@ -1,9 +1,8 @@
-//! Puts layouts together, node by node.
+//! Builds layouts, node by node.
 //!
-//! A layout under construction is a [`Layout`] of which what holds of every layout may not hold
-//! yet: `finish` checks it. The functions of the algebra write into one that their caller made,
-//! rather than return one: a layout is a value of over 600 bytes, and copies of it would take
-//! longer than the algebra itself.
+//! A layout under construction is a [`Layout`] whose invariants may not hold yet: `finish` checks
+//! them. The functions of the algebra write to a layout of their caller instead of returning one: a
+//! layout is a value of over 600 bytes, and copying it would take longer than the algebra itself.
 
 use super::fault::{Fault, tri};
 use super::int_tuple::{ANY, NO_BASIS};
@@ -11,14 +10,14 @@ use super::layout::{Layout, checked, times};
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
 
 impl Layout {
-    /// A layout without a node, to which nodes are added in the order in which they are written.
+    /// A layout without nodes; nodes are added in the order in which they are written.
     #[inline]
     pub(crate) const fn start() -> Self {
         Self {
             profile: Profile::new(),
             shape: [0; MAX_LEAVES],
             stride: [0; MAX_LEAVES],
-            // What stands beyond the leaves is never read; all bytes alike are written fastest.
+            // Bytes past the leaves are never read; equal bytes are written fastest.
             basis: [0; MAX_LEAVES],
         }
     }
@@ -68,14 +67,13 @@ impl Layout {
         Ok(())
     }
 
-    /// Adds a whole layout as one mode.
+    /// Adds a whole layout as a mode.
     pub(crate) const fn push_layout(&mut self, from: &Self) -> Result<(), Fault> {
         self.push_copy(from, ROOT)
     }
 
-    /// Adds a mode to a run: the leaves from some leaf on, whose nesting
-    /// [`close_run`](Self::close_run) adds when their number is known. Until then no other node is
-    /// added.
+    /// Adds a mode to a run: consecutive leaves whose nesting [`close_run`](Self::close_run) adds
+    /// when their number is known. Until then no other node is added.
     #[inline]
     pub(crate) const fn push_to_run(&mut self, extent: i64, stride: i64, basis: u32) -> Result<(), Fault> {
         let leaf = self.profile.leaves();
@@ -84,8 +82,8 @@ impl Layout {
         Ok(())
     }
 
-    /// [`push_to_run`](Self::push_to_run) of a mode that joins the last one of the run, which
-    /// begins at leaf `run`, where it continues it.
+    /// [`push_to_run`](Self::push_to_run) of a mode that is merged with the last one of the run
+    /// (which begins at leaf `run`) if it continues it.
     #[inline]
     pub(crate) const fn join_to_run(
         &mut self,
@@ -109,14 +107,14 @@ impl Layout {
         self.push_to_run(extent, stride, basis)
     }
 
-    /// Takes the leaves of a run out again, from `run` on.
+    /// Removes the leaves of a run, from `run` on.
     #[inline]
     pub(crate) const fn drop_run(&mut self, run: usize) {
         self.profile.drop_leaves(run);
     }
 
-    /// Closes the run from leaf `run` on: `1:0` where it has no mode, an integer mode for one,
-    /// otherwise a tuple.
+    /// Closes the run that begins at leaf `run`: `1:0` if it is empty, an integer mode for one
+    /// mode, otherwise a tuple.
     #[inline]
     pub(crate) const fn close_run(&mut self, run: usize) -> Result<(), Fault> {
         if self.profile.leaves() == run {

@@ -9,7 +9,7 @@ use super::product::multiply_into;
 use super::profile::{At, ROOT};
 use super::tiler::Tiler;
 
-/// What is done at each terminal of a tiler.
+/// The operation at each terminal of a tiler.
 #[derive(Clone, Copy)]
 pub(crate) enum Each {
     Compose,
@@ -17,15 +17,15 @@ pub(crate) enum Each {
     Multiply,
 }
 
-/// [`by_mode_into`] as a layout of its own.
+/// [`by_mode_into`] as a separate layout.
 pub(crate) const fn by_mode(each: Each, layout: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
     let mut out = Layout::start();
     tri!(by_mode_into(&mut out, each, layout, ROOT, tiler, ROOT));
     out.finish()
 }
 
-/// Adds what `each` makes of the modes of `layout` and the layouts of `tiler`. Modes beyond the
-/// tiler stay as they are, except in a composition, which drops them.
+/// Adds the results of `each` for the modes of `layout` and the layouts of `tiler`. Modes past the
+/// tiler's stay unchanged, except in a composition, which drops them.
 pub(crate) const fn by_mode_into(
     out: &mut Layout,
     each: Each,
@@ -70,7 +70,7 @@ pub(crate) const fn by_mode_into(
     Ok(())
 }
 
-/// How the two parts of a zipped result, the tiles and the rest, are put together.
+/// The form in which the two parts of a zipped result, the tiles and the rest, are combined.
 #[derive(Clone, Copy)]
 pub(crate) enum Form {
     /// `((tile, tile, ...), (rest, rest, ...))`
@@ -81,7 +81,7 @@ pub(crate) enum Form {
     Flat,
 }
 
-/// [`gathered_into`] as a layout of its own.
+/// [`gathered_into`] as a separate layout.
 pub(crate) const fn gathered(
     each: Each,
     layout: &Layout,
@@ -93,8 +93,9 @@ pub(crate) const fn gathered(
     out.finish()
 }
 
-/// A divide or product by `tiler`, with the tiles gathered in one mode and the rest in another, and
-/// these unpacked as `form` says. A mode under the wildcard counts as rest, with a tile of `1:0`.
+/// A divide or product by `tiler`, with the tiles gathered in one mode and the rest in another;
+/// `form` selects which of these are unpacked. A mode under the wildcard counts as rest, with a
+/// tile of `1:0`.
 pub(crate) const fn gathered_into(
     out: &mut Layout,
     each: Each,
@@ -120,8 +121,8 @@ pub(crate) const fn gathered_into(
     Ok(())
 }
 
-/// Adds `part` as one mode, or its modes where it is unpacked. A tuple of one mode stays a tuple,
-/// as in CuTe.
+/// Adds `part` as one mode, or its modes if it is unpacked. A tuple of one mode stays a tuple, as
+/// in CuTe.
 const fn unpacked_into(out: &mut Layout, part: &Layout, unpack: bool) -> Result<usize, Fault> {
     let rank = part.rank();
     if !unpack || rank == 1 {

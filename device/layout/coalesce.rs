@@ -8,7 +8,7 @@ use super::profile::{At, ROOT};
 
 operation! {
     /// The same function of an integer coordinate, flat and with as few modes as possible: extents
-    /// of 1 go, and a mode that continues the one before it joins it.
+    /// of 1 are dropped, and a mode that continues the previous one is merged with it.
     ///
     /// ```
     /// use moye_device::layout::{coalesce, layout};
@@ -16,8 +16,8 @@ operation! {
     /// ```
     coalesce / try_coalesce(layout: Layout) -> Layout => coalesce_into;
 
-    /// [`coalesce`] of each mode that `profile` has at a leaf (which leaf does not matter): `(1,1)`
-    /// coalesces two modes and keeps them two. Modes beyond the profile stay as they are.
+    /// [`coalesce`] of each mode at which `profile` has a leaf (of any value): `(1,1)` coalesces
+    /// two modes separately. Modes past the profile's stay unchanged.
     ///
     /// ```
     /// use moye_device::layout::{coalesce_profile, layout, tuple};
@@ -25,20 +25,20 @@ operation! {
     /// ```
     coalesce_profile / try_coalesce_profile(layout: Layout, profile: IntTuple) -> Layout => coalesce_by_profile;
 
-    /// Each mode of stride 0 with the extent 1.
+    /// Sets the extent of each mode of stride 0 to 1.
     filter_zeros / try_filter_zeros(layout: Layout) -> Layout = zeros_filtered;
 
-    /// The layout without the modes of stride 0 and of extent 1, coalesced: the same image.
+    /// The layout without modes of stride 0 or of extent 1, coalesced: the same image.
     filter / try_filter(layout: Layout) -> Layout => filter_into;
 
-    /// [`filter`] of each mode that `profile` has at a leaf. Modes beyond the profile stay as they
-    /// are.
+    /// [`filter`] of each mode at which `profile` has a leaf. Modes past the profile's stay
+    /// unchanged.
     filter_profile / try_filter_profile(layout: Layout, profile: IntTuple) -> Layout => filter_by_profile;
 }
 
 impl Layout {
-    /// Adds the modes of `layout` under `at` to the run from leaf `run` on, joined, without those
-    /// of extent 1; without those of stride 0 too unless `zeros`.
+    /// Adds the modes of `layout` under `at` to the run from leaf `run` on, merged, without modes
+    /// of extent 1, and, unless `zeros`, without modes of stride 0.
     #[inline]
     pub(crate) const fn coalesce_to_run(
         &mut self,
@@ -102,14 +102,14 @@ pub(crate) const fn filter_by_profile(
     layout: &Layout,
     profile: &IntTuple,
 ) -> Result<(), Fault> {
-    // The zeros are filtered only under the profile: beyond it modes stay as they are.
+    // Zeros are filtered only under the profile: other modes stay unchanged.
     let mut filtered = *layout;
     tri!(filter_under(&mut filtered, layout, ROOT, profile, ROOT));
     profile_into(out, &filtered, ROOT, profile, ROOT)
 }
 
-/// Sets the extents of stride 0 to 1 where `profile` has a leaf. Returns the node of the profile
-/// that follows.
+/// Sets the extents of stride 0 to 1 where `profile` has a leaf. Returns the node after the
+/// profile.
 const fn filter_under(
     result: &mut Layout,
     layout: &Layout,

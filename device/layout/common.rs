@@ -12,7 +12,7 @@ use super::profile::{MAX_LEAVES, ROOT};
 use super::recast::gcd;
 
 operation! {
-    /// The layout of the coordinates that `layout` maps to 0 by its strides of 0; `1:0` if no
+    /// The layout of the coordinates that `layout` maps to 0 because of strides of 0; `1:0` if no
     /// stride is 0.
     ///
     /// ```
@@ -21,17 +21,17 @@ operation! {
     /// ```
     nullspace / try_nullspace(layout: Layout) -> Layout = kernel;
 
-    /// A layout `R` with `a(R(i)) == i` and `b(R(i)) == i`: elements that are next to one another
-    /// in both, in the same order. It is the longest part of the right inverse of `b` that `a`
-    /// follows, as in CuTe; where a layout maps several coordinates to one index, another inverse
-    /// may have led further.
+    /// A layout `R` with `a(R(i)) == i` and `b(R(i)) == i`: elements that are contiguous in both,
+    /// in the same order. It is the longest part of the right inverse of `b` that `a` follows, as
+    /// in CuTe; if a layout maps several coordinates to one index, another inverse might be
+    /// followed further.
     ///
-    /// Two layouts that CuTe cannot compose still have elements in common. They are found mode by
-    /// mode; only where steps through `a` carry and the carries cancel, at most 4,096 values are
-    /// compared from there on.
+    /// Layouts that CuTe cannot compose may still have elements in common. They are found mode by
+    /// mode; if steps through `a` carry and the carries cancel, at most 4,096 further values are
+    /// compared.
     ///
-    /// Where `b` has more elements, `a` counts as unbounded along its last mode, as in CuTe: then
-    /// `R` may lead beyond the coordinates of `a`.
+    /// If `b` has more elements, `a` is treated as unbounded along its last mode, as in CuTe: then
+    /// `R` may lead past the coordinates of `a`.
     ///
     /// ```
     /// use moye_device::layout::{layout, max_common_layout};
@@ -39,11 +39,11 @@ operation! {
     /// ```
     max_common_layout / try_max_common_layout(a: Layout, b: Layout) -> Layout => common_into;
 
-    /// The number of elements that are next to one another in both layouts, in the same order: the
-    /// size of [`max_common_layout`], and how wide a vector a copy between them may move.
+    /// The number of elements that are contiguous in both layouts, in the same order: the size of
+    /// [`max_common_layout`], and the width of vectors that a copy between them may move.
     ///
-    /// As there, and as in CuTe, the first layout counts as unbounded along its last mode: where
-    /// `b` has more elements, the number may be more than `a` has.
+    /// As there, and as in CuTe, the first layout is treated as unbounded along its last mode: if
+    /// `b` has more elements, the result may exceed the size of `a`.
     ///
     /// ```
     /// use moye_device::layout::{layout, max_common_vector};
@@ -93,9 +93,10 @@ const fn kernel(layout: &Layout) -> Result<Layout, Fault> {
     builder.finish()
 }
 
-/// The right inverse of `b`, and how far `a` follows it from 0 on in steps of 1.
+/// The right inverse of `b`, and the number of elements, from 0 on, for which `a` follows it in
+/// steps of 1.
 const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
-    // The right inverse refuses such a `b`.
+    // The right inverse rejects such a `b`.
     if a.is_coordinate() {
         return Err(Fault::HasBasis);
     }
@@ -109,19 +110,19 @@ const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
             let runs = modes.leaves() > 0 && modes.stride[0] == 1 && modes.basis[0] == NO_BASIS;
             if runs { modes.shape[0] } else { 1 }
         }
-        // Whatever is in the way of the composition as a whole, too large an index or too many
-        // modes too, a part of it may be there.
+        // Even if the whole composition does not exist, or has too large an index or too many
+        // modes, a part of it may exist.
         Err(_) => compared(a, &inverse),
     };
     Ok((inverse, size))
 }
 
-/// How far `a` follows `inverse`, of which it need not follow the whole.
+/// The number of elements for which `a` follows `inverse`, which may be a part of it.
 ///
 /// Mode by mode: as long as no digit of a coordinate of `a` carries, `a` is additive over the modes
-/// of the inverse, and follows one if it does so at its first step. Where a digit carries, the
-/// value is another as a rule; where it is not, since carries cancel, values are compared from
-/// there on, [`SEARCH`] of them at most.
+/// of the inverse, and follows a mode if it does so at its first step. If a digit carries, the
+/// value usually differs; if it does not, because carries cancel, up to [`SEARCH`] further values
+/// are compared.
 const fn compared(a: &Layout, inverse: &Layout) -> i64 {
     let Ok(left) = Left::of(a) else { return 1 };
     let modes = left.modes();
@@ -133,7 +134,7 @@ const fn compared(a: &Layout, inverse: &Layout) -> i64 {
     let mut mode = 0;
     while mode < inverse.leaves() {
         let (extent, step) = (inverse.shape[mode], inverse.stride[mode]);
-        // The first element of a step of the mode, and one that uses the digits of all others up.
+        // The first element of a step of the mode, and one that uses up the digits of all others.
         let mut run = if follows(a, step, size) { extent } else { 1 };
         let mut rest = step;
         let mut i = 0;
@@ -148,7 +149,7 @@ const fn compared(a: &Layout, inverse: &Layout) -> i64 {
             }
             i += 1;
         }
-        // What follows is not a multiple of this run only where the mode ends.
+        // The rest is not a multiple of this run only at the mode's end.
         if run < extent {
             let next = match step.checked_mul(run) {
                 Some(next) => next.checked_add(end),
@@ -174,13 +175,13 @@ const fn compared(a: &Layout, inverse: &Layout) -> i64 {
     size
 }
 
-/// Whether `a` has the index `value` at a coordinate, which may be far beyond it.
+/// Whether `a` has the index `value` at a coordinate, which may be far past its size.
 const fn follows(a: &Layout, coord: i64, value: i64) -> bool {
     matches!(linear(a, 0, a.leaves(), coord, None), Some(index) if index == value)
 }
 
-/// How far `a` follows `inverse` by comparing values, which it does up to `known`. A part of the
-/// inverse is a layout where it is whole runs of its first modes.
+/// The number of elements for which `a` follows `inverse`, by comparing values from `known` on. A
+/// part of the inverse is a layout only if it consists of whole runs of its first modes.
 const fn listed(a: &Layout, inverse: &Layout, known: i64) -> i64 {
     let mut size = known;
     while size < inverse.size() && size - known < SEARCH && follows(a, inverse.at(size), size) {

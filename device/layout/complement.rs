@@ -8,22 +8,22 @@ use super::operation::operation;
 use super::profile::{At, ROOT};
 
 operation! {
-    /// The layout of what `layout` leaves out below `cotarget`: ordered (its strides grow),
-    /// disjoint from `layout` (the two side by side map no two coordinates to one index), and
+    /// The layout of the indices below `cotarget` that `layout` leaves out: ordered (its strides
+    /// grow), disjoint from `layout` (both together map no two coordinates to one index), and
     /// covering: with `layout` it reaches every index below `cotarget`.
     ///
-    /// It covers wherever any layout does. Where a stride is not a multiple of what the modes of
-    /// smaller stride reach, as in the padded tile `(64,64):(1,72)`, no copies of the layout that
-    /// do not meet reach the end of the gaps. The answer is then CuTe's, which fills each gap with
-    /// as many whole copies as it holds, if it keeps what CuTe promises of it: ordered, disjoint,
-    /// and with `layout` of a cosize of at least `cotarget`. The ends of the gaps are reached by
-    /// neither. [`logical_divide`](super::logical_divide), which would lose those elements, refuses
-    /// such a tile.
+    /// It covers whenever some layout does. If a stride is not a multiple of the reach of the modes
+    /// of smaller stride, as in the padded tile `(64,64):(1,72)`, no disjoint copies of the layout
+    /// reach the end of the gaps. The result is then CuTe's, which fills each gap with the whole
+    /// copies that fit, provided that it keeps CuTe's promises: ordered, disjoint, and with
+    /// `layout` a cosize of at least `cotarget`. Neither layout reaches the ends of the gaps.
+    /// [`logical_divide`](super::logical_divide), which would lose these elements, rejects such a
+    /// tile.
     ///
     /// # Errors
-    /// Where modes overlap; where a stride is negative, as the complement counts from 0 upwards;
-    /// where elements would be left out and the last of them is the end of a gap, so that not even
-    /// the cosize reaches `cotarget`.
+    /// If modes overlap; or if a stride is negative, since the complement counts from 0 upwards; or
+    /// if elements would be left out and the last of them is the end of a gap, so that not even the
+    /// cosize reaches `cotarget`.
     ///
     /// ```
     /// use moye_device::layout::{complement, layout, try_complement};
@@ -44,7 +44,7 @@ pub(crate) const fn complement_of(out: &mut Layout, layout: &Layout, cotarget: i
         *out = Layout::start();
         tri!(places_into(out, layout, ROOT, cotarget, 1, Gaps::Rounded));
         tri!(out.check());
-        // Both reach below 2^63, and so do their last elements together, which are disjoint.
+        // Both cosizes are below 2^63; their sum saturates.
         let end = layout.cosize().saturating_add(out.cosize() - 1);
         if end >= cotarget {
             return Ok(());
@@ -65,19 +65,19 @@ pub(crate) const fn covering_into(
     places_into(out, layout, at, cotarget, 1, Gaps::Filled)
 }
 
-/// What becomes of a gap that whole copies do not fill.
+/// The treatment of a gap that whole copies do not fill.
 #[derive(Clone, Copy)]
 pub(crate) enum Gaps {
-    /// It gets the copies that it holds.
+    /// It takes the copies that fit.
     Rounded,
-    /// It is a fault, if it ends below the cotarget: the rest of it would be left out.
+    /// It is a fault if it ends below the cotarget, since its rest would be left out.
     Filled,
 }
 
-/// Adds the complement of the mode of `layout` at `at`, such that its first `places` places are
-/// free ones. A complement whose last mode is a gap between the strides of `layout` has no more
-/// places than its size: counting on would meet `layout` again. There, a mode `1:reach` at its end
-/// makes the indices beyond it continue after `layout`.
+/// Adds the complement of the mode of `layout` at `at`, such that its first `places` indices are
+/// free. A complement whose last mode is a gap between the strides of `layout` is exhausted at its
+/// size: further indices would collide with `layout`. Then a mode `1:reach` at its end makes
+/// further indices continue after `layout`.
 pub(crate) const fn places_into(
     out: &mut Layout,
     layout: &Layout,
@@ -100,7 +100,7 @@ pub(crate) const fn places_into(
         let (extent, stride) = (out.shape[run], out.stride[run]);
         return Err(Fault::Downwards { extent, stride, least: stride * (extent - 1) });
     }
-    // The gaps take the places of the modes: there is at most one gap before each, and no two are
+    // The gaps replace the modes: there is at most one gap before each mode, and no two are
     // adjacent.
     out.drop_run(run);
     let mut reach = 1i64;
@@ -113,7 +113,7 @@ pub(crate) const fn places_into(
         }
         if stride > reach {
             let copies = stride / reach;
-            // The copies end at `copies * reach`, at the stride where they fill the gap.
+            // The copies end at `copies * reach`, which is the stride if they fill the gap.
             if matches!(gaps, Gaps::Filled) && copies * reach < stride && copies * reach < cotarget {
                 return Err(Fault::Gap { stride, reach });
             }
@@ -143,7 +143,7 @@ pub(crate) const fn places_into(
 }
 
 impl Layout {
-    /// Sorts the modes from leaf `run` on by stride, smallest first, keeping the order of equals.
+    /// Sorts the modes from leaf `run` on by stride, smallest first; the sort is stable.
     #[inline]
     pub(crate) const fn sort_run(&mut self, run: usize) {
         let leaves = self.leaves();

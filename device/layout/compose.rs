@@ -9,17 +9,16 @@ use super::profile::{At, MAX_LEAVES, ROOT};
 use super::tiler::Tiler;
 
 operation! {
-    /// The layout `R` with `R(i) == a(b(i))`, with the shape of `b` (an integer of which becomes a
-    /// flat tuple where `a` breaks it up).
+    /// The layout `R` with `R(i) == a(b(i))`, with the shape of `b` (whose integers become flat
+    /// tuples where `a` splits them).
     ///
-    /// Where `b` reaches beyond `a`, the last extent of `a` counts as unbounded, as it does in
-    /// evaluation. A stride of `b` along basis vector `k` steps through mode `k` of `a`, one along
-    /// `j@k` through mode `j` of that, and so on.
+    /// If `b` reaches past `a`, the last extent of `a` is treated as unbounded, as in evaluation. A
+    /// stride of `b` along basis vector `k` steps through mode `k` of `a`, a stride along `j@k`
+    /// through mode `j` of mode `k`, and so on.
     ///
-    /// Every layout that is returned has the function; where there is one it is found, except where
-    /// carries from one mode of `a` into the next cancel: then it is found among layouts of
-    /// integers if a mode of `b` has 4,096 elements at most, and among layouts of coordinates not
-    /// at all.
+    /// Every returned layout has this function. If such a layout exists it is found, unless carries
+    /// from one mode of `a` into the next cancel: then it is found only for layouts of integers, if
+    /// a mode of `b` has at most 4,096 elements.
     ///
     /// ```
     /// use moye_device::layout::{composition, layout, try_composition};
@@ -29,7 +28,7 @@ operation! {
     /// ```
     composition / try_composition(a: Layout, b: Layout) -> Layout => composition_of;
 
-    /// [`composition`] with a tiler. By mode, modes beyond the tiler are left out, as in CuTe.
+    /// [`composition`] with a tiler. Mode by mode, it drops modes past the tiler's, as in CuTe.
     ///
     /// ```
     /// use moye_device::layout::{composition_tiler, layout, tiler};
@@ -48,7 +47,7 @@ const fn composition_of(out: &mut Layout, a: &Layout, b: &Layout) -> Result<(), 
     compose_into(out, a, ROOT, b, ROOT)
 }
 
-/// [`composition_of`] as a layout of its own.
+/// [`composition_of`] as a separate layout.
 pub(crate) const fn composed(a: &Layout, b: &Layout) -> Result<Layout, Fault> {
     let mut out = Layout::start();
     tri!(composition_of(&mut out, a, b));
@@ -79,8 +78,8 @@ pub(crate) const fn compose_into(
     }
 }
 
-/// The layout `R` with `a(offset) + R(i) == a(offset + b(i))`: where adding the offset carries in
-/// no digit, that is `a` after `b`.
+/// The layout `R` with `a(offset) + R(i) == a(offset + b(i))`: if adding the offset carries in no
+/// digit, this is `a` after `b`.
 pub(crate) const fn composed_at(a: &Layout, offset: i64, b: &Layout) -> Result<Layout, Fault> {
     let left = tri!(Left::of(a));
     let mut sum = Sum::new();
@@ -108,14 +107,15 @@ pub(crate) const fn composed_at(a: &Layout, offset: i64, b: &Layout) -> Result<L
 
 /// The sum of the right operand's modes.
 ///
-/// A composition mode by mode is right only if the left operand is additive over the sums of their
-/// steps. It is where no digit of a sum, in the mixed radix of its extents, reaches the extent.
+/// A composition mode by mode is correct only if the left operand is additive over the sums of
+/// their steps, which holds if no digit of a sum, in the mixed radix of its extents, reaches the
+/// extent.
 struct Sum {
     /// The largest digit of a sum, for each mode of the left operand. The modes are coalesced,
-    /// within the whole operand or within each mode of it; either way they come at most to its
-    /// leaves.
+    /// within the whole operand or within each of its modes; either way there are at most as many
+    /// as leaves.
     used: [i64; MAX_LEAVES],
-    /// Room for the largest digits of one leaf of the right operand, and for the digits of its
+    /// Space for the largest digits of one leaf of the right operand, and for the digits of its
     /// step.
     reach: [i64; MAX_LEAVES],
     digit: [i64; MAX_LEAVES],
@@ -147,7 +147,7 @@ const fn steps_into(out: &mut Layout, sum: &mut Sum, left: &Left, b: &Layout, by
 }
 
 /// Adds the mode of `a` at `at` after the mode of `b` at `by`, whose strides are along basis
-/// vectors: each steps through the mode of `a` at its place. `left` is room for the modes of that.
+/// vectors: each steps through the mode of `a` at its place. `left` is space for that mode's modes.
 const fn coordinates_into(
     out: &mut Layout,
     sum: &mut Sum,
@@ -180,7 +180,7 @@ const fn coordinates_into(
     Ok(())
 }
 
-/// Whether `a(offset) + result(i) == a(offset + b(i))`, by comparing all values: for what the
+/// Whether `a(offset) + result(i) == a(offset + b(i))`, by comparing all values: for cases that the
 /// digits do not prove.
 const fn same_values(result: &Layout, a: &Layout, offset: i64, b: &Layout) -> bool {
     let size = b.size();
@@ -200,13 +200,13 @@ const fn same_values(result: &Layout, a: &Layout, offset: i64, b: &Layout) -> bo
     true
 }
 
-/// The left operand: its modes coalesced, the last of them unbounded.
+/// The left operand: its coalesced modes, with the last one unbounded.
 pub(crate) struct Left {
     /// A run that is never closed.
     modes: Layout,
 }
 
-/// The largest number of values that the search for a layout looks at.
+/// The most values that the search for a layout compares.
 pub(crate) const SEARCH: i64 = 4096;
 
 impl Left {
@@ -215,7 +215,7 @@ impl Left {
         Self { modes: Layout::start() }
     }
 
-    /// The operand that is the whole of `layout`.
+    /// The whole of `layout` as the operand.
     pub(crate) const fn of(layout: &Layout) -> Result<Self, Fault> {
         let mut left = Self::new();
         tri!(left.take(layout, ROOT));
@@ -227,14 +227,14 @@ impl Left {
         &self.modes
     }
 
-    /// Takes the coalesced modes under `at`. The last extent of the layout stays even where it is
-    /// 1, since indices beyond the layout continue along it.
+    /// Sets the coalesced modes under `at`. The last extent of the layout stays even if it is 1,
+    /// since indices past the layout continue along it.
     const fn take(&mut self, layout: &Layout, at: At) -> Result<(), Fault> {
         self.modes.drop_run(0);
         tri!(self.modes.coalesce_to_run(0, layout, at, true));
         let end = layout.profile.next(at).leaf;
         if end > at.leaf && layout.shape[end - 1] == 1 {
-            // An extent of 1 here would be multiplied into a mode that it continues; both keep the
+            // An extent of 1 here is merged with a mode that it continues; either form keeps the
             // extent's meaning.
             tri!(self.modes.join_to_run(0, 1, layout.stride[end - 1], layout.basis[end - 1]));
         }
@@ -274,8 +274,8 @@ impl Left {
             return Err(Fault::NegativeStride { stride: step });
         }
         if count == 1 {
-            // One element needs no stride. CuTe gives it the one of the last mode, which is kept as
-            // it shows in the form.
+            // One element needs no stride. CuTe uses the last mode's, which is kept because it is
+            // visible in the result.
             let mut rest = step;
             let mut i = 0;
             while i < last {
@@ -314,13 +314,13 @@ impl Left {
         out.close_run(run)
     }
 
-    /// Adds the modes of the steps to a run, from the digits of the step in the mixed radix of the
-    /// extents.
+    /// Adds the modes of the steps to a run, computed from the digits of the step in the mixed
+    /// radix of the extents.
     ///
     /// As long as no digit carries, the left operand is additive, so steps with the same digits
-    /// make one mode. The first carry ends a mode; the next one steps by as much as the first has
-    /// come. In the end every digit, at the last element, must still be below its extent: then no
-    /// sum of steps carries, which proves the result.
+    /// form one mode. The first carry ends a mode; the next mode steps by the distance covered so
+    /// far. At the last element every digit must still be below its extent: then no sum of steps
+    /// carries, which proves the result.
     const fn digits(&self, out: &mut Layout, sum: &mut Sum, count: i64, first: i64) -> Result<(), Fault> {
         let modes = &self.modes;
         let last = modes.leaves() - 1;
@@ -338,7 +338,7 @@ impl Left {
             let mut value = step;
             let mut i = 0;
             while i <= last {
-                // Divisions take most of the time; few of them are needed.
+                // Divisions take most of the time, but few are needed.
                 let digit;
                 let extent = modes.shape[i];
                 if i == last || value < extent {
@@ -385,7 +385,7 @@ impl Left {
                 }
                 i += 1;
             }
-            // Not joined: the runs are as long as they can be already.
+            // Not merged: the runs are already as long as possible.
             tri!(out.push_to_run(run, stride, basis));
             rest /= run;
             step = match times(step, run) {
@@ -396,12 +396,12 @@ impl Left {
         Ok(())
     }
 
-    /// Adds the modes of the steps to a run, from all values; whether there are any. It finds what
-    /// [`digits`](Self::digits) does not: a layout that exists although digits carry, because the
-    /// carries cancel.
+    /// Adds the modes of the steps to a run, computed from all values; returns whether a layout
+    /// exists. It finds layouts that [`digits`](Self::digits) does not: those whose digits carry,
+    /// but whose carries cancel.
     ///
-    /// A layout's first mode is as long as its first run of equal differences, so that there is one
-    /// candidate only.
+    /// A layout's first mode is as long as its first run of equal differences, so there is only one
+    /// candidate.
     const fn search(&self, out: &mut Layout, count: i64, step: i64) -> Result<bool, Fault> {
         if count > SEARCH {
             return Ok(false);
@@ -443,7 +443,7 @@ impl Left {
         Ok(true)
     }
 
-    /// The left operand at `step * index`, if it is a small integer.
+    /// The left operand at `step * index`, if that is a small integer.
     const fn value(&self, step: i64, index: i64) -> Option<i64> {
         let modes = &self.modes;
         let Some(mut rest) = step.checked_mul(index) else { return None };
@@ -457,7 +457,7 @@ impl Left {
             rest /= modes.shape[i];
             sum = match digit.checked_mul(modes.stride[i]) {
                 Some(part) => match sum.checked_add(part) {
-                    // Sums and multiples of what is below this bound do not overflow in the search.
+                    // Sums and multiples of values below this bound do not overflow in the search.
                     Some(sum) if sum.unsigned_abs() < i64::MAX as u64 / (2 * SEARCH as u64) => sum,
                     _ => return None,
                 },
@@ -468,24 +468,24 @@ impl Left {
         Some(sum)
     }
 
-    /// Why `count` steps of `step` fit no layout: the first mode at which the step and the extent
-    /// do not divide one another, or whose end the count does not meet.
+    /// Why no layout has `count` steps of `step`: the first mode at which neither the step nor the
+    /// extent divides the other, or whose end the count does not meet.
     const fn fault(&self, count: i64, step: i64) -> Fault {
         let mut along = step;
         let mut rest = count;
         let mut mode = 0;
         loop {
             let extent = self.modes.shape[mode];
-            // Some mode before the last, which is unbounded, does not fit: otherwise there were no
-            // fault.
+            // Some mode before the last, which is unbounded, does not fit: otherwise there would be
+            // no fault.
             if along % extent == 0 && mode + 2 < self.modes.leaves() {
                 along /= extent;
             } else if extent % along == 0 && rest % (extent / along) == 0 && mode + 2 < self.modes.leaves() {
                 rest /= extent / along;
                 along = 1;
             } else if extent % along == 0 {
-                // In elements of the operand: the modes before this one took `count / rest` of each
-                // of these steps.
+                // In elements of the operand: the previous modes took `count / rest` of each of
+                // these steps.
                 let run = extent / along * (count / rest);
                 return Fault::Run { count, run, extent, mode };
             } else {

@@ -1,4 +1,4 @@
-//! Composed layouts: a swizzle after an offset after a layout.
+//! Composed layouts: a layout, then an offset, then a swizzle.
 
 use core::fmt;
 
@@ -19,7 +19,7 @@ use super::text::Text;
 use super::tiler::Tiler;
 
 /// `swizzle o offset o layout`: it maps a coordinate to `swizzle(offset + layout(coordinate))`. The
-/// form of layouts in shared memory without bank conflicts.
+/// form of conflict-free layouts in shared memory.
 ///
 /// ```
 /// use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
@@ -42,7 +42,7 @@ impl ComposedLayout {
     /// `swizzle o offset o layout`.
     ///
     /// # Panics
-    /// Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(swizzle: Swizzle, offset: i64, layout: Layout) -> Self {
         match Self::try_new(swizzle, offset, layout) {
@@ -54,7 +54,7 @@ impl ComposedLayout {
     /// `swizzle o offset o layout`.
     ///
     /// # Errors
-    /// Where an index would be negative, or the layout is one of coordinates.
+    /// If an index would be negative, or the layout maps to coordinates.
     pub const fn try_new(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<Self, LayoutError> {
         match Self::of(swizzle, offset, layout) {
             Ok(composed) => Ok(composed),
@@ -72,10 +72,10 @@ impl ComposedLayout {
         Ok(composed)
     }
 
-    /// A layout as it is, for what takes swizzled ones too.
+    /// The layout without a swizzle, for code that also takes swizzled layouts.
     ///
     /// # Panics
-    /// Where [`try_plain`](Self::try_plain) gives an error.
+    /// If [`try_plain`](Self::try_plain) returns an error.
     #[track_caller]
     pub const fn plain(layout: Layout) -> Self {
         match Self::try_plain(layout) {
@@ -87,7 +87,7 @@ impl ComposedLayout {
     /// [`plain`](Self::plain) as a `Result`.
     ///
     /// # Errors
-    /// Where an index would be negative, or the layout is one of coordinates.
+    /// If an index would be negative, or the layout maps to coordinates.
     pub const fn try_plain(layout: Layout) -> Result<Self, LayoutError> {
         Self::try_new(Swizzle::NONE, 0, layout)
     }
@@ -121,8 +121,8 @@ impl ComposedLayout {
         self.layout.size()
     }
 
-    /// The number of indices that its memory needs: one more than the largest of what the swizzle
-    /// makes of the indices from 0 to the layout's last.
+    /// The number of indices that its memory needs: one more than the largest swizzled index from 0
+    /// to the layout's last.
     pub const fn cosize(&self) -> i64 {
         match self.end() {
             Some(end) => self.swizzle.largest_below(end) + 1,
@@ -179,7 +179,7 @@ impl ComposedLayout {
         /// assert_eq!(rows.crd2idx(tuple!((1, (0, 1)))), 7); // 6, which is swizzled to 7
         /// ```
         crd2idx / try_crd2idx(self: ComposedLayout, coord: IntTuple) -> i64 = index_of;
-        /// Mode `index` under the same swizzle and offset.
+        /// Mode `index` with the same swizzle and offset.
         mode / try_mode(self: ComposedLayout, index: usize) -> ComposedLayout = mode;
         /// This after `b`: see [`composition`](super::composition).
         composition / try_composition(self: ComposedLayout, b: Layout) -> ComposedLayout = compose;
@@ -194,7 +194,7 @@ impl ComposedLayout {
         tiled_divide / try_tiled_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_tiled;
         /// See [`flat_divide`](super::flat_divide).
         flat_divide / try_flat_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_flat;
-        /// The layout repeated under the same swizzle and offset: see
+        /// The layout repeated with the same swizzle and offset: see
         /// [`logical_product`](super::logical_product).
         ///
         /// ```
@@ -218,7 +218,7 @@ impl ComposedLayout {
         /// See [`coalesce_profile`](super::coalesce_profile).
         coalesce_profile / try_coalesce_profile(self: ComposedLayout, profile: IntTuple) -> ComposedLayout
             = coalesced_by_profile;
-        /// Without the modes of stride 0 and of extent 1: see [`filter`](super::filter).
+        /// Without the modes of stride 0 or of extent 1: see [`filter`](super::filter).
         filter / try_filter(self: ComposedLayout) -> ComposedLayout = filtered;
         /// See [`filter_profile`](super::filter_profile).
         filter_profile / try_filter_profile(self: ComposedLayout, profile: IntTuple) -> ComposedLayout
@@ -229,25 +229,25 @@ impl ComposedLayout {
         take / try_take(self: ComposedLayout, begin: usize, end: usize) -> ComposedLayout = taken;
         /// The modes `begin..end` as one mode: see [`Layout::group`].
         group / try_group(self: ComposedLayout, begin: usize, end: usize) -> ComposedLayout = grouped;
-        /// Repeated until it has the size `shape`: see [`tile_to_shape`](super::tile_to_shape).
+        /// Repeated up to the size `shape`: see [`tile_to_shape`](super::tile_to_shape).
         tile_to_shape / try_tile_to_shape(self: ComposedLayout, shape: IntTuple) -> ComposedLayout = tile;
         /// Repeated along the modes in `order`: see
         /// [`tile_to_shape_ordered`](super::tile_to_shape_ordered).
         tile_to_shape_ordered / try_tile_to_shape_ordered(
             self: ComposedLayout, shape: IntTuple, order: IntTuple
         ) -> ComposedLayout = tile_ordered;
-        /// The modes under the wildcards of `coord`, the rest of it in the offset: see
+        /// The modes under the wildcards of `coord`, with the rest in the offset: see
         /// [`slice`](super::slice).
         slice / try_slice(self: ComposedLayout, coord: IntTuple) -> ComposedLayout = slice;
-        /// In elements `count` times as large: see [`upcast`](super::upcast).
+        /// With elements `count` times as large: see [`upcast`](super::upcast).
         upcast / try_upcast(self: ComposedLayout, count: i64) -> ComposedLayout = upcast;
-        /// In elements of which `count` make one: see [`downcast`](super::downcast).
+        /// With elements `count` times as small: see [`downcast`](super::downcast).
         downcast / try_downcast(self: ComposedLayout, count: i64) -> ComposedLayout = downcast;
-        /// In elements of another size: see [`recast`](super::recast).
+        /// With elements of another size: see [`recast`](super::recast).
         recast / try_recast(self: ComposedLayout, from_bits: i64, to_bits: i64) -> ComposedLayout = recast;
     }
 
-    /// The same swizzle and offset after another layout.
+    /// The same swizzle and offset with another layout.
     const fn over(&self, layout: Result<Layout, Fault>) -> Result<Self, Fault> {
         let result = Self { layout: tri!(layout), ..*self };
         tri!(result.check());
@@ -265,7 +265,7 @@ impl ComposedLayout {
 
 const fn index_of(this: &ComposedLayout, coord: &IntTuple) -> Result<i64, Fault> {
     match tri!(evaluate::index_of(&this.layout, coord)).checked_add(this.offset) {
-        // Beyond the layout's coordinates an index may be anything.
+        // Past the layout's coordinates an index may be any value.
         Some(index) if index < 0 => Err(Fault::Least { what: "index", value: index, least: 0 }),
         Some(index) => Ok(this.swizzle.apply(index)),
         None => Err(Fault::Overflow),

@@ -1,4 +1,4 @@
-//! Inverses of composed layouts, and what two of them have in common.
+//! Inverses of composed layouts, and the common part of two.
 
 use super::coalesce::coalesce_into;
 use super::common::common_into;
@@ -27,8 +27,8 @@ impl ComposedLayout {
         /// ```
         ///
         /// # Errors
-        /// Where the offset is not 0; where the swizzle takes an index below the size beyond it; or
-        /// where the swizzle cannot be moved past the layout's inverse, see
+        /// If the offset is not 0; or if the swizzle maps an index below the size past it; or if
+        /// the swizzle cannot be moved past the layout's inverse, see
         /// [`composition_swizzled()`](super::composition_swizzled()).
         right_inverse / try_right_inverse(self: ComposedLayout) -> ComposedLayout = right;
 
@@ -36,16 +36,16 @@ impl ComposedLayout {
         /// [`left_inverse()`](super::left_inverse()) after the swizzle.
         ///
         /// # Errors
-        /// Where the offset is not 0; where the layout has no left inverse; or where the swizzle
-        /// cannot be moved past it, see [`composition_swizzled()`](super::composition_swizzled()).
+        /// If the offset is not 0; or if the layout has no left inverse; or if the swizzle cannot
+        /// be moved past it, see [`composition_swizzled()`](super::composition_swizzled()).
         left_inverse / try_left_inverse(self: ComposedLayout) -> ComposedLayout = left;
 
-        /// The longest layout found that goes through the elements that are next to one another in
-        /// both, in the same order: see [`max_common_layout()`](super::max_common_layout()).
+        /// The longest layout found through elements that are contiguous in both, in the same
+        /// order: see [`max_common_layout()`](super::max_common_layout()).
         ///
-        /// A swizzle leaves `2^base` elements next to one another, from multiples of as many on,
-        /// and so bounds it. Two equal swizzles do not bound it where they permute the same block:
-        /// what they reach is that block, in both in the same order, if not in a row.
+        /// A swizzle keeps aligned groups of `2^base` elements contiguous, and so bounds it. Two
+        /// equal swizzles do not bound it if they permute the same block: both reach the elements
+        /// of that block in the same order, although not contiguously.
         ///
         /// ```
         /// use moye_device::layout::{ComposedLayout, Swizzle, layout};
@@ -56,13 +56,12 @@ impl ComposedLayout {
         /// ```
         max_common_layout / try_max_common_layout(self: ComposedLayout, b: ComposedLayout) -> Layout = common;
 
-        /// The size of [`max_common_layout`](Self::max_common_layout): how wide a vector a copy
-        /// between the two may move.
+        /// The size of [`max_common_layout`](Self::max_common_layout): the width of vectors that a
+        /// copy between the two may move.
         max_common_vector / try_max_common_vector(self: ComposedLayout, b: ComposedLayout) -> i64 = common_size;
     }
 
-    /// How many elements the swizzle leaves next to one another, wherever they begin at a multiple
-    /// of as many.
+    /// The size of the aligned groups of elements that the swizzle keeps contiguous.
     const fn unbroken(&self) -> i64 {
         if self.swizzle.bits() == 0 {
             return i64::MAX;
@@ -110,7 +109,7 @@ const fn common(a: &ComposedLayout, b: &ComposedLayout) -> Result<Layout, Fault>
     if layout.size() <= most {
         return Ok(layout);
     }
-    // The first elements of a layout are one where they are whole runs of its first modes.
+    // The first elements of a layout are a layout if they are whole runs of its first modes.
     let mut size = 1;
     let mut i = 0;
     while i < layout.leaves() && layout.shape[i] <= most / size {
@@ -129,7 +128,7 @@ const fn common_size(a: &ComposedLayout, b: &ComposedLayout) -> Result<i64, Faul
     Ok(tri!(common(a, b)).size())
 }
 
-/// Whether both swizzles permute the indices below `size` alike, from their offsets on.
+/// Whether both swizzles, from their offsets on, permute the indices below `size` alike.
 const fn same_block(a: &ComposedLayout, b: &ComposedLayout, size: i64) -> bool {
     let (left, right): (Swizzle, Swizzle) = (a.swizzle, b.swizzle);
     let same = left.bits() == right.bits() && left.base() == right.base() && left.shift() == right.shift();

@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::text::Text;
 use super::tiler::Tiler;
 
-/// Enough for the longest layout: 64 integers of 20 digits, their bases, and the punctuation.
+/// The longest layout: 64 integers of 20 digits, their bases, and the punctuation.
 const LONGEST: usize = 2048;
 
 impl fmt::Display for IntTuple {

@@ -1,4 +1,4 @@
-//! Divides: a layout cut into tiles.
+//! Divides: a layout divided into tiles.
 
 use super::by_mode::{Each, Form, by_mode_into, gathered_into};
 use super::complement::covering_into;
@@ -10,20 +10,20 @@ use super::profile::{At, ROOT};
 use super::tiler::Tiler;
 
 operation! {
-    /// The layout cut into tiles: by a layout `B`, `(tile, rest)`, which is `layout` after
-    /// `(B, complement(B, size(layout)))`; by a tuple, that in each mode:
+    /// The layout divided into tiles: by a layout `B`, `(tile, rest)`, which is `layout` after
+    /// `(B, complement(B, size(layout)))`; by a tuple, the same in each mode:
     /// `((tile_m, rest_m), (tile_n, rest_n), ...)`.
     ///
-    /// Tiles that do not divide the layout's size reach beyond it; coordinates tell which elements
-    /// are in it (see [`identity_layout`](super::identity_layout)).
+    /// Tiles that do not divide the layout's size reach past it; coordinates tell which elements
+    /// are in bounds (see [`identity_layout`](super::identity_layout)).
     ///
-    /// Every element of the layout is in a tile, and in one only where the tile has no element
+    /// Every element of the layout is in a tile, and in exactly one if the tile has no element
     /// twice.
     ///
     /// # Errors
-    /// Where the tiles would leave elements out: a tile such as `(2,2):(1,3)`, whose stride 3 is
-    /// not a multiple of 2, what the modes of smaller stride reach, leaves gaps that no tile fills.
-    /// CuTe leaves those elements out silently. Where no layout has the function (see
+    /// If the tiles would leave elements out: a tile such as `(2,2):(1,3)`, whose stride 3 is not a
+    /// multiple of 2, the reach of the modes of smaller stride, leaves gaps that no tile fills.
+    /// CuTe leaves these elements out silently. Also if no layout has the function (see
     /// [`composition`](super::composition)).
     ///
     /// ```
@@ -50,7 +50,7 @@ operation! {
     flat_divide / try_flat_divide(layout: Layout, tiler: Tiler) -> Layout => flat;
 }
 
-/// Adds the mode of `layout` at `at` after `(tile, complement of the tile)`, the tile being the
+/// Adds the mode of `layout` at `at` after `(tile, complement of the tile)`, where the tile is the
 /// mode of `tiles` at `by`.
 pub(crate) const fn divide_into(
     out: &mut Layout,

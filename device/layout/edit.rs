@@ -1,4 +1,4 @@
-//! Layouts with modes added, taken out and rearranged.
+//! Layouts with modes added, removed and rearranged.
 
 use super::compose::composed;
 use super::error::LayoutError;
@@ -13,39 +13,40 @@ use super::text::Text;
 
 impl Layout {
     method! {
-        /// The layout with `mode` as its last mode. A single integer mode counts as a tuple of one.
+        /// The layout with `mode` as its last mode. A single integer mode is treated as a tuple of
+        /// one.
         append / try_append(self: Layout, mode: Layout) -> Layout = append;
-        /// The layout with `mode` as its first mode. A single integer mode counts as a tuple of
+        /// The layout with `mode` as its first mode. A single integer mode is treated as a tuple of
         /// one.
         prepend / try_prepend(self: Layout, mode: Layout) -> Layout = prepend;
-        /// The layout with modes `1:0` at its end up to `rank`.
+        /// The layout padded with trailing modes `1:0` to `rank`.
         append_dim / try_append_dim(self: Layout, rank: usize) -> Layout = padded;
-        /// The layout with leading modes `1:0` up to `rank`.
+        /// The layout padded with leading modes `1:0` to `rank`.
         prepend_dim / try_prepend_dim(self: Layout, rank: usize) -> Layout = padded_with_leading_modes;
         /// The layout with `mode` before mode `index`, or at the end if `index` is the rank.
         insert / try_insert(self: Layout, index: usize, mode: Layout) -> Layout = insert;
         /// The layout without mode `index`.
         remove / try_remove(self: Layout, index: usize) -> Layout = remove;
-        /// The layout with `mode` in the place of mode `index`.
+        /// The layout with `mode` instead of mode `index`.
         replace / try_replace(self: Layout, index: usize, mode: Layout) -> Layout = replace;
         /// The modes `begin..end`.
         take / try_take(self: Layout, begin: usize, end: usize) -> Layout = take;
         /// The modes `begin..end` as one mode: `(a,b,c,d)` grouped at `1..3` is `(a,(b,c),d)`.
         group / try_group(self: Layout, begin: usize, end: usize) -> Layout = group;
-        /// The modes in reverse order; of a matrix, its transpose.
+        /// The modes in reverse order; for a matrix, its transpose.
         transpose / try_transpose(self: Layout) -> Layout = transpose;
-        /// The layout with another shape of the same size: the layout after the compact layout of
-        /// `shape`.
+        /// The layout with another shape of the same size: the composition with the compact layout
+        /// of `shape`.
         ///
         /// # Errors
-        /// Where `shape` has another size, or breaks up the modes in a way that no layout has.
+        /// If `shape` has another size, or splits the modes in a way that no layout represents.
         with_shape / try_with_shape(self: Layout, shape: IntTuple) -> Layout = with_shape;
     }
 
     /// The modes at `indices`, in that order.
     ///
     /// # Panics
-    /// Where there is no such mode.
+    /// If a mode does not exist.
     #[track_caller]
     pub const fn select(self, indices: &[usize]) -> Self {
         match self.try_select(indices) {
@@ -57,7 +58,7 @@ impl Layout {
     /// The modes at `indices`, in that order.
     ///
     /// # Errors
-    /// Where there is no such mode.
+    /// If a mode does not exist.
     pub const fn try_select(self, indices: &[usize]) -> Result<Self, LayoutError> {
         match select(&self, indices) {
             Ok(layout) => Ok(layout),
@@ -73,10 +74,10 @@ impl Layout {
         }
     }
 
-    /// The layouts side by side, each a mode.
+    /// The layouts concatenated, each as a mode.
     ///
     /// # Panics
-    /// Where [`try_concat`](Self::try_concat) gives an error.
+    /// If [`try_concat`](Self::try_concat) returns an error.
     #[track_caller]
     pub const fn concat(modes: &[Self]) -> Self {
         match Self::try_concat(modes) {
@@ -85,10 +86,10 @@ impl Layout {
         }
     }
 
-    /// The layouts side by side, each a mode.
+    /// The layouts concatenated, each as a mode.
     ///
     /// # Errors
-    /// Where they do not fit in one layout, or a size overflows.
+    /// If they do not fit in one layout, or a size overflows.
     pub const fn try_concat(modes: &[Self]) -> Result<Self, LayoutError> {
         match joined(modes) {
             Ok(layout) => Ok(layout),
@@ -114,7 +115,7 @@ const fn joined(modes: &[Layout]) -> Result<Layout, Fault> {
     builder.finish()
 }
 
-/// The layout of two tuples that nest alike by construction, checked for what every layout holds.
+/// The layout of two tuples that nest alike by construction, checked for the invariants.
 const fn of(shape: Result<IntTuple, Fault>, stride: Result<IntTuple, Fault>) -> Result<Layout, Fault> {
     of_shape_and_stride(&tri!(shape), &tri!(stride))
 }
@@ -213,7 +214,7 @@ const fn padded_with_leading_modes(layout: &Layout, rank: usize) -> Result<Layou
     builder.finish()
 }
 
-/// Adds the modes of `layout`, of which an integer is its own only one.
+/// Adds the modes of `layout`; an integer mode is its only mode.
 const fn modes_into(builder: &mut Layout, layout: &Layout) -> Result<(), Fault> {
     let rank = layout.rank();
     let mut mode = layout.profile.first(ROOT);
@@ -228,8 +229,8 @@ const fn modes_into(builder: &mut Layout, layout: &Layout) -> Result<(), Fault> 
     Ok(())
 }
 
-/// The layout with modes `1:0` at its end up to `rank`. A layout of that rank already stays as it
-/// is.
+/// The layout padded with trailing modes `1:0` to `rank`. A layout of at least that rank stays
+/// unchanged.
 pub(crate) const fn padded(layout: &Layout, rank: usize) -> Result<Layout, Fault> {
     if layout.rank() >= rank {
         return Ok(*layout);

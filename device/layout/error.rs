@@ -1,4 +1,4 @@
-//! The errors of layouts, in words that carry the values.
+//! The errors of layouts, as messages with the values.
 
 use super::basis::NO_BASIS;
 use super::fault::{Fault, LayoutErrorKind, Value, is, next_name};
@@ -9,31 +9,30 @@ use super::text::{Text, put};
 /// The longest message of a [`LayoutError`], in bytes.
 pub(super) const MESSAGE: usize = 600;
 
-/// How much is kept free after the layout whose mode the message names.
+/// The space reserved after the layout whose mode the message names.
 const RULE: usize = 130;
 
-/// The layout whose modes a sentence counts, after what it is called, where that is not the first
-/// operand.
+/// The name and the layout whose modes a sentence counts, if that is not the first operand.
 pub(super) type CountedIn = Option<(&'static str, Layout)>;
 
-/// Why an operation on layouts has no answer: the operation, its operands, the mode, the two
-/// numbers and the rule.
+/// Why an operation on layouts has no result: the operation, its operands, the mode, the two values
+/// and the rule.
 ///
-/// The forms of the operations that do not return it (`composition` beside `try_composition`) panic
-/// with its text, so in a `const` it is a compile error that carries the values.
+/// Operations that do not return it (`composition` beside `try_composition`) panic with its
+/// message, so in a `const` it is a compile error with the values.
 #[derive(Clone, Copy)]
 pub struct LayoutError {
     kind: LayoutErrorKind,
-    /// The column in the text that was read; 0 without a text.
+    /// The column in the parsed text; 0 without a text.
     column: u32,
-    /// Where the reason begins in the text.
+    /// The start of the reason in the message.
     reason: u16,
     text: Text<MESSAGE>,
 }
 
 impl LayoutError {
-    /// The message after the operation and its operands, or after the text that was read and the
-    /// column: the mode that does not fit, and the rule. Empty if the operands fill the message.
+    /// The message after the operation and its operands, or after the parsed text and the column:
+    /// the mode that does not fit, and the rule. Empty if the operands fill the message.
     ///
     /// ```
     /// use moye_device::layout::{layout, try_crd2idx, tuple};
@@ -51,13 +50,13 @@ impl LayoutError {
         self.text.as_str()
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     pub const fn kind(&self) -> LayoutErrorKind {
         self.kind
     }
 
-    /// Where the error is of text that was read: the column of what does not parse, or of the
-    /// extent, stride or number that does not fit, counted from 1 in characters.
+    /// For an error in parsed text, the column of the character that does not parse, or of the
+    /// extent, stride or integer that does not fit, counted from 1 in characters.
     ///
     /// ```
     /// use moye_device::layout::Layout;
@@ -73,7 +72,7 @@ impl LayoutError {
     }
 }
 
-/// The errors that are about no mode: the algebra makes them, without the advice.
+/// Errors that concern no mode: the algebra builds them, without the advice.
 impl LayoutError {
     /// An error of `operation` on one tuple.
     pub(super) const fn of_tuple(operation: &str, tuple: &IntTuple, fault: Fault) -> Self {
@@ -82,13 +81,13 @@ impl LayoutError {
         Self::after(text, fault)
     }
 
-    /// An error whose text begins with `text`, the operation and its operands.
+    /// An error whose message begins with `text`, the operation and its operands.
     pub(super) const fn after(mut text: Text<MESSAGE>, fault: Fault) -> Self {
         let reason = begin_reason(&mut text);
         Self::said(text, reason, fault, &None)
     }
 
-    /// An error in text that was read, which `text` shows, of what stands at `column`.
+    /// An error in parsed text, which `text` shows, at `column`.
     pub(super) const fn at_column(mut text: Text<MESSAGE>, column: usize, fault: Fault) -> Self {
         text.give_rest();
         put!(text, ": column ", size(column));
@@ -100,7 +99,7 @@ impl LayoutError {
         error
     }
 
-    /// An error whose reason, which begins at `reason`, ends with the sentence of its fault.
+    /// An error whose reason, which begins at `reason`, ends with its fault's sentence.
     pub(super) const fn said(mut text: Text<MESSAGE>, reason: u16, fault: Fault, within: &CountedIn) -> Self {
         let (mut rest, values) = fault.sentence();
         loop {
@@ -118,7 +117,7 @@ impl LayoutError {
     }
 }
 
-/// Ends the operands of a message, and returns where its reason begins.
+/// Ends the operands of a message, and returns the start of its reason.
 pub(super) const fn begin_reason(text: &mut Text<MESSAGE>) -> u16 {
     text.give_rest();
     text.str(": ");

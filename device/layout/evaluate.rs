@@ -10,17 +10,16 @@ use super::profile::{At, ROOT};
 use super::text::Text;
 
 operation! {
-    /// The index that a layout maps a coordinate to. A coordinate is an integer for a whole mode
-    /// (counted along its first mode first) or a tuple with an element for each mode.
+    /// The index to which a layout maps a coordinate. A coordinate is an integer for a whole mode
+    /// (colexicographic) or a tuple with an element for each mode.
     ///
     /// Coordinates are not compared with the shape: as in CuTe, the last extent of a mode has no
     /// upper bound.
     crd2idx / try_crd2idx(layout: Layout, coord: IntTuple) -> i64 = index_of;
 
-    /// The coordinate that a layout of coordinates maps a coordinate to: what [`crd2idx`] is to
-    /// other layouts. It has an element for each basis vector up to the last that a stride is
-    /// along, and these nest as the basis vectors do. Where all strides are integers, it is the
-    /// index, an integer.
+    /// The coordinate to which a layout of coordinates maps a coordinate: the counterpart of
+    /// [`crd2idx`]. It has an element for each basis vector up to the last one of a stride, nested
+    /// like the basis vectors. If all strides are integers, it is the index, an integer.
     ///
     /// ```
     /// use moye_device::layout::{coordinate_of, identity_layout, tiler, tuple, zipped_divide};
@@ -32,12 +31,13 @@ operation! {
     /// ```
     ///
     /// # Errors
-    /// Where strides make one place both an integer and a tuple (`1` or `1@0@0` beside `1@0`).
+    /// If strides require one place to be both an integer and a tuple (`1` or `1@0@0` beside
+    /// `1@0`).
     coordinate_of / try_coordinate_of(layout: Layout, coord: IntTuple) -> IntTuple = mapped;
 
-    /// The smallest shape that has all coordinates to which a layout maps (of the strides'
-    /// magnitudes, as in CuTe): of integer strides the [`cosize`](Layout::cosize), of strides along
-    /// basis vectors a tuple.
+    /// The smallest shape that contains all coordinates to which a layout maps (by the strides'
+    /// magnitudes, as in CuTe): for integer strides the [`cosize`](Layout::cosize), for strides
+    /// along basis vectors a tuple.
     ///
     /// ```
     /// use moye_device::layout::{coshape, layout, tuple};
@@ -47,7 +47,7 @@ operation! {
     /// ```
     ///
     /// # Errors
-    /// Where [`coordinate_of`] gives one.
+    /// If [`coordinate_of`] returns one.
     coshape / try_coshape(layout: Layout) -> IntTuple = shape_of_values;
 }
 
@@ -78,8 +78,8 @@ pub(crate) const fn shape_of_values(layout: &Layout) -> Result<IntTuple, Fault> 
     Ok(builder.tuple)
 }
 
-/// Adds what `layout` has at `place` of its values: of the one at a coordinate, or of the shape of
-/// all.
+/// Adds the part at `place` of the value of `layout` at a coordinate, or of the shape of all its
+/// values.
 const fn places_into(
     builder: &mut TupleBuilder,
     layout: &Layout,
@@ -87,7 +87,7 @@ const fn places_into(
     at: Option<(&IntTuple, bool)>,
 ) -> Result<(), Fault> {
     let mut parts = 0;
-    // A leaf whose stride is along the place itself, and one whose stride is along a place within.
+    // A leaf whose stride is along the place, and one whose stride is along a place within it.
     let (mut whole, mut within) = (None, None);
     let mut leaf = 0;
     while leaf < layout.leaves() {
@@ -125,7 +125,7 @@ const fn places_into(
     Ok(())
 }
 
-/// The index of `coord` at `at`, of the strides along `basis` where one is given. With `slice`,
+/// The index of `coord` at `at`, by the strides along `basis` if one is given. With `slice`,
 /// wildcards count as coordinate 0. The second value is the node after the coordinate.
 pub(crate) const fn index_at(
     layout: &Layout,
@@ -204,17 +204,16 @@ pub(crate) const fn linear(
 }
 
 impl Layout {
-    /// The index of the integer coordinate `index`, counted along the first mode first.
+    /// The index of the integer coordinate `index`, colexicographic.
     ///
-    /// Beyond the size, the last extent counts as unbounded, as in CuTe. Every index within the
-    /// size fits in 64 bits; for coordinates so far beyond it that their index may not,
+    /// Past the size, the last extent is treated as unbounded, as in CuTe. Every index within the
+    /// size fits in 64 bits; for coordinates so far past it that their index may not,
     /// [`try_crd2idx`] checks the arithmetic.
     ///
     /// # Panics
-    /// Where [`try_crd2idx`] gives an error of the kind
-    /// [`Profile`](super::LayoutErrorKind::Profile): where the layout is one of coordinates
-    /// (strides such as `1@0`), for which there are [`along`](Self::along) and
-    /// [`coordinate`](Self::coordinate).
+    /// If [`try_crd2idx`] returns an error of the kind
+    /// [`Profile`](super::LayoutErrorKind::Profile): the layout maps to coordinates (strides such
+    /// as `1@0`); use [`along`](Self::along) or [`coordinate`](Self::coordinate).
     #[inline(always)]
     #[track_caller]
     pub const fn at(&self, index: i64) -> i64 {
@@ -224,14 +223,13 @@ impl Layout {
         }
     }
 
-    /// The index of a coordinate with an integer for each mode. Nothing is checked of integers that
-    /// are not within the shape, and their index may not fit in 64 bits: [`try_crd2idx`] checks the
-    /// arithmetic.
+    /// The index of a coordinate with an integer for each mode. Integers outside the shape are not
+    /// checked, and their index may not fit in 64 bits: [`try_crd2idx`] checks the arithmetic.
     ///
     /// # Panics
-    /// Where [`try_crd2idx`] gives an error of the kind
-    /// [`Profile`](super::LayoutErrorKind::Profile): where `R` is not the rank, or the layout is
-    /// one of coordinates.
+    /// If [`try_crd2idx`] returns an error of the kind
+    /// [`Profile`](super::LayoutErrorKind::Profile): `R` is not the rank, or the layout maps to
+    /// coordinates.
     #[inline(always)]
     #[track_caller]
     pub const fn at_coord<const R: usize>(&self, coord: [i64; R]) -> i64 {
@@ -266,9 +264,9 @@ impl Layout {
             }
             let (mut extent, stride) = (self.shape[leaf], self.stride[leaf]);
             leaf += 1;
-            // Modes that continue one another are one digit: a division less, and for a constant
-            // layout the arithmetic that one would write by hand, since compilers do not put the
-            // digits together again.
+            // Modes that continue one another form one digit: one division less, and for a constant
+            // layout the arithmetic that an author would write by hand, since compilers do not
+            // merge the digits.
             while leaf < end && self.basis[leaf] == NO_BASIS {
                 match extent.checked_mul(stride) {
                     Some(next) if next == self.stride[leaf] => extent *= self.shape[leaf],
@@ -285,7 +283,8 @@ impl Layout {
         Some(sum)
     }
 
-    /// The coordinate that a layout of coordinates maps `index` to, of its first `R` basis vectors.
+    /// The coordinate to which a layout of coordinates maps `index`, in its first `R` basis
+    /// vectors.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, tuple};
@@ -294,7 +293,7 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// Where [`try_coordinate`](Self::try_coordinate) gives an error.
+    /// If [`try_coordinate`](Self::try_coordinate) returns an error.
     #[track_caller]
     pub const fn coordinate<const R: usize>(&self, index: i64) -> [i64; R] {
         match self.try_coordinate(index) {
@@ -306,9 +305,9 @@ impl Layout {
     /// [`coordinate`](Self::coordinate) as a `Result`.
     ///
     /// # Errors
-    /// Where a stride is along a basis vector beyond `R`, within a part of the coordinate (`1@0@1`,
-    /// see [`coordinate_of`]), or is an integer other than 0; or where a part of the coordinate
-    /// does not fit in 64 bits.
+    /// If a stride is along a basis vector past `R`, within a part of the coordinate (`1@0@1`, see
+    /// [`coordinate_of`]), or is an integer other than 0; or if a part of the coordinate does not
+    /// fit in 64 bits.
     #[inline]
     pub const fn try_coordinate<const R: usize>(&self, index: i64) -> Result<[i64; R], LayoutError> {
         match parts_of(self, index) {
@@ -327,7 +326,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// The fault of a stride along a place and one along a place within it.
+    /// The fault of one stride along a place and another along a place within it.
     #[cold]
     const fn both_kinds(&self, whole: usize, within: usize) -> Fault {
         Fault::BothKinds {
@@ -336,8 +335,8 @@ impl Layout {
         }
     }
 
-    /// Refuses strides under `at` of which one makes a place of the coordinate an integer, and
-    /// another a tuple.
+    /// Rejects strides under `at` of which one requires a place of the coordinate to be an integer,
+    /// and another a tuple.
     pub(crate) const fn check_places(&self, at: At) -> Result<(), Fault> {
         let end = self.profile.next(at).leaf;
         let mut whole = at.leaf;
@@ -360,7 +359,7 @@ impl Layout {
     }
 
     /// Why the stride of `leaf`, along the whole coordinate or within a part of it, adds to no
-    /// number of a flat one.
+    /// integer of a flat coordinate.
     #[cold]
     const fn no_number(&self, leaf: usize) -> Fault {
         let mut other = 0;
@@ -419,8 +418,8 @@ const fn parts_of<const R: usize>(layout: &Layout, index: i64) -> Result<[i64; R
     Ok(parts)
 }
 
-/// The panic of a coordinate without an index, with the text of [`try_crd2idx`]. The layout comes
-/// by value, so that the one that is asked need not be in memory for it.
+/// The panic for a coordinate without an index, with the message of [`try_crd2idx`]. The layout is
+/// passed by value, so that the caller's need not be in memory.
 #[cold]
 #[inline(never)]
 #[track_caller]

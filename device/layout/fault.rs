@@ -1,8 +1,8 @@
-//! What goes wrong in the functions of the algebra: for each fault its kind, its numbers, and the
-//! sentence that they stand in, which ends with the rule.
+//! The faults of the functions of the algebra: for each its kind, its values, and the sentence with
+//! these values, which ends with the rule.
 //!
-//! The functions report a fault, which is small and knows no operands. The advice above them, which
-//! they do not import, adds the operands and the mode.
+//! The functions return a fault, which is small and has no operands. A higher module, which they do
+//! not import, adds the operands, the mode and the advice.
 
 use super::{MAX_BASIS, MAX_BASIS_DEPTH, MAX_LEAVES, MAX_NODES};
 
@@ -17,11 +17,11 @@ macro_rules! tri {
 }
 pub(crate) use tri;
 
-/// The kind of a [`LayoutError`](super::LayoutError), for code that treats some of them apart.
+/// The kind of a [`LayoutError`](super::LayoutError), for code that handles some kinds separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LayoutErrorKind {
-    /// The answer needs more integers or nodes than a value holds.
+    /// The result needs more integers or nodes than a value holds.
     Capacity,
     /// A size or an offset does not fit in 64 bits.
     Overflow,
@@ -31,7 +31,7 @@ pub enum LayoutErrorKind {
     Range,
     /// Extents and strides do not fit each other: no layout has the requested function.
     Divisibility,
-    /// A layout maps two coordinates to one index where it must not.
+    /// A layout must be injective but maps two coordinates to one index.
     NotInjective,
     /// Text that is not a layout or a tuple.
     Parse {
@@ -40,7 +40,7 @@ pub enum LayoutErrorKind {
     },
 }
 
-/// The values in a sentence, each with the type of its numbers.
+/// The values of a sentence, each with the type of its numbers.
 macro_rules! values {
     ($($(#[$doc:meta])* $name:ident = $ty:ty;)+) => {
         $(type $name = $ty;)+
@@ -56,9 +56,9 @@ values! {
     Int = i64;
     Size = usize;
     Word = &'static str;
-    /// A stride, and what it is in units of the mode that it does not fit.
+    /// A stride, and the same in units of the mode that it does not fit.
     Step = (i64, i64);
-    /// A stride, perhaps along a basis vector.
+    /// A stride, possibly along a basis vector.
     Stride = (i64, u32);
     /// A basis vector, or none.
     Basis = u32;
@@ -66,7 +66,7 @@ values! {
     Mode = usize;
 }
 
-/// A sentence with its values, by the names in its braces.
+/// A sentence and its values, with the names in its braces.
 pub(crate) type Sentence = (&'static str, [(&'static str, Value); 4]);
 
 const fn sentence(text: &'static str, given: &[(&'static str, Value)]) -> Sentence {
@@ -75,7 +75,7 @@ const fn sentence(text: &'static str, given: &[(&'static str, Value)]) -> Senten
     (text, values)
 }
 
-/// The text before the first name in braces, then that name and the text after it, if there is one.
+/// The text before the first name in braces, then the name and the text after it, if there is one.
 pub(crate) const fn next_name(text: &str) -> (&str, Option<(&str, &str)>) {
     let (literal, rest) = until(text, b'{');
     if rest.is_empty() {
@@ -85,7 +85,7 @@ pub(crate) const fn next_name(text: &str) -> (&str, Option<(&str, &str)>) {
     (literal, Some((name, rest.split_at(1).1)))
 }
 
-/// The text before the first `byte`, and the rest from there on.
+/// The text before the first `byte`, and the text after it.
 const fn until(text: &str, byte: u8) -> (&str, &str) {
     let mut end = 0;
     while end < text.len() && text.as_bytes()[end] != byte {
@@ -132,7 +132,7 @@ macro_rules! faults {
             Parse { expected: &'static str },
         }
 
-        // A name that is not in the sentence, or only there, is found by the compiler.
+        // The compiler rejects a name that is not in the sentence, or only there.
         $($(const _: () = assert!(
             has_names($text, &[$($(stringify!($field)),+)?]),
             concat!("the sentence of `", stringify!($name), "` must name its numbers, and nothing else")
@@ -143,7 +143,7 @@ macro_rules! faults {
                 match self {
                     $($(Self::$name { .. })|+ => LayoutErrorKind::$kind,)+
                     Self::Said { kind, .. } => *kind,
-                    // The column is not known here.
+                    // The column is unknown here.
                     Self::Parse { .. } => LayoutErrorKind::Parse { column: 0 },
                 }
             }
@@ -163,7 +163,7 @@ macro_rules! faults {
     };
 }
 
-// Numbers in the sentences.
+// Constants that the sentences state.
 const _: () = assert!(MAX_LEAVES == 32 && MAX_NODES == 64 && MAX_BASIS == 64 && MAX_BASIS_DEPTH == 5);
 
 faults! {

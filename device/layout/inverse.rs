@@ -1,4 +1,4 @@
-//! Inverses.
+//! Right and left inverses of layouts.
 
 use super::fault::{Fault, tri};
 use super::int_tuple::NO_BASIS;
@@ -8,7 +8,7 @@ use super::profile::{MAX_LEAVES, ROOT};
 
 operation! {
     /// The layout `R` with `layout(R(i)) == i` for each `i` below its size, as large as the modes
-    /// of `layout` allow: it follows them from stride 1 on, each starting where the one before it
+    /// of `layout` allow: it follows them from stride 1 on, each starting where the previous one
     /// ends.
     ///
     /// ```
@@ -19,15 +19,15 @@ operation! {
 
     /// The layout `L` with `L(layout(i)) == i` for each `i` below the size of `layout`.
     ///
-    /// Modes of stride 0 cannot be told apart by their index and count as coordinate 0: then
+    /// Coordinates of modes of stride 0 cannot be recovered from the index and become 0: then
     /// `layout(L(layout(i))) == layout(i)`.
     ///
     /// # Errors
-    /// Where a stride is negative, as the inverse counts from 0 upwards. Where a mode overlaps
-    /// another, so that there is no inverse, or where a stride is not a multiple of the next
-    /// smaller one, so that the digits of an index, counted by the strides, are not the
-    /// coordinates. CuTe refuses both too, although of the second kind some have an inverse of
-    /// other digits: `(2,2):(2,3)` has `(2,3):(1,1)`.
+    /// If a stride is negative, since the inverse counts from 0 upwards; if a mode overlaps
+    /// another, so that there is no inverse; or if a stride is not a multiple of the next smaller
+    /// one, so that the digits of an index in the radix of the strides are not the coordinates.
+    /// CuTe rejects the last two as well, although some layouts of the last kind have an inverse
+    /// with other digits: `(2,2):(2,3)` has `(2,3):(1,1)`.
     ///
     /// ```
     /// use moye_device::layout::{layout, left_inverse};
@@ -64,8 +64,7 @@ pub(crate) const fn right_into(out: &mut Layout, layout: &Layout) -> Result<(), 
             break;
         }
         tri!(out.join_to_run(run, modes.shape[i], step, NO_BASIS));
-        // A product of an extent and a stride, which the layout's cosize bounds up to one stride
-        // more.
+        // A product of an extent and a stride: at most the layout's cosize plus one stride.
         reach = match times(reach, modes.shape[i]) {
             Some(reach) => reach,
             None => break,
@@ -74,7 +73,7 @@ pub(crate) const fn right_into(out: &mut Layout, layout: &Layout) -> Result<(), 
     out.close_run(run)
 }
 
-/// Refuses a layout of `what` that leaves out a number below its size, or has one twice.
+/// Rejects a layout of `what` that skips an index below its size, or repeats one.
 pub(crate) const fn each_number_once(layout: &Layout, what: &'static str) -> Result<(), Fault> {
     if layout.is_coordinate() {
         return Err(Fault::HasBasis);
@@ -99,8 +98,7 @@ pub(crate) const fn each_number_once(layout: &Layout, what: &'static str) -> Res
 pub(crate) const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
     let mut modes = Layout::start();
     tri!(modes_to_run(&mut modes, layout));
-    // The coordinate of each mode's second element; the mode's number goes along where it is sorted
-    // to.
+    // The coordinate of each mode's second element, sorted together with the mode.
     let mut steps = [0i64; MAX_LEAVES];
     let mut step = 1;
     let mut i = 0;
@@ -115,7 +113,7 @@ pub(crate) const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), F
         let (extent, stride) = (modes.shape[0], modes.stride[0]);
         return Err(Fault::Downwards { extent, stride, least: stride * (extent - 1) });
     }
-    // In `L`, the digit of each mode is as long as the step to the next stride.
+    // In `L`, the digit of each mode extends to the next stride.
     let run = out.leaves();
     let mut reach = 1i64;
     let mut start = 1i64;
@@ -128,7 +126,7 @@ pub(crate) const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), F
             i += 1;
             continue;
         }
-        // Strides that do not nest need not overlap: that they do not is then the reason.
+        // Strides that do not nest need not overlap: the reason is then that they do not nest.
         if next % start != 0 {
             return Err(Fault::NotNested { stride: next, smaller: start });
         }

@@ -10,14 +10,14 @@ use super::profile::{At, MAX_LEAVES, Profile, ROOT};
 use super::text::Text;
 use super::tiler::Tiler;
 
-/// A layout: a shape and a stride of the same nesting. It maps a coordinate within its shape to an
-/// index, the sum of each coordinate times its stride.
+/// A layout: a shape and a stride with the same nesting. It maps a coordinate within its shape to
+/// an index, the sum of each coordinate times its stride.
 ///
-/// It is a plain value: in a `const` every operation on it is done by the compiler. Made by
+/// It is a plain value: in a `const` the compiler evaluates every operation on it. It is built by
 /// [`layout!`], by [`Layout::new`], or from text by `parse`.
 ///
-/// The invariants of every layout: extents are at least 1, its size and every index within its
-/// shape fit in 64 bits. A layout of rank 0, `():()`, has the size 1 and maps 0 to 0.
+/// Invariants of every layout: extents are at least 1; its size and every index within its shape
+/// fit in 64 bits. A layout of rank 0, `():()`, has size 1 and maps 0 to 0.
 ///
 /// ```
 /// use moye_device::layout::{Layout, layout};
@@ -41,7 +41,7 @@ pub struct Layout {
 }
 
 operation! {
-    /// The layout of `shape` and `stride`, which nest alike.
+    /// The layout of `shape` and `stride`, which must nest alike.
     make_layout / try_make_layout(shape: IntTuple, stride: IntTuple) -> Layout = of_shape_and_stride;
     /// Mode `index` of a layout, as a layout; mode 0 of a layout that is a single integer mode is
     /// the layout.
@@ -67,11 +67,11 @@ pub(crate) const fn of_shape_and_stride(shape: &IntTuple, stride: &IntTuple) -> 
     checked(layout)
 }
 
-/// Products of two numbers below this, and sums of a few, fit in 64 bits.
+/// Products of two values below this, and sums of a few such products, fit in 64 bits.
 pub(crate) const SMALL: i64 = 1 << 30;
 
-/// [`i64::checked_mul`], which takes constant evaluation several calls, for numbers that are mostly
-/// small.
+/// [`i64::checked_mul`] for mostly small values; the original takes constant evaluation several
+/// calls.
 #[inline(always)]
 pub(crate) const fn times(a: i64, b: i64) -> Option<i64> {
     if -SMALL < a && a < SMALL && -SMALL < b && b < SMALL { Some(a * b) } else { a.checked_mul(b) }
@@ -92,10 +92,10 @@ pub(crate) const fn mode_of(layout: &Layout, index: usize) -> Result<Layout, Fau
 }
 
 impl Layout {
-    /// The layout of `shape` and `stride`, which nest alike.
+    /// The layout of `shape` and `stride`, which must nest alike.
     ///
     /// # Panics
-    /// Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(shape: IntTuple, stride: IntTuple) -> Self {
         make_layout(shape, stride)
@@ -104,12 +104,12 @@ impl Layout {
     /// The layout of `shape` and `stride`.
     ///
     /// # Errors
-    /// Where they nest differently, an extent is below 1, or a size or an index overflows.
+    /// If they nest differently, an extent is below 1, or a size or an index overflows.
     pub const fn try_new(shape: IntTuple, stride: IntTuple) -> Result<Self, LayoutError> {
         try_make_layout(shape, stride)
     }
 
-    /// Whether two layouts have the same shape and stride. `==` during constant evaluation.
+    /// Whether two layouts have the same shape and stride: `==` for constant evaluation.
     pub const fn equals(&self, other: &Self) -> bool {
         if !self.profile.same(&other.profile) {
             return false;
@@ -146,12 +146,12 @@ impl Layout {
         }
     }
 
-    /// The number of modes; a single integer mode counts as one.
+    /// The number of modes; 1 for a single integer mode.
     pub const fn rank(&self) -> usize {
         self.profile.rank(ROOT)
     }
 
-    /// How deep modes nest: 0 for `8:1`, 1 for `(8,4):(1,8)`.
+    /// The depth of nested modes: 0 for `8:1`, 1 for `(8,4):(1,8)`.
     pub const fn depth(&self) -> usize {
         self.profile.depth(ROOT)
     }
@@ -169,7 +169,7 @@ impl Layout {
     /// The extent of mode `index`: its size.
     ///
     /// # Panics
-    /// Where [`try_extent`](Self::try_extent) gives an error.
+    /// If [`try_extent`](Self::try_extent) returns an error.
     #[track_caller]
     pub const fn extent(&self, index: usize) -> i64 {
         if index < self.rank() {
@@ -181,7 +181,7 @@ impl Layout {
         }
     }
 
-    /// The extent of mode `index`: its size, or an error where there is no such mode.
+    /// The extent of mode `index`: its size, or an error if the mode does not exist.
     #[inline]
     pub const fn try_extent(&self, index: usize) -> Result<i64, LayoutError> {
         if index >= self.rank() {
@@ -190,7 +190,7 @@ impl Layout {
         Ok(self.size_at(self.profile.mode(ROOT, index)))
     }
 
-    /// The error of an operation on a mode that is not there.
+    /// The error of an operation on a mode that does not exist.
     #[cold]
     const fn no_mode(&self, operation: &str, index: usize) -> LayoutError {
         let mut text = Text::of_operands();
@@ -203,7 +203,7 @@ impl Layout {
         LayoutError::after(text, Fault::NoMode { index, rank: self.rank() })
     }
 
-    /// The extents of the modes, as a flat tuple; of an integer mode an integer.
+    /// The extents of the modes as a flat tuple; an integer for an integer mode.
     pub(crate) const fn extents(&self) -> Result<IntTuple, Fault> {
         let mut builder = TupleBuilder::new();
         let rank = self.rank();
@@ -231,7 +231,7 @@ impl Layout {
         size
     }
 
-    /// One more than the largest index (of the strides' magnitudes, as in CuTe, so that negative
+    /// One more than the largest index (by the strides' magnitudes, as in CuTe, so that negative
     /// strides count).
     ///
     /// With strides along basis vectors it is the size of the [`coshape`](super::coshape()), as in
@@ -244,8 +244,8 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// Where [`try_cosize`](Self::try_cosize) gives an error, which is only of strides along basis
-    /// vectors.
+    /// If [`try_cosize`](Self::try_cosize) returns an error, which is possible only with strides
+    /// along basis vectors.
     #[track_caller]
     pub const fn cosize(&self) -> i64 {
         if self.is_coordinate() {
@@ -286,7 +286,7 @@ impl Layout {
         let mut last = 0;
         let mut leaf = at.leaf;
         while leaf < end {
-            // The stride of an extent of 1 is never stepped along, and may be any number.
+            // The stride of an extent of 1 is never used, and may have any value.
             if self.shape[leaf] > 1 {
                 last += (self.shape[leaf] - 1) * self.stride[leaf].abs();
             }
@@ -298,7 +298,7 @@ impl Layout {
     /// The stride of a leaf, an integer: the index of its second element.
     ///
     /// # Panics
-    /// As [`at`](Self::at), where it is along a basis vector.
+    /// Same as [`at`](Self::at), if it is along a basis vector.
     #[track_caller]
     pub(crate) const fn step(&self, leaf: usize) -> i64 {
         if self.basis[leaf] != NO_BASIS {
@@ -310,10 +310,10 @@ impl Layout {
     /// Mode `index` as a layout.
     ///
     /// # Panics
-    /// Where there is no such mode.
+    /// If the mode does not exist.
     #[track_caller]
     pub const fn mode(&self, index: usize) -> Self {
-        // Without the copies that a `Result` takes, which has room for an error's text.
+        // Avoids the copies of a `Result`, which has space for an error's message.
         if index < self.rank() {
             return self.sub(self.profile.mode(ROOT, index));
         }
@@ -329,7 +329,7 @@ impl Layout {
         }
     }
 
-    /// The same modes without nesting. A single integer mode stays one.
+    /// The same modes without nesting. A single integer mode stays unchanged.
     pub const fn flatten(&self) -> Self {
         if self.profile.is_leaf(ROOT) {
             return *self;
@@ -351,8 +351,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Whether some stride is along a basis vector, so that the layout maps to coordinates and not
-    /// to indices.
+    /// Whether any stride is along a basis vector, so that the layout maps to coordinates instead
+    /// of indices.
     #[inline]
     pub const fn is_coordinate(&self) -> bool {
         self.is_coordinate_at(ROOT)
@@ -372,8 +372,8 @@ impl Layout {
     }
 
     /// The layout of element `basis` of the coordinates: the same shape, with the strides along
-    /// that basis vector as integers and 0 for all others. For an element that is a tuple it
-    /// is again a layout of coordinates.
+    /// that basis vector as integers and 0 for all others. For an element that is a tuple it is
+    /// also a layout of coordinates.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, layout, tuple};
@@ -400,7 +400,7 @@ impl Layout {
         layout
     }
 
-    /// The mode under `at` that a stride along `basis` steps through.
+    /// The mode under `at` through which a stride along `basis` steps.
     pub(crate) const fn mode_along(&self, at: At, basis: u32) -> Result<At, Fault> {
         let mut mode = at;
         let mut rest = basis;
@@ -420,7 +420,7 @@ impl Layout {
         Tiler::layout(*self)
     }
 
-    /// Whether the extents are positive and no offset overflows: the invariants.
+    /// Checks the invariants: extents are positive, and no offset overflows.
     pub(crate) const fn check(&self) -> Result<(), Fault> {
         let mut size = 1i64;
         let mut last = 0i64;
@@ -430,8 +430,8 @@ impl Layout {
             let extent = self.shape[i];
             let stride = self.stride[i];
             i += 1;
-            // Small numbers do not overflow, and need no further check: every operation ends with
-            // this one.
+            // Small values do not overflow and need no further check. This is the common path:
+            // every operation ends with this function.
             if 0 < extent
                 && extent < SMALL
                 && -SMALL < stride
@@ -458,7 +458,7 @@ impl Layout {
                     });
                 }
             };
-            // The magnitude, so that no partial sum of an evaluation overflows, whatever the signs.
+            // By magnitude, so that no partial sum of an evaluation overflows, whatever the signs.
             last = match reach.checked_abs() {
                 Some(reach) => match last.checked_add(reach) {
                     Some(last) if last < i64::MAX => last,
@@ -470,7 +470,7 @@ impl Layout {
         Ok(())
     }
 
-    /// A stride of 0 belongs to no basis vector, and places beyond the leaves are zero.
+    /// Removes the basis vector of strides of 0.
     const fn tidy(&mut self) {
         let leaves = self.leaves();
         let mut i = 0;
@@ -482,8 +482,8 @@ impl Layout {
         }
     }
 
-    /// What the macro `layout!` expands to: the nodes of the shape (`u8::MAX` for an integer,
-    /// otherwise the number of elements) and the strides, or the compact ones.
+    /// The expansion of the macro `layout!`: the nodes of the shape (`u8::MAX` for an integer,
+    /// otherwise the number of elements) and the strides, or the compact strides.
     #[doc(hidden)]
     #[track_caller]
     pub const fn from_macro(nodes: &[u8], shape: &[i64], stride: Option<&[(i64, u32)]>) -> Self {
@@ -508,7 +508,7 @@ impl Layout {
 }
 
 impl IntTuple {
-    /// What the macro `tuple!` expands to: see [`Layout::from_macro`].
+    /// The expansion of the macro `tuple!`: see [`Layout::from_macro`].
     #[doc(hidden)]
     #[track_caller]
     pub const fn from_macro(nodes: &[u8], values: &[i64], basis: &[u32]) -> Self {

@@ -1,4 +1,4 @@
-//! Layouts from shapes.
+//! Layouts built from shapes.
 
 use super::basis::{WHOLE, element, extended};
 use super::coalesce::zeros_filtered;
@@ -10,8 +10,8 @@ use super::operation::operation;
 use super::profile::{At, ROOT};
 
 operation! {
-    /// The compact column-major layout of a shape: the first extent has the stride 1. Extents of 1
-    /// get the stride 0, as in CuTe.
+    /// The compact column-major layout of a shape: the first extent has stride 1. Extents of 1 have
+    /// stride 0, as in CuTe.
     ///
     /// ```
     /// use moye_device::layout::{layout, make_col_major, tuple};
@@ -19,7 +19,7 @@ operation! {
     /// ```
     make_col_major / try_make_col_major(shape: IntTuple) -> Layout = col_major;
 
-    /// The compact row-major layout of a shape: the last extent has the stride 1.
+    /// The compact row-major layout of a shape: the last extent has stride 1.
     ///
     /// ```
     /// use moye_device::layout::{layout, make_row_major, tuple};
@@ -27,7 +27,7 @@ operation! {
     /// ```
     make_row_major / try_make_row_major(shape: IntTuple) -> Layout = row_major;
 
-    /// The compact layout of a shape whose extent of the smallest `order` is fastest: see
+    /// The compact layout of a shape in which the extent with the smallest `order` is fastest: see
     /// [`compact_order`](super::compact_order).
     ///
     /// ```
@@ -37,7 +37,7 @@ operation! {
     make_ordered_layout / try_make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout = of_order;
 
     /// The compact layout of the same shape whose strides have the same order as those of `layout`.
-    /// Strides of 0 stay 0: what is broadcast stays broadcast.
+    /// Strides of 0 stay 0: broadcast modes stay broadcast.
     ///
     /// ```
     /// use moye_device::layout::{layout, make_layout_like};
@@ -46,12 +46,12 @@ operation! {
     make_layout_like / try_make_layout_like(layout: Layout) -> Layout = like;
 
     /// The layout of coordinates of a shape: it maps each coordinate to itself, and an integer to
-    /// the coordinate of that index, as nested as the shape.
+    /// the coordinate of that index, nested like the shape.
     ///
     /// Its strides are along basis vectors, `1@0` in mode 0, `1@0@1` in mode 0 of mode 1 (see
     /// [`Basis`](super::Basis)); the coordinate of an integer shape is the integer, and its stride
-    /// 1, as in CuTe. It goes through composition, divides and partitions as any layout does, and
-    /// then tells the coordinates of each element: what the predicates of ragged tiles need.
+    /// 1, as in CuTe. Composition, divides and partitions apply to it like to any layout, and then
+    /// it maps each element to its coordinates, which the predicates of ragged tiles need.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, tiler, tuple, zipped_divide};
@@ -60,8 +60,8 @@ operation! {
     /// assert_eq!(identity_layout(tuple!((4, (2, 3)))).to_string(), "(4,(2,3)):(1@0,(1@0@1,1@1@1))");
     /// ```
     ///
-    /// With one integer for each mode, whatever the nesting: the identity of the modes' sizes, in
-    /// the shape that is wanted.
+    /// For one integer per mode, independent of the nesting: the identity of the modes' sizes, with
+    /// the original shape.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, product_each, tuple};
@@ -118,8 +118,8 @@ pub(crate) const fn identity(shape: &IntTuple) -> Result<Layout, Fault> {
     builder.finish()
 }
 
-/// Adds the part of the shape at `at`, each integer of it along its place, which is within `place`.
-/// Extents of 1 are along theirs too, so that every coordinate nests as the shape does.
+/// Adds the part of the shape at `at`, with each integer along its place, which is within `place`.
+/// Extents of 1 are along theirs too, so that every coordinate nests like the shape.
 const fn unit_into(builder: &mut Layout, shape: &IntTuple, at: At, place: u32) -> Result<(), Fault> {
     if shape.profile.is_leaf(at) {
         let extent = tri!(shape.int_at(at.leaf));
@@ -137,8 +137,8 @@ const fn unit_into(builder: &mut Layout, shape: &IntTuple, at: At, place: u32) -
     Ok(())
 }
 
-/// The coordinates of a shape with one integer for each of its modes: for a nested mode the integer
-/// counted along its first extent first. This is the form for tensors, whose axes are the modes.
+/// The coordinates of a shape with one integer for each of its modes: for a nested mode its
+/// colexicographic index. This is the form for tensors, whose axes are the modes.
 pub(crate) const fn mode_coordinates(shape: &IntTuple) -> Result<Layout, Fault> {
     let mut builder = Layout::start();
     if shape.is_int() {

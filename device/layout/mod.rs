@@ -3,10 +3,10 @@
 //! A [`Layout`] maps coordinates to indices. It is a plain `Copy` value, and every operation is a
 //! `const fn`: a static layout is a `const`, a dynamic one is a variable, and one implementation
 //! serves both. Each operation has two forms: `composition(a, b)` panics (in a `const`: does not
-//! compile) where no layout is the answer, `try_composition(a, b)` returns a [`LayoutError`] with
-//! the same text.
+//! compile) if no layout is the result, `try_composition(a, b)` returns a [`LayoutError`] with the
+//! same message.
 //!
-//! The guides go through it by example: [layouts](crate::guide::layouts), [their
+//! The guides explain it by example: [layouts](crate::guide::layouts), [their
 //! algebra](crate::guide::layout_algebra), and [partitions](crate::guide::partitions).
 //!
 //! The names, and the form of each result, are those of CuTe's C++ library. Coordinates, modes,

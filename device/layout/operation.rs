@@ -1,9 +1,9 @@
-//! The two forms that every operation has.
+//! The two forms of every operation.
 
 /// Declares an operation: the form that panics, and the form that returns a `Result`, whose error
 /// names the operation and the operands. Both are `const fn`. The inner function takes integers by
-/// value and everything else by reference. After `=` stands one that returns the result, after `=>`
-/// one that writes a layout into its first argument.
+/// value and everything else by reference. `=` is followed by a function that returns the result,
+/// `=>` by one that writes a layout to its first argument.
 macro_rules! operation {
     ($(
         $(#[$doc:meta])*
@@ -12,7 +12,7 @@ macro_rules! operation {
         $(#[$doc])*
         ///
         /// # Panics
-        #[doc = concat!("Where [`", stringify!($try_name), "`] gives an error, with its text; in a `const`, that is a compile error.")]
+        #[doc = concat!("If [`", stringify!($try_name), "`] returns an error, with its message; in a `const` this is a compile error.")]
         #[track_caller]
         pub const fn $name($($arg: $ty),+) -> $out {
             match $try_name($($arg),+) {
@@ -24,8 +24,7 @@ macro_rules! operation {
         #[doc = concat!("[`", stringify!($name), "()`] as a `Result`.")]
         ///
         /// # Errors
-        /// Where no value is the answer; the error names the operands, what does not fit, and the
-        /// rule.
+        /// If there is no result; the error names the operands, what does not fit, and the rule.
         #[inline]
         pub const fn $try_name($($arg: $ty),+) -> Result<$out, $crate::layout::LayoutError> {
             $crate::layout::operation::refused!(
@@ -39,7 +38,7 @@ macro_rules! operation {
     )+};
 }
 
-/// Calls the inner function of an [`operation`], and makes an error of its fault.
+/// Calls the inner function of an [`operation`], and builds an error from its fault.
 macro_rules! call {
     (= $inner:path, ($($arg:expr),+), $fault:ident => $error:expr) => {
         match $inner($($arg),+) {
@@ -47,7 +46,7 @@ macro_rules! call {
             Err($fault) => Err($error),
         }
     };
-    // The layout is written where the caller wants the result, not copied there.
+    // Writes the layout where the caller needs it, without a copy.
     (=> $inner:path, ($($arg:expr),+), $fault:ident => $error:expr) => {{
         let mut result = Ok($crate::layout::Layout::start());
         if let Ok(layout) = &mut result
@@ -62,7 +61,7 @@ macro_rules! call {
     }};
 }
 
-/// As [`operation`], for methods: goes into the `impl` of the type of `self`.
+/// [`operation`] for methods, inside the `impl` of the type of `self`.
 macro_rules! method {
     ($(
         $(#[$doc:meta])*
@@ -71,7 +70,7 @@ macro_rules! method {
         $(#[$doc])*
         ///
         /// # Panics
-        #[doc = concat!("Where [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") gives an error.")]
+        #[doc = concat!("If [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") returns an error.")]
         #[track_caller]
         pub const fn $name($this $(, $arg: $ty)*) -> $out {
             match $this.$try_name($($arg),*) {
@@ -83,7 +82,7 @@ macro_rules! method {
         #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
         ///
         /// # Errors
-        /// Where no value is the answer; the error names the operands and what does not fit.
+        /// If there is no result; the error names the operands and what does not fit.
         pub const fn $try_name($this $(, $arg: $ty)*) -> Result<$out, $crate::layout::LayoutError> {
             $crate::layout::operation::refused!(
                 $name(own: $own $(, $arg: $ty)*),
@@ -97,8 +96,8 @@ macro_rules! method {
     )+};
 }
 
-/// The function `refused` of an operation, which makes an error of its operands and a fault. Only
-/// refused operations call it.
+/// The function `refused` of an operation, which builds an error from its operands and a fault.
+/// Only failed operations call it.
 macro_rules! refused {
     ($name:ident($($arg:ident: $ty:ident),+), $passed:tt) => {
         #[cold]
@@ -117,7 +116,7 @@ macro_rules! refused {
     };
 }
 
-/// How an operand of some type is passed on and written down.
+/// How an operand of each type is passed and printed.
 macro_rules! operand {
     (own $own:ident: ComposedLayout) => { &$own.layout };
     (own $own:ident: $ty:ident) => { &$own };

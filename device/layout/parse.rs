@@ -1,7 +1,7 @@
-//! The notation of layouts, read from text: tuples, layouts, tilers, swizzles and composed layouts.
+//! Parsing of the notation of layouts: tuples, layouts, tilers, swizzles and composed layouts.
 //!
-//! It has one parser, this one. `moye eval`, `moye draw` and the Python package have expressions
-//! around it, whose written-out values it reads ([`Notation::parse_prefix`]).
+//! This is its only parser. `moye eval`, `moye draw` and the Python package use it for the literals
+//! in their expressions ([`Notation::parse_prefix`]).
 
 use core::str::FromStr;
 
@@ -14,14 +14,14 @@ use super::swizzle::Swizzle;
 use super::tiler::Tiler;
 
 impl Layout {
-    /// The layout that `text` describes: `(4,(2,2)):(2,(1,8))`, or a shape alone for the compact
-    /// column-major one. Spaces are free, a trailing comma is allowed, integers may be written as
-    /// CuTe prints static ones (`_4`).
+    /// The layout that `text` describes: `(4,(2,2)):(2,(1,8))`, or only a shape for the compact
+    /// column-major layout. Spaces are ignored, a trailing comma is allowed, and integers may be
+    /// written as CuTe prints static ones (`_4`).
     ///
     /// # Errors
-    /// Where the text is not a layout: the error names the column and what was expected there.
-    /// Where shape and stride are none of a layout: the column of the extent, the stride or the
-    /// tuple that does not fit.
+    /// If the text is not a layout: the error names the column and what was expected there. If
+    /// shape and stride do not form a layout: the column of the extent, the stride or the tuple
+    /// that does not fit.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
         match reader.whole_layout() {
@@ -35,7 +35,7 @@ impl IntTuple {
     /// The tuple that `text` describes: `5`, `(4,(2,2))`, `(_,1@0)`.
     ///
     /// # Errors
-    /// Where the text is not a tuple: the error names the column and what was expected there.
+    /// If the text is not a tuple: the error names the column and what was expected there.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
         match reader.whole_tuple() {
@@ -44,8 +44,8 @@ impl IntTuple {
         }
     }
 
-    /// The tuple that `text` begins with, and how many bytes it takes: for languages that have
-    /// tuples among other things.
+    /// The tuple at the start of `text`, and its length in bytes: for languages with tuples as
+    /// literals.
     ///
     /// ```
     /// use moye_device::layout::{IntTuple, tuple};
@@ -54,7 +54,7 @@ impl IntTuple {
     /// ```
     ///
     /// # Errors
-    /// As for [`parse`](Self::parse).
+    /// Same as [`parse`](Self::parse).
     pub const fn parse_prefix(text: &str) -> Result<(Self, usize), LayoutError> {
         let mut reader = Reader::new(text);
         match reader.read() {
@@ -66,8 +66,8 @@ impl IntTuple {
 
 impl Tiler {
     /// The tiler that `text` describes: a layout with its strides (`(2,4):(1,8)`), an integer `n`
-    /// for `n:1`, `_`, or a tuple of such (`(4:2,_,(64,32))`). A tuple is by mode; only its strides
-    /// make it a layout.
+    /// for `n:1`, `_`, or a tuple of tilers (`(4:2,_,(64,32))`). A tuple without strides is a tiler
+    /// by mode, not a layout.
     ///
     /// ```
     /// use moye_device::layout::{Tiler, tiler};
@@ -76,7 +76,7 @@ impl Tiler {
     /// ```
     ///
     /// # Errors
-    /// Where the text is not a tiler: the error names the column and what was expected there.
+    /// If the text is not a tiler: the error names the column and what was expected there.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
         match reader.whole_tiler() {
@@ -87,8 +87,8 @@ impl Tiler {
 }
 
 impl Swizzle {
-    /// The swizzle that `text` describes, as CuTe prints it: `Sw<3,4,3>`, in Python `S<3,4,3>`. It
-    /// may also be written `Swizzle<3,4,3>`, and each with parentheses.
+    /// The swizzle that `text` describes, as CuTe prints it: `Sw<3,4,3>`, in Python `S<3,4,3>`.
+    /// `Swizzle<3,4,3>` is also accepted, and parentheses instead of angle brackets.
     ///
     /// ```
     /// use moye_device::layout::Swizzle;
@@ -97,7 +97,7 @@ impl Swizzle {
     /// ```
     ///
     /// # Errors
-    /// Where the text is not a swizzle, or the numbers make none (see [`try_new`](Self::try_new)):
+    /// If the text is not a swizzle, or its integers are invalid (see [`try_new`](Self::try_new)):
     /// the error names the column.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
@@ -110,8 +110,8 @@ impl Swizzle {
 
 impl ComposedLayout {
     /// The composed layout that `text` describes, as CuTe prints it:
-    /// `Sw<3,4,3> o 0 o (8,64):(64,1)`. The layout may be a shape alone, as for [`Layout::parse`],
-    /// and an offset of 0 may be left out before a layout with its stride.
+    /// `Sw<3,4,3> o 0 o (8,64):(64,1)`. The layout may be only a shape, as for [`Layout::parse`],
+    /// and an offset of 0 may be omitted before a layout with its stride.
     ///
     /// ```
     /// use moye_device::layout::{ComposedLayout, Swizzle, layout};
@@ -120,7 +120,7 @@ impl ComposedLayout {
     /// ```
     ///
     /// # Errors
-    /// Where the text is not a composed layout, or an index would be negative (see
+    /// If the text is not a composed layout, or an index would be negative (see
     /// [`try_new`](Self::try_new)): the error names the column.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
@@ -131,9 +131,9 @@ impl ComposedLayout {
     }
 }
 
-/// A value that is written out, as [`parse_prefix`](Self::parse_prefix) reads it.
+/// A literal, as [`parse_prefix`](Self::parse_prefix) reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// It is taken apart at once, and there is no heap.
+// It is destructured at once, and there is no heap.
 #[allow(clippy::large_enum_variant)]
 pub enum Notation {
     /// An integer, a shape, a stride or a coordinate, with wildcards.
@@ -147,8 +147,8 @@ pub enum Notation {
 }
 
 impl Notation {
-    /// The longest value that `text` begins with, and how many bytes it takes: for languages that
-    /// have layouts among other things.
+    /// The longest literal at the start of `text`, and its length in bytes: for languages with
+    /// layouts as literals.
     ///
     /// ```
     /// use moye_device::layout::{Notation, layout, tuple};
@@ -158,7 +158,7 @@ impl Notation {
     /// ```
     ///
     /// # Errors
-    /// Where the text begins with none, or with a shape and a stride, or a swizzle and a layout,
+    /// If the text begins with no literal, or with a shape and a stride, or a swizzle and a layout,
     /// that do not fit: the error names the column.
     pub const fn parse_prefix(text: &str) -> Result<(Self, usize), LayoutError> {
         let mut reader = Reader::new(text);

@@ -14,9 +14,8 @@ use super::tiler::Tiler;
 
 operation! {
     /// The layout repeated: by a layout `B`, `(block, complement(block) after B)`, where element
-    /// `j` of mode 1 moves the block to its `B(j)`-th free place; by a tuple, that in each mode.
-    /// Copies never overlap. If the gaps have room for fewer than `B` needs, the rest follow the
-    /// block.
+    /// `j` of mode 1 moves the block to its `B(j)`-th free place; by a tuple, the same in each
+    /// mode. Copies never overlap. Copies that do not fit in the gaps follow the block.
     ///
     /// ```
     /// use moye_device::layout::{layout, logical_product, tiler};
@@ -34,9 +33,9 @@ operation! {
     /// [`zipped_product`] with both modes unpacked.
     flat_product / try_flat_product(block: Layout, tiler: Tiler) -> Layout => flat;
 
-    /// The block repeated over `tiler`, mode with mode:
-    /// `((block_m, tiler_m), (block_n, tiler_n), ...)`. Each block stays together. The operand of
-    /// lower rank gets modes `1:0` at the end.
+    /// The block repeated over `tiler`, mode by mode:
+    /// `((block_m, tiler_m), (block_n, tiler_n), ...)`. Each block stays contiguous. The operand of
+    /// lower rank is padded with trailing modes `1:0`.
     ///
     /// ```
     /// use moye_device::layout::{blocked_product, layout};
@@ -55,8 +54,8 @@ operation! {
     /// ```
     raked_product / try_raked_product(block: Layout, tiler: Layout) -> Layout => raked_into;
 
-    /// The block repeated until it has the size `shape`, mode by mode; blocks follow one another
-    /// along mode 0 first.
+    /// The block repeated up to the size `shape`, mode by mode; consecutive blocks are along mode 0
+    /// first.
     ///
     /// ```
     /// use moye_device::layout::{layout, tile_to_shape, tuple};
@@ -65,8 +64,8 @@ operation! {
     /// ```
     tile_to_shape / try_tile_to_shape(block: Layout, shape: IntTuple) -> Layout = to_shape;
 
-    /// [`tile_to_shape`] with blocks that follow one another along the mode of the smallest `order`
-    /// first, then the next smallest.
+    /// [`tile_to_shape`] with consecutive blocks along the mode with the smallest `order` first,
+    /// then the next smallest.
     ///
     /// ```
     /// use moye_device::layout::{layout, tile_to_shape_ordered, tuple};
@@ -77,7 +76,7 @@ operation! {
         = to_shape_ordered;
 }
 
-/// Adds `(block, complement of the block after tile)`, of the modes of `blocks` at `at` and of
+/// Adds `(block, complement of the block after tile)`, for the modes of `blocks` at `at` and of
 /// `tiles` at `by`.
 pub(crate) const fn multiply_into(
     out: &mut Layout,
@@ -91,7 +90,7 @@ pub(crate) const fn multiply_into(
     copies_into(out, blocks, at, tiles, by)
 }
 
-/// Adds where the copies of a block go: the complement of the block after the tile.
+/// Adds the places of the copies of a block: the complement of the block after the tile.
 const fn copies_into(out: &mut Layout, blocks: &Layout, at: At, tiles: &Layout, by: At) -> Result<(), Fault> {
     if tiles.is_coordinate_at(by) {
         return Err(Fault::HasBasis);
@@ -136,7 +135,7 @@ pub(crate) const fn raked_into(out: &mut Layout, block: &Layout, tiler: &Layout)
     interleaved_into(out, block, tiler, false)
 }
 
-/// The logical product with mode `i` of the block and mode `i` of the tiler side by side.
+/// Zips mode `i` of the block with mode `i` of the tiler in the logical product.
 const fn interleaved_into(
     out: &mut Layout,
     block: &Layout,
@@ -172,7 +171,7 @@ const fn interleaved_into(
     Ok(())
 }
 
-/// Adds the mode of `layout` at `at` if it is there, otherwise `1:0`.
+/// Adds the mode of `layout` at `at` if it exists, otherwise `1:0`.
 const fn mode_or_one(out: &mut Layout, layout: &Layout, at: At, is_there: bool) -> Result<(), Fault> {
     if is_there { out.push_copy(layout, at) } else { out.push_leaf(1, 0, NO_BASIS) }
 }
@@ -197,7 +196,7 @@ pub(crate) const fn to_shape_ordered(
     out.finish()
 }
 
-/// How often a block of as many modes as `shape` is repeated in it, and in which order.
+/// How often a block with the rank of `shape` is repeated in it, and in which order.
 pub(crate) const fn repeats(block: &Layout, shape: &IntTuple, order: &IntTuple) -> Result<Layout, Fault> {
     let rank = shape.rank();
     let mut times = tri!(each_product(shape));

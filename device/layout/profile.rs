@@ -1,8 +1,8 @@
-//! The nesting of a tuple, apart from the integers in it.
+//! The nesting of a tuple, without its integers.
 //!
-//! All of the algebra goes through these few functions, mostly while the compiler evaluates a
-//! constant. It does so step by step without optimising, so a call takes it as long as a dozen
-//! additions: loops keep in variables what does not change.
+//! The whole algebra uses these few functions, mostly during constant evaluation. The compiler
+//! evaluates step by step without optimising, so a call takes as long as a dozen additions: loops
+//! keep invariants in variables.
 
 use super::fault::{Fault, tri};
 
@@ -12,7 +12,7 @@ pub const MAX_LEAVES: usize = 32;
 /// The most nodes that a tuple holds: its integers and its (sub)tuples together.
 pub const MAX_NODES: usize = 64;
 
-/// The mark of an integer among the nodes; every other node is the number of a tuple's elements.
+/// The marker of an integer among the nodes; every other node is the number of a tuple's elements.
 const LEAF: u8 = u8::MAX;
 
 /// The nesting of a tuple: its nodes in the order in which they are written, outer before inner,
@@ -59,7 +59,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Counts an integer whose node [`nest_leaves`](Self::nest_leaves) adds later.
+    /// Counts an integer; [`nest_leaves`](Self::nest_leaves) adds its node later.
     #[inline]
     pub const fn count_leaf(&mut self) -> Result<(), Fault> {
         if self.leaves as usize == MAX_LEAVES {
@@ -69,14 +69,14 @@ impl Profile {
         Ok(())
     }
 
-    /// Takes back the integers that were counted from `first` on.
+    /// Removes the integers that were counted from `first` on.
     #[inline]
     pub const fn drop_leaves(&mut self, first: usize) {
         self.leaves = first as u8;
     }
 
-    /// Adds the nodes of the integers that were counted from `first` on: of one an integer,
-    /// otherwise a tuple of them.
+    /// Adds the nodes of the integers that were counted from `first` on: an integer for one,
+    /// otherwise a tuple.
     #[inline]
     pub const fn nest_leaves(&mut self, first: usize) -> Result<(), Fault> {
         let count = self.leaves as usize - first;
@@ -96,7 +96,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Adds a tuple of `rank` elements, which come next.
+    /// Adds a tuple of `rank` elements, which are added next.
     pub const fn push_tuple(&mut self, rank: usize) -> Result<(), Fault> {
         let len = self.len as usize;
         if len == MAX_NODES || rank > MAX_NODES {
@@ -107,7 +107,8 @@ impl Profile {
         Ok(())
     }
 
-    /// Corrects the number of elements of the tuple at `node`, for a builder that learns it late.
+    /// Corrects the number of elements of the tuple at `node`, for a builder that knows it only
+    /// later.
     pub const fn set_rank(&mut self, node: usize, rank: usize) {
         self.nodes[node] = rank as u8;
     }
@@ -116,19 +117,19 @@ impl Profile {
         self.nodes[at.node] == LEAF
     }
 
-    /// The number of modes; an integer has one, itself.
+    /// The number of modes; 1 for an integer.
     pub const fn rank(&self, at: At) -> usize {
         let node = self.nodes[at.node];
         if node == LEAF { 1 } else { node as usize }
     }
 
-    /// The first mode of a node. An integer's only mode is itself. For an empty tuple it is the
-    /// node that follows.
+    /// The first mode of a node: for an integer the node itself, for an empty tuple the node after
+    /// it.
     pub const fn first(&self, at: At) -> At {
         if self.nodes[at.node] == LEAF { at } else { At { node: at.node + 1, leaf: at.leaf } }
     }
 
-    /// The node after `at` and everything in it.
+    /// The node after `at` and its subtree.
     #[inline]
     pub const fn next(&self, at: At) -> At {
         if at.node == 0 {
@@ -164,7 +165,7 @@ impl Profile {
         mode
     }
 
-    /// How deep tuples nest below `at`: 0 for an integer.
+    /// The depth of the nesting below `at`: 0 for an integer.
     pub const fn depth(&self, at: At) -> usize {
         if self.is_leaf(at) {
             return 0;
@@ -188,8 +189,7 @@ impl Profile {
         self.len == other.len && self.first_difference(other) == self.len()
     }
 
-    /// The first node at which two tuples nest differently; the number of nodes where they nest
-    /// alike.
+    /// The first node at which two tuples nest differently; the number of nodes if they nest alike.
     pub const fn first_difference(&self, other: &Self) -> usize {
         let end = if self.len < other.len { self.len } else { other.len } as usize;
         let mut node = 0;
@@ -229,7 +229,7 @@ impl Profile {
         Ok((at.leaf, end.leaf))
     }
 
-    /// The nodes as numbers, for hashing.
+    /// The nodes as bytes, for hashing.
     pub fn nodes(&self) -> &[u8] {
         &self.nodes[..self.len()]
     }

@@ -1,4 +1,4 @@
-//! The grammar of the notation of layouts.
+//! The grammar of the layout notation.
 
 use super::basis::{MAX_BASIS, WHOLE, within};
 use super::composed::ComposedLayout;
@@ -13,10 +13,10 @@ use super::swizzle::Swizzle;
 use super::text::Text;
 use super::tiler::Tiler;
 
-/// Nesting beyond this is refused before it overflows anything.
+/// Deeper nesting is rejected before it overflows anything.
 const DEEPEST: usize = 60;
 
-/// A tuple that was read, and where each of its nodes begins.
+/// A parsed tuple, and the position of each of its nodes.
 pub(crate) struct Read {
     builder: TupleBuilder,
     places: [usize; MAX_NODES],
@@ -40,8 +40,8 @@ const fn made(shape: &Read, stride: Option<&Read>) -> Result<Layout, Fault> {
     }
 }
 
-/// Where that stands for which a shape and a stride make no layout: the first of their nodes that
-/// nests differently, or the first integer up to which what holds of every layout does not hold.
+/// The position that prevents a shape and a stride from forming a layout: the first of their nodes
+/// that nests differently, or the first integer that violates the invariants.
 const fn misfit(shape: &Read, stride: Option<&Read>) -> usize {
     if let Some(stride) = stride {
         let node = shape.tuple().profile.first_difference(&stride.tuple().profile);
@@ -50,7 +50,7 @@ const fn misfit(shape: &Read, stride: Option<&Read>) -> usize {
         }
     }
     let mut size = 1i64;
-    // As far as it was parsed, and with extents of 1 from there on.
+    // The part that was parsed, with extents of 1 from there on.
     let mut part = Layout::start();
     part.profile = shape.tuple().profile;
     part.shape = [1; super::MAX_LEAVES];
@@ -77,7 +77,7 @@ const fn misfit(shape: &Read, stride: Option<&Read>) -> usize {
     shape.places[0]
 }
 
-/// Which of the numbers of a swizzle makes it none.
+/// The index of the integer that makes a swizzle invalid.
 const fn swizzle_misfit(numbers: &[i64; 3]) -> usize {
     let [bits, base, _] = *numbers;
     if bits < 0 || bits > 62 {
@@ -93,8 +93,7 @@ const fn swizzle_misfit(numbers: &[i64; 3]) -> usize {
 pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// Where that begins which a fault is of: what is read at the moment, or what was found not to
-    /// fit.
+    /// The position of a fault: of the current item, or of one that does not fit.
     fault: usize,
 }
 
@@ -103,17 +102,17 @@ impl<'a> Reader<'a> {
         Self { text, at: 0, fault: 0 }
     }
 
-    /// How many bytes were taken.
+    /// The number of bytes consumed.
     pub(crate) const fn at(&self) -> usize {
         self.at
     }
 
-    /// The error of a fault, with the text and the column.
+    /// The error for a fault, with the text and the column.
     pub(crate) const fn error(&self, what: &str, fault: Fault) -> LayoutError {
         let mut text = Text::of_operands();
         text.str(what);
         text.str(" \"");
-        // A long text is cut so that the reason still has room.
+        // A long text is truncated so that the reason still fits.
         if self.text.len() <= 200 {
             text.str(self.text);
         } else {
@@ -123,19 +122,19 @@ impl<'a> Reader<'a> {
         LayoutError::at_column(text, self.column(self.fault), fault)
     }
 
-    /// The fault of something else than `what` at the next character.
+    /// The fault that the next character is not `what`.
     const fn expected(&mut self, what: &'static str) -> Fault {
         let place = self.next();
         self.expected_at(place, what)
     }
 
-    /// The fault of something else than `what` at `place`.
+    /// The fault that the character at `place` is not `what`.
     const fn expected_at(&mut self, place: usize, what: &'static str) -> Fault {
         self.fault = place;
         Fault::Parse { expected: what }
     }
 
-    /// The fault, of what stands at `place`.
+    /// The fault, located at `place`.
     const fn of(&mut self, place: usize, fault: Fault) -> Fault {
         self.fault = place;
         fault
@@ -148,7 +147,7 @@ impl<'a> Reader<'a> {
             let end = self.at;
             return match self.composed(swizzle) {
                 Ok(composed) => Ok(Notation::Composed(composed)),
-                // Nothing follows it, or something else.
+                // A swizzle that is not part of a composed layout.
                 Err(Fault::Parse { .. }) => {
                     self.at = end;
                     Ok(Notation::Swizzle(swizzle))
@@ -174,7 +173,7 @@ impl<'a> Reader<'a> {
         Ok(layout)
     }
 
-    /// The shape that comes next, and its stride if there is one.
+    /// Parses a shape, and its stride if there is one.
     const fn layout(&mut self) -> Result<Layout, Fault> {
         let shape = tri!(self.read());
         if !self.eat(b':') {
@@ -202,11 +201,11 @@ impl<'a> Reader<'a> {
         Ok(Tiler { layout: builder, by_mode })
     }
 
-    /// Adds the tiler that comes next.
+    /// Parses a tiler and adds it.
     const fn tiler(&mut self, builder: &mut Layout, by_mode: &mut u64, depth: usize) -> Result<(), Fault> {
         let start = self.next();
-        // A tuple is the shape of a layout if strides follow. If not, or if there is more in it
-        // than a shape holds, it is read again as a tuple of tilers.
+        // A tuple is the shape of a layout if strides follow. If not, or if it contains more than a
+        // shape may, it is parsed again as a tuple of tilers.
         if let Ok(shape) = self.read() {
             let layout = if self.eat(b':') {
                 let stride = tri!(self.read());
@@ -229,7 +228,7 @@ impl<'a> Reader<'a> {
         self.tilers(builder, by_mode, depth)
     }
 
-    /// Adds the tuple of tilers that comes next.
+    /// Parses a tuple of tilers and adds it.
     const fn tilers(&mut self, builder: &mut Layout, by_mode: &mut u64, depth: usize) -> Result<(), Fault> {
         let start = self.next();
         if depth == DEEPEST {
@@ -264,7 +263,7 @@ impl<'a> Reader<'a> {
         Ok(swizzle)
     }
 
-    /// The swizzle that comes next.
+    /// Parses a swizzle.
     const fn swizzle(&mut self) -> Result<Swizzle, Fault> {
         let start = self.next();
         let named = self.eat_word("Swizzle") || self.eat_word("Sw") || self.eat_word("S");
@@ -302,7 +301,7 @@ impl<'a> Reader<'a> {
         Ok(composed)
     }
 
-    /// The rest of a composed layout after its swizzle.
+    /// Parses a composed layout after its swizzle.
     const fn composed(&mut self, swizzle: Swizzle) -> Result<ComposedLayout, Fault> {
         tri!(self.after());
         let place_of_offset = self.next();
@@ -326,7 +325,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the `o` between two parts of a composed layout.
+    /// Parses the `o` between two parts of a composed layout.
     const fn after(&mut self) -> Result<(), Fault> {
         if self.eat_word("o") || self.eat_word("∘") {
             return Ok(());
@@ -340,7 +339,7 @@ impl<'a> Reader<'a> {
         Ok(read.builder.tuple)
     }
 
-    /// The tuple that comes next.
+    /// Parses a tuple.
     pub(crate) const fn read(&mut self) -> Result<Read, Fault> {
         let mut read = Read { builder: TupleBuilder::new(), places: [0; MAX_NODES] };
         tri!(self.node(&mut read, 0));
@@ -396,7 +395,7 @@ impl<'a> Reader<'a> {
             if index < 0 || index >= MAX_BASIS as i64 {
                 return Err(self.expected_at(place, "a basis number from 0 to 63"));
             }
-            // The innermost index comes first.
+            // The innermost index is first.
             basis = match within(index as usize, basis) {
                 Ok(basis) => basis,
                 Err(fault) => return Err(self.of(place, fault)),
@@ -405,7 +404,7 @@ impl<'a> Reader<'a> {
         Ok((value, if value == 0 || basis == WHOLE { NO_BASIS } else { basis }))
     }
 
-    /// Reads an integer, plain or as CuTe prints static ones (`_4`). The fault of other text says
+    /// Parses an integer, plain or as CuTe prints static ones (`_4`). The fault for other text says
     /// that `what` is expected.
     const fn int(&mut self, what: &'static str) -> Result<i64, Fault> {
         let start = self.next();
@@ -434,13 +433,13 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Whether a digit, or a minus, comes next without a space.
+    /// Whether the next character, without a space, is a digit or a minus.
     const fn number_is_next(&self) -> bool {
         let bytes = self.text.as_bytes();
         self.at < bytes.len() && (bytes[self.at].is_ascii_digit() || bytes[self.at] == b'-')
     }
 
-    /// The place of the next character that is no space.
+    /// The position of the next character that is not a space.
     const fn next(&mut self) -> usize {
         let bytes = self.text.as_bytes();
         while self.at < bytes.len() && bytes[self.at].is_ascii_whitespace() {
@@ -449,13 +448,13 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// The column of a place, counted from 1 in characters.
+    /// The column of a position, counted from 1 in characters.
     const fn column(&self, place: usize) -> usize {
         let bytes = self.text.as_bytes();
         let mut column = 1;
         let mut i = 0;
         while i < place {
-            // Continuation bytes of UTF-8 begin no character.
+            // Continuation bytes of UTF-8 do not start a character.
             if bytes[i] & 0xC0 != 0x80 {
                 column += 1;
             }
@@ -472,7 +471,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Takes `word` if it comes next and no letter follows.
+    /// Consumes `word` if it is next and no letter follows.
     const fn eat_word(&mut self, word: &str) -> bool {
         let at = self.next();
         let (bytes, word) = (self.text.as_bytes(), word.as_bytes());

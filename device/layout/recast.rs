@@ -1,4 +1,4 @@
-//! Layouts of the same memory in elements of another size.
+//! Layouts of the same memory with elements of another size.
 
 use super::compose::ceil_div;
 use super::fault::{Fault, LayoutErrorKind, tri};
@@ -6,12 +6,12 @@ use super::layout::{Layout, checked};
 use super::operation::operation;
 
 operation! {
-    /// The layout in elements `count` times as large: each group of `count` elements that are next
-    /// to one another becomes one element. Groups that are touched in part count: the result
-    /// reaches the elements `layout(i) / count` and no other.
+    /// The layout with elements `count` times as large: each group of `count` contiguous elements
+    /// becomes one element. Partial groups count: the result reaches exactly the elements
+    /// `layout(i) / count`.
     ///
     /// # Errors
-    /// If a stride and `count` do not divide one another, if the strides below `count` sum to
+    /// If neither a stride nor `count` divides the other, if the strides below `count` sum to
     /// `count` or more, or if one of them is negative: then groups are not aligned with elements.
     ///
     /// ```
@@ -20,21 +20,21 @@ operation! {
     /// ```
     upcast / try_upcast(layout: Layout, count: i64) -> Layout = up;
 
-    /// The layout in elements of which `count` make one of the old: the first mode of stride 1 and
-    /// more than one element goes through the parts, and all other strides are `count` times as
-    /// large. The result reaches the parts of each element of `layout`, each as often as `layout`
-    /// has the element.
+    /// The layout with elements `count` times as small: the first mode of stride 1 with more than
+    /// one element steps through the parts of an element, and all other strides are `count` times
+    /// as large. The result reaches the parts of each element of `layout`, each as often as
+    /// `layout` reaches the element.
     ///
     /// An extent of 1 at stride 1 covers the parts of its single element as well: with one such
     /// mode and no other of stride 1, the rule above holds. With another mode of stride 1 it is
     /// CuTe's form, a layout with more coordinates than parts: `(1,6):(1,1)` by 2 is
-    /// `(2,12):(1,1)`. [`coalesce`](super::coalesce) first, or give extents of 1 the stride 0, for
-    /// the parts only. For every result, [`upcast`] by `count` of each mode gives the mode of
-    /// `layout` again.
+    /// `(2,12):(1,1)`. For the parts only, [`coalesce`](super::coalesce) first, or set the stride
+    /// of extents of 1 to 0. For every result, [`upcast`] by `count` of each mode is the mode of
+    /// `layout`.
     ///
     /// # Errors
-    /// Where no mode has stride 1, so that no mode can go through the parts, as in CuTe; where the
-    /// stride -1 runs through elements backwards, and would through their parts.
+    /// If no mode has stride 1, so that no mode can step through the parts, as in CuTe; or if a
+    /// stride of -1 runs through elements backwards, and would run through their parts backwards.
     ///
     /// ```
     /// use moye_device::layout::{downcast, layout, upcast};
@@ -46,11 +46,11 @@ operation! {
     /// ```
     downcast / try_downcast(layout: Layout, count: i64) -> Layout = down;
 
-    /// The layout of elements of `from_bits` in elements of `to_bits`: [`upcast`] or [`downcast`]
-    /// by their ratio, or both where neither is a multiple of the other.
+    /// The layout of elements of `from_bits` with elements of `to_bits`: [`upcast`] or [`downcast`]
+    /// by their ratio, or both if neither is a multiple of the other.
     ///
-    /// Then it is refused if new elements do not exactly cover the old ones: each mode rounds up
-    /// separately.
+    /// In that case new elements must exactly cover the old ones, or it is an error: each mode
+    /// rounds up separately.
     ///
     /// ```
     /// use moye_device::layout::{layout, recast};
@@ -75,7 +75,7 @@ pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
             return Err(Fault::Overflow);
         };
         if stride != 0 {
-            // Also of an extent of 1, as in CuTe: a stride that does not fit is more likely a
+            // Also for an extent of 1, as in CuTe: a stride that does not fit is more likely a
             // mistake than unused.
             if stride % count != 0 && count % stride != 0 {
                 return Err(Fault::Indivisible { what: "stride", left: stride, right: count });
@@ -93,7 +93,7 @@ pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
         }
         i += 1;
     }
-    // A sum that carries belongs to another element than its modes say.
+    // A sum that carries belongs to another element than its modes indicate.
     if reach >= count {
         return Err(Fault::Straddles { reach, count });
     }
@@ -144,8 +144,7 @@ const NOT_ADJACENT: Fault = Fault::Said {
 pub(crate) const fn between(layout: &Layout, from_bits: i64, to_bits: i64) -> Result<Layout, Fault> {
     let (count, parts) = tri!(ratio(from_bits, to_bits));
     let result = tri!(down(&tri!(up(layout, count)), parts));
-    // Where neither size divides the other, CuTe's form rounds up, and goes through what stands at
-    // stride 1 for each mode.
+    // If neither size divides the other, CuTe's form rounds up each mode separately.
     if count > 1 && parts > 1 {
         let bits = layout.size() as i128 * from_bits as i128;
         if result.size() as i128 * to_bits as i128 != bits {
@@ -161,7 +160,8 @@ const CUT_ACROSS: Fault = Fault::Said {
            first, or go by a size that divides both or that both divide",
 };
 
-/// By how many old elements a new one is larger, and into how many parts it is then cut.
+/// The factor by which a new element is larger, and the number of parts into which it is then
+/// split.
 pub(crate) const fn ratio(from_bits: i64, to_bits: i64) -> Result<(i64, i64), Fault> {
     if from_bits < 1 || to_bits < 1 {
         let value = if from_bits < 1 { from_bits } else { to_bits };
@@ -171,7 +171,7 @@ pub(crate) const fn ratio(from_bits: i64, to_bits: i64) -> Result<(i64, i64), Fa
     Ok((to_bits / divisor, from_bits / divisor))
 }
 
-/// The greatest common divisor of two positive numbers.
+/// The greatest common divisor of two positive integers.
 pub(crate) const fn gcd(left: i64, right: i64) -> i64 {
     let (mut left, mut right) = (left, right);
     while right != 0 {

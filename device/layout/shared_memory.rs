@@ -8,16 +8,16 @@ use super::make::make_col_major;
 use super::text::Text;
 use super::{IntTuple, Swizzle, make_row_major};
 
-/// Which mode of a tile is contiguous in shared memory.
+/// The mode of a tile that is contiguous in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Major {
-    /// The first: M or N.
+    /// The first mode: M or N.
     Mn,
-    /// The second: K.
+    /// The second mode: K.
     K,
 }
 
-/// How many bytes of a row a swizzle permutes 16-byte pieces within.
+/// The bytes of a row within which a swizzle permutes 16-byte pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SwizzleBytes {
     /// No swizzle: pieces of 16 bytes by 8 rows (CuTe's `INTER`).
@@ -65,7 +65,8 @@ impl SwizzleBytes {
 
 /// The shared-memory atom of a swizzle for elements of `bits` bits: 8 rows of
 /// [`SwizzleBytes::bytes`] each, in elements. Repeat it over a tile by
-/// [`ComposedLayout::tile_to_shape`]. These are CuTe's `GMMA::Layout_K_SW128_Atom` and its kin.
+/// [`ComposedLayout::tile_to_shape`]. These are CuTe's `GMMA::Layout_K_SW128_Atom` and similar
+/// atoms.
 ///
 /// ```
 /// use moye_device::layout::{Major, SwizzleBytes, shared_memory_atom};
@@ -78,7 +79,7 @@ impl SwizzleBytes {
 /// ```
 ///
 /// # Panics
-/// Where [`try_shared_memory_atom`] gives an error.
+/// If [`try_shared_memory_atom`] returns an error.
 #[track_caller]
 pub const fn shared_memory_atom(major: Major, swizzle: SwizzleBytes, bits: i64) -> ComposedLayout {
     match try_shared_memory_atom(major, swizzle, bits) {
@@ -90,7 +91,7 @@ pub const fn shared_memory_atom(major: Major, swizzle: SwizzleBytes, bits: i64) 
 /// [`shared_memory_atom()`] as a `Result`.
 ///
 /// # Errors
-/// Where `bits` is not a power of two from 1 to 128.
+/// If `bits` is not a power of two from 1 to 128.
 pub const fn try_shared_memory_atom(
     major: Major,
     swizzle: SwizzleBytes,
@@ -113,7 +114,7 @@ pub const fn try_shared_memory_atom(
         Major::K => make_row_major(IntTuple::flat(&[8, row])),
         Major::Mn => make_col_major(IntTuple::flat(&[row, 8])),
     };
-    // The swizzle of bytes in bits, and these in elements.
+    // The swizzle of bytes converted to bits, then to elements.
     let swizzle = tri!(tri!(swizzle.of_bytes().try_downcast(8)).try_upcast(bits));
     ComposedLayout::try_new(swizzle, 0, layout)
 }

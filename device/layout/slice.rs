@@ -21,15 +21,14 @@ operation! {
     /// ```
     slice / try_slice(layout: Layout, coord: IntTuple) -> Layout = sliced;
 
-    /// The modes of `layout` under the integers of `coord`: what [`slice()`] leaves out.
+    /// The modes of `layout` under the integers of `coord`, which [`slice()`] drops.
     dice / try_dice(layout: Layout, coord: IntTuple) -> Layout = diced;
 
-    /// The index of `coord` with its wildcards as 0: where the slice begins.
+    /// The index of `coord` with wildcards as 0: the start of the slice.
     slice_offset / try_slice_offset(layout: Layout, coord: IntTuple) -> i64 = offset;
 
-    /// Where the slice of a layout of coordinates begins, as [`slice_offset`] says it of other
-    /// layouts: what [`coordinate_of`](super::coordinate_of) makes of `coord` with its wildcards
-    /// as 0.
+    /// The start of the slice of a layout of coordinates, the counterpart of [`slice_offset`]:
+    /// [`coordinate_of`](super::coordinate_of) for `coord` with wildcards as 0.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, slice, slice_coordinate, tuple};
@@ -40,10 +39,10 @@ operation! {
     slice_coordinate / try_slice_coordinate(layout: Layout, coord: IntTuple) -> IntTuple = coordinate;
 }
 
-/// [`slice()`] and [`slice_offset`] in one.
+/// [`slice()`] and [`slice_offset`] together.
 ///
 /// # Panics
-/// Where [`try_slice_and_offset`] gives an error.
+/// If [`try_slice_and_offset`] returns an error.
 #[track_caller]
 pub const fn slice_and_offset(layout: Layout, coord: IntTuple) -> (Layout, i64) {
     match try_slice_and_offset(layout, coord) {
@@ -55,7 +54,7 @@ pub const fn slice_and_offset(layout: Layout, coord: IntTuple) -> (Layout, i64) 
 /// [`slice_and_offset`] as a `Result`.
 ///
 /// # Errors
-/// Where the coordinate does not fit the layout's nesting.
+/// If the coordinate does not fit the layout's nesting.
 pub const fn try_slice_and_offset(layout: Layout, coord: IntTuple) -> Result<(Layout, i64), LayoutError> {
     match both(&layout, &coord) {
         Ok(slice) => Ok(slice),
@@ -96,8 +95,8 @@ pub(crate) const fn both(layout: &Layout, coord: &IntTuple) -> Result<(Layout, i
     Ok((tri!(sliced(layout, coord)), tri!(offset(layout, coord))))
 }
 
-/// The modes under wildcards, or under integers. As in CuTe, they come out side by side in one
-/// tuple, except that an integer coordinate or a wildcard for the whole keeps the layout as it is.
+/// The modes under wildcards, or under integers. As in CuTe, they form one flat tuple, except that
+/// an integer coordinate or a wildcard for the whole leaves the layout unchanged.
 const fn selected(layout: &Layout, coord: &IntTuple, wildcards: bool) -> Result<Layout, Fault> {
     if coord.is_int() && (coord.basis[0] == ANY) == wildcards {
         return Ok(*layout);

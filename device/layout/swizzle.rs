@@ -1,4 +1,4 @@
-//! Swizzles: bits of an index exchanged by exclusive or, against bank conflicts.
+//! Swizzles: XOR of bits of an index, against bank conflicts.
 
 use core::fmt;
 
@@ -7,12 +7,12 @@ use super::fault::{Fault, LayoutErrorKind};
 use super::operation::method;
 use super::text::Text;
 
-/// A swizzle, CuTe's `Swizzle<bits, base, shift>`: it takes `bits` bits of an index from place
-/// `base + shift` up and xors them onto those from place `base` up (with a negative `shift`, from
-/// `base` onto `base - shift`). The lowest `base` bits stay as they are.
+/// A swizzle, CuTe's `Swizzle<bits, base, shift>`: it XORs the `bits` bits of an index from bit
+/// `base + shift` up onto those from bit `base` up (with a negative `shift`, from `base` onto
+/// `base - shift`). The lowest `base` bits stay unchanged.
 ///
-/// It is its own inverse, and keeps each aligned block of `2^(bits + base + |shift|)` indices to
-/// itself.
+/// It is its own inverse, and permutes indices only within aligned blocks of
+/// `2^(bits + base + |shift|)`.
 ///
 /// ```
 /// use moye_device::layout::Swizzle;
@@ -34,7 +34,7 @@ impl Swizzle {
     /// The swizzle of `bits` bits at `base`, `shift` apart.
     ///
     /// # Panics
-    /// Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(bits: i64, base: i64, shift: i64) -> Self {
         match Self::try_new(bits, base, shift) {
@@ -46,8 +46,8 @@ impl Swizzle {
     /// The swizzle of `bits` bits at `base`, `shift` apart.
     ///
     /// # Errors
-    /// Where a number is negative, the two groups of bits overlap (`|shift| < bits`), or they reach
-    /// beyond bit 62.
+    /// If `bits` or `base` is negative, the two groups of bits overlap (`|shift| < bits`), or they
+    /// reach past bit 62.
     pub const fn try_new(bits: i64, base: i64, shift: i64) -> Result<Self, LayoutError> {
         match Self::of(bits, base, shift) {
             Ok(swizzle) => Ok(swizzle),
@@ -82,7 +82,7 @@ impl Swizzle {
         self.bits as i64
     }
 
-    /// The number of low bits that stay as they are.
+    /// The number of low bits that stay unchanged.
     pub const fn base(&self) -> i64 {
         self.base as i64
     }
@@ -92,7 +92,7 @@ impl Swizzle {
         self.shift as i64
     }
 
-    /// The bits that are taken.
+    /// The bits that are read.
     pub const fn source_mask(&self) -> i64 {
         let low = self.base as i64 + if self.shift > 0 { self.shift as i64 } else { 0 };
         ((1 << self.bits) - 1) << low
@@ -104,9 +104,9 @@ impl Swizzle {
         ((1 << self.bits) - 1) << low
     }
 
-    /// The swizzled index. `index` is at least 0, which is not checked: of a negative number the
-    /// bits of its two's complement are taken, which is not an index.
-    /// [`try_apply`](Self::try_apply) refuses it.
+    /// The swizzled index. `index` must be at least 0, which is not checked: for a negative value
+    /// the two's complement is swizzled, which is not an index. [`try_apply`](Self::try_apply)
+    /// rejects it.
     #[inline(always)]
     pub const fn apply(&self, index: i64) -> i64 {
         let taken = index & self.source_mask();
@@ -123,7 +123,7 @@ impl Swizzle {
     /// ```
     ///
     /// # Errors
-    /// Where `index` is below 0.
+    /// If `index` is below 0.
     pub const fn try_apply(&self, index: i64) -> Result<i64, LayoutError> {
         if index >= 0 {
             return Ok(self.apply(index));
@@ -137,12 +137,12 @@ impl Swizzle {
         Err(LayoutError::after(text, Fault::Least { what: "index", value: index, least: 0 }))
     }
 
-    /// The largest of what the indices `0..end` become; `end` is at least 1.
+    /// The largest swizzled index of `0..end`; `end` is at least 1.
     ///
-    /// The range is cut into one aligned block for each bit of `end`. Within a block the low bits
-    /// take all values, and the largest result has all of them set, except where they are the
-    /// source of a bit above the block: that bit counts for more, so its source is chosen to set
-    /// it.
+    /// The range is divided into one aligned block for each bit of `end`. Within a block the low
+    /// bits take all values, and the largest result has all of them set, except bits that are the
+    /// source of a bit above the block: that bit is more significant, so its source is chosen to
+    /// set it.
     pub(crate) const fn largest_below(&self, end: i64) -> i64 {
         let mut largest = 0;
         let mut rest = end;
@@ -163,14 +163,12 @@ impl Swizzle {
         largest
     }
 
-    /// How far apart the indices are between which the swizzle repeats: it moves a multiple of this
-    /// along unchanged.
+    /// The period of the swizzle: adding a multiple of it commutes with the swizzle.
     pub(crate) const fn period(&self) -> i64 {
         if self.bits == 0 {
             return 1;
         }
-        // The topmost bit is 62 at most, and a period beyond 64 bits is no offset's divisor but
-        // 0's.
+        // The topmost bit is at most 62; a period above 64 bits divides only the offset 0.
         match 1i64.checked_shl((self.bits as i64 + self.base as i64 + (self.shift as i64).abs()) as u32) {
             Some(period) if period > 0 => period,
             _ => i64::MAX,
@@ -178,8 +176,8 @@ impl Swizzle {
     }
 
     method! {
-        /// This swizzle after `first`, as one swizzle: CuTe's composition of two, whose shifts are
-        /// the same.
+        /// This swizzle after `first`, as one swizzle: CuTe's composition of two swizzles with
+        /// equal shifts.
         ///
         /// ```
         /// use moye_device::layout::Swizzle;
@@ -189,14 +187,14 @@ impl Swizzle {
         /// ```
         ///
         /// # Errors
-        /// Where no swizzle has that function: the shifts differ, the bits that the first changes
-        /// are taken by the second, or the bits that one of them takes and the other does not are
-        /// not side by side. `apply` of the one after `apply` of the other is the function then.
+        /// If no swizzle has this function: the shifts differ, the second reads bits that the first
+        /// changes, or the bits that only one of them reads are not adjacent. Then call `apply` of
+        /// both in turn.
         composition / try_composition(self: Swizzle, first: Swizzle) -> Swizzle = after;
     }
 
-    /// The swizzle that takes the bits of the mask `source` and changes those of `target`, both a
-    /// run of bits.
+    /// The swizzle that reads the bits of the mask `source` and changes the bits of `target`, both
+    /// a run of bits.
     pub(crate) const fn of_masks(source: i64, target: i64) -> Result<Self, Fault> {
         if source == 0 {
             return Ok(Self::NONE);
@@ -209,7 +207,7 @@ impl Swizzle {
         Self::of(run.count_ones() as i64, if high < low { high } else { low }, high - low)
     }
 
-    /// The swizzle of the same memory in elements `count` times as large, a power of two.
+    /// The swizzle of the same memory with elements `count` times as large, a power of two.
     ///
     /// # Errors
     /// If `count` is not a power of two, or if `shift` is negative and the bits that are read are
@@ -231,23 +229,22 @@ impl Swizzle {
             return Ok(Self { base: base as u8, ..*self });
         }
         if self.shift < 0 && self.bits > 0 {
-            // The bits that are read are the lower ones: they vanish before the bits that they
+            // The bits that are read are the lower ones: they disappear before the bits that they
             // change.
             if self.target_mask() >> hidden != 0 {
                 return Err(Fault::HiddenBits { base: self.base as i64, count });
             }
             return Ok(Self { bits: 0, base: 0, shift: self.shift });
         }
-        // The lowest bits that are changed are within one element now, and no longer seen.
+        // The lowest bits that are changed are now within one element, and drop out.
         let bits = self.bits as i64 + base;
         Ok(Self { bits: if bits > 0 { bits as u8 } else { 0 }, base: 0, shift: self.shift })
     }
 
-    /// The swizzle of the same memory in elements of which `count`, a power of two, make one of the
-    /// old.
+    /// The swizzle of the same memory with elements `count` times as small, a power of two.
     ///
     /// # Errors
-    /// Where `count` is not a power of two, or the bits reach beyond bit 62.
+    /// If `count` is not a power of two, or the bits reach past bit 62.
     pub const fn try_downcast(&self, count: i64) -> Result<Self, LayoutError> {
         match self.downcast(count) {
             Ok(swizzle) => Ok(swizzle),
@@ -297,7 +294,7 @@ pub(crate) const fn after(second: &Swizzle, first: &Swizzle) -> Result<Swizzle, 
     if second.source_mask() & first.target_mask() != 0 {
         return Err(Fault::TakenTwice { changed: first.target_mask(), taken: second.source_mask() });
     }
-    // Each bit that both take is changed twice, which is not at all.
+    // A bit that both read is changed twice, that is, not at all.
     Swizzle::of_masks(second.source_mask() ^ first.source_mask(), second.target_mask() ^ first.target_mask())
 }
 

@@ -1,4 +1,4 @@
-//! A swizzle moved past a layout: compositions of layouts, of which the second is swizzled.
+//! A swizzle moved past a layout: compositions whose second operand is swizzled.
 
 use super::compose::{Left, SEARCH, composed_at};
 use super::composed::ComposedLayout;
@@ -9,8 +9,8 @@ use super::operation::{method, operation};
 use super::swizzle::{self, Swizzle};
 
 operation! {
-    /// `a` after a composed layout: the swizzle moved to the other side of `a`, which permutes the
-    /// bits of an index.
+    /// `a` after a composed layout: the swizzle is moved to the other side of `a`, which must
+    /// permute the bits of an index.
     ///
     /// ```
     /// use moye_device::layout::{ComposedLayout, Swizzle, composition_swizzled, layout};
@@ -20,17 +20,17 @@ operation! {
     /// ```
     ///
     /// # Errors
-    /// If `a` separates the bits of the swizzle or is not a permutation of bits (strides powers of
-    /// two that do not overlap, and extents except the last), so that no swizzle has that function;
-    /// or if adding the offset carries from one mode of `a` into the next. CuTe requires an offset
-    /// of 0.
+    /// If `a` separates the bits of the swizzle or is not a permutation of bits (strides, and all
+    /// extents but the last, are powers of two without overlap), so that no swizzle has this
+    /// function; or if adding the offset carries from one mode of `a` into the next. CuTe requires
+    /// an offset of 0.
     composition_swizzled / try_composition_swizzled(a: Layout, b: ComposedLayout) -> ComposedLayout = swizzled;
 }
 
 impl ComposedLayout {
     method! {
-        /// This after `b`, which is swizzled too: `b`'s swizzle moved past this layout, as in
-        /// [`composition_swizzled()`], past its offset and into its swizzle, as in
+        /// This after `b`, which is swizzled too: the swizzle of `b` is moved past this layout, as
+        /// in [`composition_swizzled()`], past its offset, and merged with its swizzle, as in
         /// [`Swizzle::composition`].
         ///
         /// ```
@@ -41,9 +41,8 @@ impl ComposedLayout {
         /// ```
         ///
         /// # Errors
-        /// Where one of these has no answer, or where the offset of this is not a multiple of the
-        /// block that the swizzle permutes and adding it after the swizzle is not the same as
-        /// before.
+        /// If one of these has no result, or if this offset is not a multiple of the block that the
+        /// swizzle permutes and adding it does not commute with the swizzle.
         composition_swizzled / try_composition_swizzled(self: ComposedLayout, b: ComposedLayout) -> ComposedLayout
             = compose_swizzled;
     }
@@ -54,7 +53,7 @@ impl Swizzle {
         /// This after a composed layout: see [`composition`](Self::composition).
         ///
         /// # Errors
-        /// Where the two swizzles are not one.
+        /// If the two swizzles do not merge into one.
         composition_swizzled / try_composition_swizzled(self: Swizzle, b: ComposedLayout) -> ComposedLayout = onto;
     }
 }
@@ -101,9 +100,9 @@ const fn same_but_for(moved: &ComposedLayout, inner: &ComposedLayout, offset: i6
 
 /// The swizzle `S` with `a(swizzle(i)) == S(a(i))` for each `i` from 0 to below `end`.
 ///
-/// Such indices have bits up to that of `end - 1`: the swizzle moves no others. `a` must take each
-/// bit to one of its own, or to none: then `a(x ^ y) == a(x) ^ a(y)`, and each bit that is taken
-/// and the bit that it changes become two others.
+/// Such indices have bits up to those of `end - 1`: the swizzle changes no others. `a` must map
+/// each bit to a distinct bit, or to none: then `a(x ^ y) == a(x) ^ a(y)`, and each bit that is
+/// read and the bit that it changes map to two distinct bits.
 pub(crate) const fn moved_past(a: &Layout, swizzle: &Swizzle, end: i64) -> Result<Swizzle, Fault> {
     let span = ((end as u64).next_power_of_two() - 1) as i64;
     let (sources, targets) = (swizzle.source_mask(), swizzle.target_mask());
@@ -129,7 +128,7 @@ pub(crate) const fn moved_past(a: &Layout, swizzle: &Swizzle, end: i64) -> Resul
         else {
             return Err(Fault::Overflow);
         };
-        // A change that `a` leaves out is none.
+        // A change that `a` drops is none.
         if changed == 0 {
             continue;
         }
@@ -138,7 +137,7 @@ pub(crate) const fn moved_past(a: &Layout, swizzle: &Swizzle, end: i64) -> Resul
         }
         from |= taken;
         to |= changed;
-        // One distance for all: that of the lowest.
+        // All have one distance: that of the lowest.
         if taken.trailing_zeros() as i64 - changed.trailing_zeros() as i64
             != from.trailing_zeros() as i64 - to.trailing_zeros() as i64
         {
@@ -154,7 +153,7 @@ const NOT_BITS: Fault = Fault::Said {
            strides must be powers of two, without overlap",
 };
 
-/// Whether a layout takes each bit of the mask `reach` to a bit of its own, or to none.
+/// Whether a layout maps each bit of the mask `reach` to a distinct bit, or to none.
 const fn takes_bits_to_bits(a: &Layout, reach: i64) -> Result<bool, Fault> {
     let left = tri!(Left::of(a));
     let modes = left.modes();

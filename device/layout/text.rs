@@ -1,11 +1,11 @@
-//! Text made during constant evaluation.
+//! Text built during constant evaluation.
 
 use super::int_tuple::{IntTuple, Leaf};
 use super::layout::Layout;
 use super::profile::{At, Profile, ROOT};
 use super::tiler::Tiler;
 
-/// Writes literals and `method(values)` of a text, one after another.
+/// Writes literals and `method(values)` to a text, one after another.
 macro_rules! put {
     ($text:expr $(, $($literal:literal)? $($method:ident($($value:expr),*))?)*) => {{
         $($($text.str($literal);)? $($text.$method($($value),*);)?)*
@@ -13,18 +13,18 @@ macro_rules! put {
 }
 pub(crate) use put;
 
-/// Text of at most `N` bytes. What does not fit is left out, and the text then ends in `...`.
+/// Text of at most `N` bytes. Longer text is truncated and ends in `...`.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<const N: usize> {
     bytes: [u8; N],
-    // Small, as the text is part of every result.
+    // Small, since the text is part of every result.
     len: u16,
-    /// Bytes at the end that are kept free.
+    /// Bytes reserved at the end.
     kept: u16,
     full: bool,
 }
 
-/// A length as it is kept; no text is that long.
+/// A length in its stored type; no text is longer.
 const fn short(length: usize) -> u16 {
     assert!(length <= u16::MAX as usize);
     length as u16
@@ -35,18 +35,18 @@ impl<const N: usize> Text<N> {
         Self { bytes: [0; N], len: 0, full: false, kept: 0 }
     }
 
-    /// Text that begins with operands: half of it is kept free for what is said of them, until
+    /// Text that begins with operands: half of it is reserved for the statement about them, until
     /// [`give_rest`](Self::give_rest).
     pub const fn of_operands() -> Self {
         Self { kept: short(N / 2), ..Self::new() }
     }
 
-    /// Keeps `bytes` at the end free, as far as they are, for what comes after the next operands.
+    /// Reserves `bytes` at the end, as far as they are available, for text after the next operands.
     pub const fn keep(&mut self, bytes: usize) {
         self.kept = short(bytes);
     }
 
-    /// Gives the bytes that were kept free.
+    /// Releases the reserved bytes.
     pub const fn give_rest(&mut self) {
         self.kept = 0;
         self.full = false;
@@ -213,7 +213,7 @@ lists! {
     fn tilers(text, value: Tiler) text.tiler(value);
 }
 
-/// Whose integers a profile is printed with.
+/// The owner of the integers with which a profile is printed.
 #[derive(Clone, Copy)]
 enum Leaves<'a> {
     Tuple(&'a IntTuple),

@@ -12,25 +12,25 @@ use super::text::Text;
 ///
 /// - a layout, for the whole (`4:2`),
 /// - an integer `n`, which is the layout `n:1`,
-/// - the wildcard `_`, which leaves a mode as it is,
+/// - the wildcard `_`, which leaves a mode unchanged,
 /// - or a tuple of tilers, one for each mode (`(4:2,_,(2,2):(1,8))`, `(64,32)`).
 ///
-/// Made by [`tiler!`], by [`Layout::tiler`], by [`IntTuple::tiler`] and by [`Tiler::by_mode`].
+/// It is built by [`tiler!`], [`Layout::tiler`], [`IntTuple::tiler`] and [`Tiler::by_mode`].
 ///
 /// [`composition_tiler`]: super::composition_tiler
 /// [`tiler!`]: macro@super::tiler
 #[derive(Clone, Copy)]
 pub struct Tiler {
-    /// The layouts side by side; a wildcard is a leaf of the basis `ANY`.
+    /// The concatenated layouts; a wildcard is a leaf of the basis `ANY`.
     pub(crate) layout: Layout,
-    /// The nodes that are tuples of tilers and not parts of a layout, a bit for each.
+    /// The nodes that are tuples of tilers, not parts of a layout, one bit each.
     pub(crate) by_mode: u64,
 }
 
 const _: () = assert!(MAX_NODES <= u64::BITS as usize, "a node needs a bit");
 
 impl Tiler {
-    /// The tiler that is one layout.
+    /// A tiler of one layout.
     pub const fn layout(layout: Layout) -> Self {
         Self { layout, by_mode: 0 }
     }
@@ -47,7 +47,7 @@ impl Tiler {
     /// The tiler of a shape: each integer `n` is the layout `n:1`, each tuple a tiler by mode.
     ///
     /// # Panics
-    /// Where [`try_shape`](Self::try_shape) gives an error.
+    /// If [`try_shape`](Self::try_shape) returns an error.
     #[track_caller]
     pub const fn shape(shape: IntTuple) -> Self {
         match Self::try_shape(shape) {
@@ -59,7 +59,7 @@ impl Tiler {
     /// The tiler of a shape.
     ///
     /// # Errors
-    /// Where an extent is below 1 or a multiple of a basis vector.
+    /// If an extent is below 1 or a multiple of a basis vector.
     pub const fn try_shape(shape: IntTuple) -> Result<Self, LayoutError> {
         let mut builder = Layout::start();
         let mut by_mode = 0;
@@ -69,10 +69,10 @@ impl Tiler {
         }
     }
 
-    /// The tiler with one tiler for each mode.
+    /// The tiler by mode of `tilers`.
     ///
     /// # Panics
-    /// Where [`try_by_mode`](Self::try_by_mode) gives an error.
+    /// If [`try_by_mode`](Self::try_by_mode) returns an error.
     #[track_caller]
     pub const fn by_mode(tilers: &[Self]) -> Self {
         match Self::try_by_mode(tilers) {
@@ -81,10 +81,10 @@ impl Tiler {
         }
     }
 
-    /// The tiler with one tiler for each mode.
+    /// The tiler by mode of `tilers`.
     ///
     /// # Errors
-    /// Where they hold more integers together than a value does.
+    /// If together they have more integers than a value holds.
     pub const fn try_by_mode(tilers: &[Self]) -> Result<Self, LayoutError> {
         match joined(tilers) {
             Ok(tiler) => Ok(tiler),
@@ -117,7 +117,7 @@ impl Tiler {
     }
 
     method! {
-        /// The shape of the tiles, an integer for each mode of a tiler by mode.
+        /// The shape of the tiles, one integer for each mode of a tiler by mode.
         ///
         /// ```
         /// use moye_device::layout::{tiler, tuple};
@@ -125,11 +125,11 @@ impl Tiler {
         /// ```
         ///
         /// # Errors
-        /// Where a mode has the wildcard, which leaves its extent open.
+        /// If a mode is a wildcard, which leaves its extent open.
         tile_shape / try_tile_shape(self: Tiler) -> IntTuple = shape_of_tile;
     }
 
-    /// The layout, if the tiler is one.
+    /// The layout, if the tiler is a single layout.
     pub const fn as_layout(&self) -> Option<Layout> {
         if self.is_by_mode(ROOT) || self.is_any(ROOT) { None } else { Some(self.layout) }
     }
@@ -151,7 +151,7 @@ const fn shape_of_tile(tiler: &Tiler) -> Result<IntTuple, Fault> {
         if tiler.has_any_below(mode) {
             return Err(Fault::OpenTile { mode: i });
         }
-        // A mode that is a tiler by mode itself is not a layout, whose size is known to fit.
+        // Unlike a layout's, the size of a mode that is a tiler by mode may overflow.
         tri!(builder.int(tri!(tiler.layout.shape().product_at(mode))));
         mode = tiler.layout.profile.next(mode);
         i += 1;
@@ -202,7 +202,7 @@ impl IntTuple {
     /// This shape as a tiler by mode: see [`Tiler::shape`].
     ///
     /// # Panics
-    /// Where [`Tiler::try_shape`] gives an error.
+    /// If [`Tiler::try_shape`] returns an error.
     #[track_caller]
     pub const fn tiler(&self) -> Tiler {
         Tiler::shape(*self)

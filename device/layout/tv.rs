@@ -10,19 +10,19 @@ use super::product::raked_into;
 use super::profile::ROOT;
 use super::text::Text;
 
-/// A thread-value layout over a tile: `(thread, value)` to the element of the tile that the thread
-/// holds as its `value`-th, counted along the tile's first mode first.
+/// A thread-value layout over a tile: `(thread, value)` to the index, in the tile, of the thread's
+/// element `value` (the tile's first mode is fastest).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TvLayout {
-    /// The shape of the tile, an integer for each mode.
+    /// The shape of the tile, one integer for each mode.
     pub tile: IntTuple,
     /// `(thread, value)` to the linear coordinate in the tile.
     pub layout: Layout,
 }
 
 /// The thread-value layout in which thread `threads(m, n)` holds, for each of its places in the
-/// tile, a block of values in the order of `values`: `threads` says how threads are laid over the
-/// tile, `values` how many elements each of them holds side by side and in which order. Any rank.
+/// tile, a block of values in the order of `values`: `threads` arranges the threads over the tile,
+/// `values` the adjacent elements of each thread. Any rank.
 ///
 /// ```
 /// use moye_device::layout::{layout, make_layout_tv, tuple};
@@ -32,7 +32,7 @@ pub struct TvLayout {
 /// ```
 ///
 /// # Panics
-/// Where [`try_make_layout_tv`] gives an error.
+/// If [`try_make_layout_tv`] returns an error.
 #[track_caller]
 pub const fn make_layout_tv(threads: Layout, values: Layout) -> TvLayout {
     match try_make_layout_tv(threads, values) {
@@ -44,8 +44,8 @@ pub const fn make_layout_tv(threads: Layout, values: Layout) -> TvLayout {
 /// [`make_layout_tv`] as a `Result`.
 ///
 /// # Errors
-/// Where the threads or the values leave numbers out or use one twice, so that some
-/// `(thread, value)` has no place.
+/// If `threads` or `values` skip an index or repeat one, so that some `(thread, value)` has no
+/// place.
 pub const fn try_make_layout_tv(threads: Layout, values: Layout) -> Result<TvLayout, LayoutError> {
     let mut result = Ok(TvLayout { tile: IntTuple::int(0), layout: Layout::start() });
     if let Ok(tv) = &mut result
@@ -95,7 +95,7 @@ impl TvLayout {
         self.layout.extent(1)
     }
 
-    /// `(thread, value)` to the coordinate in the tile, as strides along basis vectors, one for
+    /// `(thread, value)` to the coordinate in the tile, with strides along basis vectors, one for
     /// each mode of the tile.
     ///
     /// ```
@@ -105,7 +105,7 @@ impl TvLayout {
     /// ```
     ///
     /// # Panics
-    /// Where [`try_coordinates`](Self::try_coordinates) gives an error.
+    /// If [`try_coordinates`](Self::try_coordinates) returns an error.
     #[track_caller]
     pub const fn coordinates(&self) -> Layout {
         match self.try_coordinates() {
@@ -117,7 +117,7 @@ impl TvLayout {
     /// [`coordinates`](Self::coordinates) as a `Result`.
     ///
     /// # Errors
-    /// A thread's values cross modes in a way that no strides describe.
+    /// If a thread's values cross modes in a way that no strides describe.
     pub const fn try_coordinates(&self) -> Result<Layout, LayoutError> {
         match super::make::mode_coordinates(&self.tile) {
             Ok(coordinates) => super::try_composition(coordinates, self.layout),
@@ -125,8 +125,8 @@ impl TvLayout {
         }
     }
 
-    /// The elements of `tensor`, a layout over the tile, by thread and value: `tensor` after this
-    /// layout, as [`composition`](super::composition) gives it.
+    /// The elements of `tensor`, a layout over the tile, by thread and value: the
+    /// [`composition`](super::composition) of `tensor` with this layout.
     ///
     /// ```
     /// use moye_device::layout::{layout, make_layout_tv};
@@ -135,7 +135,7 @@ impl TvLayout {
     /// ```
     ///
     /// # Panics
-    /// Where [`try_of`](Self::try_of) gives an error.
+    /// If [`try_of`](Self::try_of) returns an error.
     #[track_caller]
     pub const fn of(&self, tensor: Layout) -> Layout {
         super::composition(tensor, self.layout)
@@ -144,7 +144,7 @@ impl TvLayout {
     /// [`of`](Self::of) as a `Result`.
     ///
     /// # Errors
-    /// Where no layout has that function.
+    /// If no layout has this function.
     pub const fn try_of(&self, tensor: Layout) -> Result<Layout, LayoutError> {
         super::try_composition(tensor, self.layout)
     }

@@ -1,4 +1,4 @@
-//! The types that a kernel may keep in global or shared memory.
+//! The types that a kernel may store in global or shared memory.
 
 use super::packed::{extract, insert, per_byte, place};
 use crate::arch::{Bf16x2, F16x2, Word, Word128};
@@ -6,32 +6,31 @@ use crate::number::{B1, Number, S4, U4};
 use core::mem::offset_of;
 use half::{bf16, f16};
 
-/// A type that tensors and tiled copies count in: an [`Element`], or a number smaller than a byte
-/// that memory holds without gaps.
+/// The element type of tensors and tiled copies: an [`Element`], or a type smaller than a byte that
+/// is packed without gaps.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in device memory, packed or not",
     label = "not an element type"
 )]
 pub trait Storable: Copy + Send + Sync + 'static {
-    /// The name that messages and tables print: `f32`, `bf16`, `s4`, ...
+    /// The name in messages and tables: `f32`, `bf16`, `s4`, ...
     const NAME: &'static str;
 
-    /// The bits of one: a multiple of 8 for an [`Element`]; 1, 2 or 4 for one of which a byte holds
-    /// several.
+    /// The bits of an element: a multiple of 8 for an [`Element`]; 1, 2 or 4 for packed types.
     const BITS: i64;
 
-    /// Reads element `index` of a run without gaps in a thread's own memory that starts at `first`.
+    /// Reads element `index` of a packed run in a thread's own memory that starts at `first`.
     ///
     /// # Safety
-    /// Its bytes may be read and were written, and `first` is aligned as the element is.
+    /// Its bytes are readable and were written, and `first` is aligned like the element.
     #[doc(hidden)]
     unsafe fn read_own(first: *const u8, index: usize) -> Self;
 
-    /// Writes element `index`; of one smaller than a byte the others of its byte are read and kept.
+    /// Writes element `index`; for an element smaller than a byte, the rest of its byte is kept.
     ///
     /// # Safety
-    /// As [`read_own`](Self::read_own), for writing; the byte of a small element was written
-    /// before.
+    /// Same contract as [`read_own`](Self::read_own), for writing; the byte of a small element was
+    /// written before.
     #[doc(hidden)]
     unsafe fn write_own(first: *mut u8, index: usize, value: Self);
 }
@@ -80,24 +79,24 @@ macro_rules! packed {
 }
 packed!(S4, U4, B1);
 
-/// A distance in elements: any integer that indices have, of threads, extents or strides.
+/// A distance in elements: any integer type of indices, extents or strides.
 ///
-/// The rule for integers in kernels: whatever names an element, a place of a mode, a distance or a
-/// stride takes each of these types as it is, in global and in shared memory, so that the author
+/// The rule for integers in kernels: parameters that are an element, a place of a mode, a distance
+/// or a stride accept each of these types, in global and in shared memory, so that the author
 /// converts no index. Distances in global memory are computed in 64 bits. Threads, the extents of
-/// tensors and the coordinates of tiles are `u32`, as `thread_idx` and `block_idx` have them.
+/// tensors and the coordinates of tiles are `u32`, like `thread_idx` and `block_idx`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a distance in elements",
     label = "not an integer",
     note = "a distance is an i32, u32, i64, u64 or usize, as it is: `x.read(thread_idx().x)`"
 )]
 pub trait ElementOffset: Copy {
-    /// The distance; a negative one leads backwards.
+    /// The distance; a negative distance goes backwards.
     #[doc(hidden)]
     fn elements(self) -> i64;
 }
 
-/// The integers that name elements, places and distances.
+/// The integer types of elements, places and distances.
 macro_rules! for_each_index {
     ($then:ident) => {
         $then!(u32, i32, usize, i64, u64);
@@ -121,7 +120,7 @@ for_each_index!(offset);
 ///
 /// # Safety
 /// Every bit pattern of `size_of::<Self>()` bytes is a valid value, there is no padding, `Bits` has
-/// the same size, and the type has no drop glue and no references in it.
+/// the same size, and the type has neither drop glue nor references.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in device memory",
     label = "not an element type",
@@ -129,13 +128,13 @@ for_each_index!(offset);
             Bf16x2, and pairs and arrays of numbers of 32 or of 64 bits that have 8 or 16 bytes"
 )]
 pub unsafe trait Element: Copy + Send + Sync + 'static {
-    /// The name that messages and tables print: `f32`, `bf16`, ...
+    /// The name in messages and tables: `f32`, `bf16`, ...
     const NAME: &'static str;
 
-    /// The element in bytes.
+    /// The size of an element in bytes.
     const BYTES: usize = size_of::<Self>();
 
-    /// The word of a load or store of an element.
+    /// The word with which an element is loaded and stored.
     type Bits: Word;
 
     /// The element's bits.
@@ -157,7 +156,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
 
 macro_rules! element {
     ($($t:ty: $bits:ty),*) => { $(
-        // SAFETY: a plain number; all bit patterns are values.
+        // SAFETY: a plain number type; all bit patterns are valid.
         unsafe impl Element for $t {
             const NAME: &'static str = stringify!($t);
             type Bits = $bits;
@@ -168,14 +167,14 @@ element!(i8: u8, u8: u8, i16: u16, u16: u16, f16: u16, bf16: u16, i32: u32, u32:
 element!(F16x2: u32, Bf16x2: u32);
 element!(i64: u64, u64: u64, f64: u64, u128: Word128);
 
-/// Pairs of numbers of one size, a value with its index say, and arrays of 2 or 4: no gap is in
-/// them, and a word of 8 or 16 bytes holds one.
+/// Pairs of number types of one size (for example a value and its index), and arrays of 2 or 4:
+/// they have no padding, and fit a word of 8 or 16 bytes.
 macro_rules! pairs {
     ($word:ty: $($one:ident)+) => { pairs!(@each $word; [$($one)+] $($one)+); };
     (@each $word:ty; $all:tt $($one:ident)+) => { $( pairs!(@with $word; $one $all); )+ };
     (@with $word:ty; $one:ident [$($other:ident)+]) => {
         element!($(($one, $other): $word),+);
-        // Kernels and the host have both numbers in the same places.
+        // Kernel and host have both fields at the same offsets.
         $( const _: () = assert!(
             offset_of!(($one, $other), 0) == 0 && offset_of!(($one, $other), 1) == size_of::<$one>()
         ); )+

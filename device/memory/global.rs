@@ -1,4 +1,4 @@
-//! Typed pointers to global memory, as kernels take them.
+//! Typed pointers to global memory, as kernel parameters.
 
 use super::{Element, ElementOffset, Storable};
 use crate::arch::Word;
@@ -6,15 +6,15 @@ use core::mem::MaybeUninit;
 
 /// A pointer to elements in global memory that the kernel only reads.
 ///
-/// As a kernel parameter it is one 64-bit address; the host passes a `&Buffer<T>` or a sub-range of
-/// one for it.
+/// As a kernel parameter it is one 64-bit address, for which the host passes a `&Buffer<T>` or a
+/// sub-range of one.
 #[repr(transparent)]
 pub struct Global<T: Element>(*const T);
 
 /// A pointer to elements in global memory that the kernel may write.
 ///
-/// As a kernel parameter it is one 64-bit address; the host passes a `&mut Buffer<T>` or a
-/// sub-range of one for it.
+/// As a kernel parameter it is one 64-bit address, for which the host passes a `&mut Buffer<T>` or
+/// a sub-range of one.
 #[repr(transparent)]
 pub struct GlobalMut<T: Element>(*mut T);
 
@@ -33,8 +33,8 @@ macro_rules! pointer {
                 self.0 as usize as u64
             }
 
-            /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an
-            /// access is checked.
+            /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only
+            /// accesses are checked.
             #[inline(always)]
             pub fn offset(self, elements: impl ElementOffset) -> Self {
                 Self(self.0.wrapping_offset(elements.elements() as isize))
@@ -54,8 +54,7 @@ macro_rules! pointer {
             }
         }
         impl<T: Element> Copy for $name<T> {}
-        // SAFETY: it is only an address; every access through it uses `arch`, which states its own
-        // contract.
+        // SAFETY: it is only an address; every access uses `arch`, which states its own contract.
         unsafe impl<T: Element> Send for $name<T> {}
         // SAFETY: as above.
         unsafe impl<T: Element> Sync for $name<T> {}
@@ -73,47 +72,47 @@ pointer!(GlobalMut, *mut T);
 /// A typed pointer to global memory: [`Global`] or [`GlobalMut`], or for elements smaller than a
 /// byte [`GlobalPacked`](super::GlobalPacked) or [`GlobalPackedMut`](super::GlobalPackedMut).
 pub trait GlobalPointer: Copy {
-    /// The address.
+    /// The element type.
     type Element: Storable;
 
-    /// The device address, in bytes: of the byte that holds the element, where it holds several.
+    /// The device address in bytes; for packed elements the address of the element's byte.
     fn address(self) -> u64;
 
     /// The pointer moved by `elements`.
     #[must_use]
     fn offset(self, elements: impl ElementOffset) -> Self;
 
-    /// Reads the element, where `valid`; zero elsewhere.
+    /// Reads the element if `valid`; otherwise returns zero.
     ///
     /// # Safety
-    /// If `valid`, it is in memory that the kernel may read, and no other thread writes it
-    /// meanwhile (for one smaller than a byte: any of its byte).
+    /// If `valid`, the element is in memory that the kernel may read, and no other thread writes it
+    /// meanwhile (if it is smaller than a byte: any element of its byte).
     unsafe fn read_if(self, valid: bool) -> Self::Element;
 
-    /// Reads the first `existing` of the elements that fill a word, the first of them the one that
-    /// is pointed to; the others read as zeros.
+    /// Reads a word of elements that starts at the pointer: the first `existing` are read, the
+    /// others are zeros.
     ///
     /// # Safety
-    /// As [`read_if`](Self::read_if), for elements in bounds; the element is the first of its byte.
+    /// Same contract as [`read_if`](Self::read_if), for elements in bounds; the element is the
+    /// first of its byte.
     unsafe fn read_part<W: Word>(self, existing: u32) -> W;
 }
 
 /// A [`GlobalPointer`] through which the kernel may write.
 pub trait GlobalPointerMut: GlobalPointer {
-    /// Writes the element, where `valid`. One smaller than a byte is written by reading its byte
-    /// and writing it back.
+    /// Writes the element if `valid`. For an element smaller than a byte, its byte is read and
+    /// written back.
     ///
     /// # Safety
-    /// If `valid`, it is in memory that the kernel may write, and no other thread touches it
-    /// meanwhile (for one smaller than a byte: any of its byte).
+    /// If `valid`, the element is in memory that the kernel may write, and no other thread accesses
+    /// it meanwhile (if it is smaller than a byte: any element of its byte).
     unsafe fn write_if(self, valid: bool, value: Self::Element);
 
-    /// Writes the first `existing` of the elements that fill a word, the first of them to where the
-    /// pointer leads.
+    /// Writes the first `existing` elements of a word, which starts at the pointer.
     ///
     /// # Safety
-    /// As [`write_if`](Self::write_if), for elements in bounds; the element is the first of its
-    /// byte.
+    /// Same contract as [`write_if`](Self::write_if), for elements in bounds; the element is the
+    /// first of its byte.
     unsafe fn write_part<W: Word>(self, existing: u32, word: W);
 }
 
@@ -166,7 +165,7 @@ impl<T: Element> GlobalPointerMut for GlobalMut<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn write_if(self, valid: bool, value: T) {
-        // SAFETY: if `valid`, the kernel may write the element, and no other thread touches it.
+        // SAFETY: if `valid`, the kernel may write the element, and no other thread accesses it.
         unsafe { T::Bits::store_global_if(valid, self.address(), value.to_bits()) }
     }
 
@@ -187,7 +186,7 @@ impl<T: Element> GlobalPointerMut for GlobalMut<T> {
 }
 
 impl<T: Element> Global<T> {
-    /// Reads the element `index` elements further on.
+    /// Reads the element `index` elements further.
     ///
     /// # Safety
     /// The element is in memory that the kernel may read, and no thread writes it meanwhile.
@@ -200,7 +199,7 @@ impl<T: Element> Global<T> {
 }
 
 impl<T: Element> GlobalMut<T> {
-    /// Reads the element `index` elements further on.
+    /// Reads the element `index` elements further.
     ///
     /// # Safety
     /// The element is in memory that the kernel may read, and no other thread writes it meanwhile.
@@ -211,15 +210,15 @@ impl<T: Element> GlobalMut<T> {
         T::from_bits(unsafe { T::Bits::load_global(self.offset(index).address()) })
     }
 
-    /// Writes the element `index` elements further on.
+    /// Writes the element `index` elements further.
     ///
     /// # Safety
-    /// The element is in memory that the kernel may write, and no other thread touches it
+    /// The element is in memory that the kernel may write, and no other thread accesses it
     /// meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: impl ElementOffset, value: T) {
-        // SAFETY: the kernel may write the element, and no other thread touches it.
+        // SAFETY: the kernel may write the element, and no other thread accesses it.
         unsafe { T::Bits::store_global(self.offset(index).address(), value.to_bits()) }
     }
 

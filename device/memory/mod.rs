@@ -1,5 +1,4 @@
-//! Memory spaces: which types may live in device memory, and pointers that know the space they
-//! point to.
+//! Memory spaces: the types that device memory can hold, and typed pointers to each space.
 
 mod element;
 mod global;

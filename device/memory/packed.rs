@@ -2,12 +2,12 @@
 //!
 //! Elements are packed without gaps, the first of a byte in its lowest bits, as in CUTLASS's
 //! `subbyte_iterator` and the registers of `mma.sync`. Memory is addressed in bytes, so a pointer
-//! to such elements is a byte address with an index in elements:
+//! to such elements is a byte address and an index in elements:
 //!
-//! - Reading one reads its byte. Reading a [`Word`] of 1 to 16 bytes reads all elements in it by
-//!   one instruction; the first must start a word.
+//! - Reading an element reads its byte. Reading a [`Word`] of 1 to 16 bytes reads all elements in
+//!   it by one instruction; the first must start a word.
 //! - [`write`](GlobalPackedMut::write) reads the byte, changes the element's bits and writes it
-//!   back, in two instructions. It is for a thread that has the byte to itself.
+//!   back, in two instructions. The thread needs exclusive access to the byte.
 //! - [`write_shared_byte`](GlobalPackedMut::write_shared_byte) changes only the element's bits, in
 //!   two atomic steps (clear, set) on the aligned 32-bit word around it. Other threads may write
 //!   other elements of the word meanwhile; a thread that reads this element between the steps may
@@ -19,7 +19,7 @@ use crate::number::Scalar;
 use crate::tiling::TilingError;
 use core::marker::PhantomData;
 
-/// Elements of `T` that one byte holds. Compiles only for 1, 2 and 4 bits.
+/// Elements of `T` in one byte. Compiles only for 1, 2 and 4 bits.
 pub(super) const fn per_byte<T: Scalar>() -> i64 {
     const {
         if !matches!(T::WIDTH, 1 | 2 | 4) {
@@ -68,7 +68,7 @@ macro_rules! pointer {
         $(#[$doc])*
         pub struct $name<T: Scalar> {
             bytes: $bytes<u8>,
-            /// The index of the pointed-to element, counted from the first of `bytes`.
+            /// The index of the pointed-to element, relative to the first of `bytes`.
             index: i64,
             element: PhantomData<T>,
         }
@@ -91,23 +91,23 @@ macro_rules! pointer {
                 Self { bytes, index: 0, element: PhantomData }
             }
 
-            /// The pointer moved by `elements` (may be negative, and end within a byte). Only an
-            /// access is checked.
+            /// The pointer moved by `elements` (may be negative, and end within a byte). Only
+            /// accesses are checked.
             #[inline(always)]
             #[must_use]
             pub fn offset(self, elements: impl ElementOffset) -> Self {
                 Self { index: self.index.wrapping_add(elements.elements()), ..self }
             }
 
-            /// The address of the byte that holds the element, and how many of its lower bits come
-            /// before it.
+            /// The address of the byte that holds the element, and the number of its bits below the
+            /// element.
             #[inline(always)]
             pub fn address(self) -> ($address, u32) {
                 let (byte, at) = place(self.index, Self::PER_BYTE);
                 (self.bytes.offset(byte).address(), at * T::WIDTH as u32)
             }
 
-            /// Reads the element `index` elements further on.
+            /// Reads the element `index` elements further.
             ///
             /// # Safety
             /// Its byte may be read, and no other thread writes it meanwhile.
@@ -119,7 +119,7 @@ macro_rules! pointer {
                 extract(unsafe { self.bytes.read(byte) }, at)
             }
 
-            /// The address of the word that starts with the element `index` elements further on.
+            /// The address of the word that starts with the element `index` elements further.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn word_address(self, index: i64) -> $address {
@@ -147,8 +147,8 @@ pointer! {
 macro_rules! load {
     ($name:ident $load:ident) => {
         impl<T: Scalar> $name<T> {
-            /// Reads all elements of a word, the first in its lowest bits, from the one `index`
-            /// elements further on, by one instruction.
+            /// Reads all elements of the word that starts `index` elements further, the first in
+            /// its lowest bits, by one instruction.
             ///
             /// # Safety
             /// That element starts a word: its address is a multiple of the word's size, and it is
@@ -170,27 +170,27 @@ load!(SharedPacked load_shared);
 macro_rules! store {
     ($name:ident $store:ident $and:ident $or:ident $address:ty) => {
         impl<T: Scalar> $name<T> {
-            /// Writes the element `index` elements further on: reads its byte, and writes the byte
+            /// Writes the element `index` elements further: reads its byte, and writes the byte
             /// with the element replaced.
             ///
             /// # Safety
-            /// Its byte may be read and written, and no other thread touches *any element of the
+            /// Its byte may be read and written, and no other thread accesses *any element of the
             /// byte* meanwhile.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn write(self, index: impl ElementOffset, value: T) {
                 let (byte, at) = place(self.index.wrapping_add(index.elements()), Self::PER_BYTE);
-                // SAFETY: no other thread touches the element's byte.
+                // SAFETY: no other thread accesses the element's byte.
                 unsafe { self.bytes.write(byte, insert(self.bytes.read(byte), at, value)) }
             }
 
-            /// Writes the element `index` elements further on where other threads may write others
-            /// of the same byte: clears and sets its bits by two atomic operations on the aligned
-            /// 32-bit word around it.
+            /// Writes the element `index` elements further when other threads may write other
+            /// elements of its byte: clears and sets its bits by two atomic operations on the
+            /// aligned 32-bit word around it.
             ///
             /// # Safety
-            /// That word may be read and written; no other thread touches this element meanwhile,
-            /// and none writes another of the word by [`write`](Self::write) or
+            /// That word may be read and written; no other thread accesses this element meanwhile,
+            /// and none writes another element of the word by [`write`](Self::write) or
             /// [`write_word`](Self::write_word).
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -199,18 +199,18 @@ macro_rules! store {
                 let address = self.bytes.offset(byte).address();
                 let (stays, bits) = masks(address as u32 % 4, at, value);
                 let word = address & !(3 as $address);
-                // SAFETY: the word may be read and written; no other thread touches this element.
+                // SAFETY: the word may be read and written; no other thread accesses this element.
                 unsafe {
                     let _ = u32::$and(word, stays);
                     let _ = u32::$or(word, bits);
                 }
             }
 
-            /// Writes all elements of a word, the first in its lowest bits, from the one `index`
-            /// elements further on, by one instruction.
+            /// Writes all elements of the word that starts `index` elements further, the first in
+            /// its lowest bits, by one instruction.
             ///
             /// # Safety
-            /// As [`read_word`](Self::read_word), for writing.
+            /// Same contract as [`read_word`](Self::read_word), for writing.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn write_word<W: Word>(self, index: impl ElementOffset, word: W) {
@@ -225,7 +225,7 @@ store!(SharedPacked store_shared atomic_and_shared atomic_or_shared u32);
 
 macro_rules! global {
     ($name:ident) => {
-        // A tensor's accesses: the pointer leads to the element, and a word starts with it.
+        // A tensor's accesses: the pointer is to the element, with which a word starts.
         impl<T: Scalar + Storable> GlobalPointer for $name<T> {
             type Element = T;
 
@@ -275,7 +275,7 @@ impl<T: Scalar + Storable> GlobalPointerMut for GlobalPackedMut<T> {
     unsafe fn write_if(self, valid: bool, value: T) {
         let (byte, at) = place(self.index, Self::PER_BYTE);
         let address = self.bytes.offset(byte).address();
-        // SAFETY: if `valid`, the byte may be written, and no other thread touches it.
+        // SAFETY: if `valid`, the byte may be written, and no other thread accesses it.
         unsafe { u8::store_global_if(valid, address, insert(u8::load_global_if(valid, address), at, value)) };
     }
 
@@ -286,7 +286,7 @@ impl<T: Scalar + Storable> GlobalPointerMut for GlobalPackedMut<T> {
         for byte in 0..size_of::<W>() {
             let written = existing_bits::<T>(byte, existing);
             let address = address + byte as u64;
-            // SAFETY: the caller's contract; a byte without an element in bounds is not touched,
+            // SAFETY: the caller's contract; a byte without an element in bounds is not accessed,
             // and the other elements of a byte are kept. Inside the word, whose bytes are plain
             // bits.
             unsafe {

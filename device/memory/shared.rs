@@ -6,8 +6,8 @@ use core::marker::PhantomData;
 
 /// A pointer to elements in the block's shared memory: a 32-bit address.
 ///
-/// As the engine of a tensor it keeps the offset of slices within a block of a swizzle apart from
-/// the address, in elements.
+/// As the engine of a tensor it stores the offset of slices within a block of a swizzle separately
+/// from the address, in elements.
 pub struct Shared<T: Element> {
     base: u32,
     step: i32,
@@ -35,7 +35,7 @@ impl<T: Element> Shared<T> {
         self.base.wrapping_add(self.step_bytes())
     }
 
-    /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an access is
+    /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only accesses are
     /// checked.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -76,11 +76,11 @@ impl<T: Element> Shared<T> {
 }
 
 impl<T: Element> Shared<T> {
-    /// Reads the element `index` elements further on.
+    /// Reads the element `index` elements further.
     ///
     /// # Safety
-    /// The element is in the block's shared memory and was written, ordered before by a barrier if
-    /// another thread wrote it; no thread writes it meanwhile.
+    /// The element is in the block's shared memory and was written, with a barrier since if another
+    /// thread wrote it; no thread writes it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: impl ElementOffset) -> T {
@@ -88,19 +88,19 @@ impl<T: Element> Shared<T> {
         T::from_bits(unsafe { T::Bits::load_shared(self.offset(index).address()) })
     }
 
-    /// Writes the element `index` elements further on.
+    /// Writes the element `index` elements further.
     ///
     /// # Safety
-    /// The element is in the block's shared memory, and no other thread touches it meanwhile.
+    /// The element is in the block's shared memory, and no other thread accesses it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: impl ElementOffset, value: T) {
-        // SAFETY: the element is in the block's shared memory, and no other thread touches it.
+        // SAFETY: the element is in the block's shared memory, and no other thread accesses it.
         unsafe { T::Bits::store_shared(self.offset(index).address(), value.to_bits()) }
     }
 }
 
-/// The distance in shared memory, whose addresses have 32 bits.
+/// A distance in shared memory, whose addresses have 32 bits.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn in_shared(index: impl ElementOffset) -> i32 {

@@ -15,8 +15,8 @@ pub struct Complex64 {
     pub im: f64,
 }
 
-/// A sum of products of complex numbers as Gauss multiplies them, with three products instead of
-/// four: of `(a + bi)(c + di)` it holds the sums of `ac`, of `bd`, and of `(a + b)(c + d)`.
+/// A sum of products of complex numbers by Gauss's method, with three products instead of four: for
+/// `(a + bi)(c + di)` it holds the sums of `ac`, of `bd`, and of `(a + b)(c + d)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct GaussComplex {
@@ -33,14 +33,13 @@ number! {
     GaussComplex: "gc64", 192, f64;
 }
 
-// SAFETY: two plain numbers side by side, without padding; all bit patterns are values.
+// SAFETY: two adjacent plain numbers without padding; all bit patterns are valid.
 unsafe impl Element for Complex64 {
     const NAME: &'static str = "c64";
     type Bits = Word128;
 }
 
-/// In registers alone: no access to memory has 24 bytes. What a sum makes up is stored as a
-/// [`Complex64`].
+/// Only in registers: no memory access has 24 bytes. Its value is stored as a [`Complex64`].
 impl Storable for GaussComplex {
     const NAME: &'static str = "gc64";
     const BITS: i64 = 192;
@@ -79,7 +78,7 @@ impl Mul for Complex64 {
     }
 }
 
-/// The number that the three sums make up.
+/// The value of the three sums.
 impl From<GaussComplex> for Complex64 {
     #[inline(always)]
     fn from(sums: GaussComplex) -> Self {

@@ -1,12 +1,11 @@
-//! The 8-bit floats of the Open Compute Project, as NVIDIA's tensor cores of sm_89 and later have
-//! them.
+//! The 8-bit floats of the Open Compute Project, as in NVIDIA's tensor cores of sm_89 and later.
 
 use super::scalar::{Number, Scalar, number};
 use crate::memory::Element;
 use half::f16;
 
-/// An 8-bit float with 4 bits of exponent and 3 of fraction: up to 448, no infinities, NaN where
-/// all bits but the sign are set.
+/// An 8-bit float with 4 bits of exponent and 3 of fraction: up to 448, no infinities, NaN if all
+/// bits except the sign are set.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct F8E4M3(u8);
@@ -24,20 +23,20 @@ number! {
 
 macro_rules! float8 {
     ($t:ident, $name:literal, $largest:literal, $nan:literal, $ptx:literal) => {
-        // SAFETY: 8 plain bits, all of which are values.
+        // SAFETY: 8 plain bits; all patterns are valid.
         unsafe impl Element for $t {
             const NAME: &'static str = $name;
             type Bits = u8;
         }
 
         impl $t {
-            /// The largest number.
+            /// The largest finite value.
             pub const MAX: Self = Self($largest);
 
-            /// Not a number, as conversions write it.
+            /// NaN, as conversions return it.
             pub const NAN: Self = Self($nan);
 
-            /// The number with these bits.
+            /// The value with these bits.
             pub const fn from_bits(bits: u8) -> Self {
                 Self(bits)
             }
@@ -57,7 +56,7 @@ macro_rules! float8 {
                 Self(sign | nearest(f64::from(value.abs()), |bits| Self(bits).to_f32(), $largest))
             }
 
-            /// Whether it is not a number.
+            /// Whether it is NaN.
             pub fn is_nan(self) -> bool {
                 self.to_f32().is_nan()
             }
@@ -73,11 +72,11 @@ macro_rules! float8 {
 float8!(F8E4M3, "e4m3", 0x7e, 0x7f, "cvt.rn.satfinite.e4m3x2.f32");
 float8!(F8E5M2, "e5m2", 0x7b, 0x7f, "cvt.rn.satfinite.e5m2x2.f32");
 
-/// The bits, up to `largest`, of the nearest number to a magnitude, ties to even. `value_of` rises
-/// with the bits.
+/// The bits, up to `largest`, of the value nearest to a magnitude, ties to even. `value_of`
+/// increases with the bits.
 fn nearest(magnitude: f64, value_of: impl Fn(u8) -> f32, largest: u8) -> u8 {
     let value_of = |bits| f64::from(value_of(bits));
-    // The last number that is not above the magnitude, by bisection.
+    // The last value that is not above the magnitude, by bisection.
     let (mut low, mut high) = (0, largest + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -110,9 +109,9 @@ impl F8E4M3 {
         if self.0 & 0x7f == 0x7f {
             return f32::NAN;
         }
-        // Subnormal numbers have the exponent of the lowest normal ones and no leading one.
+        // Subnormal values have the exponent of the lowest normal ones and no leading one.
         let significand = f32::from(if exponent == 0 { fraction } else { fraction | 8 });
-        // The scale is a power of two, 2^(exponent - 7 - 3), made from bits.
+        // The scale is a power of two, 2^(exponent - 7 - 3), built from bits.
         let scale = f32::from_bits(((exponent.max(1) - 10 + 127) as u32) << 23);
         let magnitude = significand * scale;
         if self.0 & 0x80 == 0 { magnitude } else { -magnitude }
@@ -159,7 +158,7 @@ macro_rules! scalar {
 }
 scalar! {
     F8E4M3: 448.0, Self::MAX.0;
-    // From the middle between the largest number and the next power of two on, it is infinity.
+    // From the midpoint between the largest value and the next power of two on, it is infinity.
     F8E5M2: 61440.0, 0x7c;
 }
 

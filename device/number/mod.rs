@@ -1,8 +1,9 @@
-//! The number types of matrix instructions that neither Rust nor `half` has: tf32, the two 8-bit
+//! The number types of matrix instructions that neither Rust nor `half` provides: tf32, the two
+//! 8-bit
 //! floats, 4-bit integers, single bits, complex numbers.
 //!
-//! They are formats first: what a GPU multiplies. Their conversions are exact where a result exists
-//! and otherwise round as the GPU's conversion instructions do; the simulator and references in
+//! They are primarily formats of a GPU's operands. Their conversions are exact if possible, and
+//! otherwise round like the GPU's conversion instructions; the simulator and the references in
 //! tests compute with them.
 
 mod complex;

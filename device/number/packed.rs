@@ -1,4 +1,4 @@
-//! Numbers smaller than a byte, and how a register holds several.
+//! Types smaller than a byte, and registers that hold several values.
 
 use super::scalar::{Number, Scalar, number, round_ties_even};
 use crate::tiling::TilingError;
@@ -42,7 +42,7 @@ small! {
 
 impl Scalar for S4 {
     fn from_low_bits(bits: u64) -> Self {
-        // The sign is moved to the top and back.
+        // Moves the sign to the top and back.
         Self((bits as i8) << 4 >> 4)
     }
     fn low_bits(self) -> u64 {
@@ -79,7 +79,7 @@ unsigned! {
     B1: 1;
 }
 
-/// The numbers of one 32-bit register, the first in the lowest bits: 2 of 16 bits, 4 of 8, 8 of 4,
+/// The values of one 32-bit register, the first in the lowest bits: 2 of 16 bits, 4 of 8, 8 of 4,
 /// 32 of 1.
 ///
 /// ```
@@ -96,7 +96,7 @@ pub struct Packed<T> {
 }
 
 impl<T: Scalar> Packed<T> {
-    /// How many numbers a register holds.
+    /// The number of values in a register.
     pub const LEN: usize = {
         if T::WIDTH > 32 {
             TilingError::of("Packed")
@@ -121,7 +121,7 @@ impl<T: Scalar> Packed<T> {
         self.bits
     }
 
-    /// The register of the numbers `f(0)`, `f(1)`, ...
+    /// The register of the values `f(0)`, `f(1)`, ...
     pub fn from_fn(mut f: impl FnMut(usize) -> T) -> Self {
         let mut register = Self::from_bits(0);
         for index in 0..Self::LEN {
@@ -130,20 +130,20 @@ impl<T: Scalar> Packed<T> {
         register
     }
 
-    /// Number `index`.
+    /// Value `index`.
     ///
     /// # Panics
-    /// Where `index` is not below [`Packed::LEN`].
+    /// If `index` is not below [`Packed::LEN`].
     #[track_caller]
     pub fn get(self, index: usize) -> T {
         assert!(index < Self::LEN, "number {index} of a register of {}", Self::LEN);
         T::from_low_bits(u64::from(self.bits >> (index * T::WIDTH) & Self::MASK))
     }
 
-    /// Replaces number `index`.
+    /// Replaces value `index`.
     ///
     /// # Panics
-    /// Where `index` is not below [`Packed::LEN`].
+    /// If `index` is not below [`Packed::LEN`].
     #[track_caller]
     pub fn set(&mut self, index: usize, value: T) {
         assert!(index < Self::LEN, "number {index} of a register of {}", Self::LEN);

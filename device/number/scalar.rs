@@ -1,4 +1,4 @@
-//! What matrix instructions know of a number type.
+//! The traits of number types in matrix instructions.
 
 use crate::memory::Element;
 use core::fmt::Debug;
@@ -9,34 +9,33 @@ pub trait Number: Copy + PartialEq + Debug + Send + Sync + 'static {
     /// The name in tables: `f16`, `tf32`, `s4`, ...
     const NAME: &'static str;
 
-    /// The bits of one number. Numbers follow each other in a register without gaps, the first in
-    /// the lowest bits.
+    /// The bits of a value. Values are packed in a register without gaps, the first in the lowest
+    /// bits.
     const WIDTH: usize;
 
-    /// The register type that holds it (or several, or a part of it): `f32`, `f64`, `i32`, or `u32`
-    /// for packed bits.
+    /// The register type that holds a value (or several, or a part of one): `f32`, `f64`, `i32`, or
+    /// `u32` for packed bits.
     type Register: Element;
 }
 
-/// A [`Number`] of at most 64 bits, with its value.
+/// A [`Number`] of at most 64 bits, with conversions of its value.
 pub trait Scalar: Number {
-    /// The number with these bits; bits above [`Number::WIDTH`] are ignored.
+    /// The value with these bits; bits above [`Number::WIDTH`] are ignored.
     fn from_low_bits(bits: u64) -> Self;
 
-    /// The number's bits.
+    /// The value's bits.
     fn low_bits(self) -> u64;
 
-    /// The value, exactly.
+    /// The exact value.
     fn to_f64(self) -> f64;
 
-    /// The nearest number to a value, ties to even. Where the value is too large: infinity where
-    /// the type has one, otherwise the largest number of its sign.
+    /// The nearest value, ties to even. If `value` is too large: infinity if the type has one,
+    /// otherwise the largest value of its sign.
     fn nearest(value: f64) -> Self;
 }
 
-/// A value of f64 as f32, with everything that is lost kept in the last bit (rounding to odd), so
-/// that one more rounding to a type of at most 22 bits of precision is as good as one from the
-/// value itself.
+/// A value of f64 as f32, rounded to odd: the last bit records whether anything was lost, so that a
+/// further rounding to a type of at most 22 bits of precision equals a direct rounding.
 #[expect(clippy::cast_possible_truncation, reason = "the rounding is what this function is for")]
 #[inline(always)]
 pub(super) fn to_odd_f32(value: f64) -> f32 {
@@ -49,7 +48,7 @@ pub(super) fn to_odd_f32(value: f64) -> f32 {
     if bits & 1 == 1 {
         return nearest;
     }
-    // The nearest is even and not exact: the odd neighbour on the value's side is the result.
+    // The nearest value is even and not exact: the odd neighbour on the value's side is the result.
     let away_from_zero = back.abs() < value.abs();
     f32::from_bits(if away_from_zero { bits + 1 } else { bits - 1 })
 }
@@ -107,11 +106,11 @@ half! {
     bf16: |bits| f64::from(f32::from_bits(u32::from(bits) << 16));
 }
 
-/// The value of an f16's bits. The simulator decodes each operand of a tensor core by it: the
+/// The value of an f16's bits. The simulator decodes each operand of a tensor core with it; the
 /// crate `half` takes several calls.
 #[inline(always)]
 fn f16_to_f64(bits: u16) -> f64 {
-    // The exponent's bias is 15 instead of 1023, and subnormal numbers stay such until they are
+    // The exponent's bias is 15 instead of 1023; subnormal values stay subnormal until they are
     // scaled.
     const SCALE: f64 = f64::from_bits((1023 + 1023 - 15) << 52);
     let magnitude = bits & 0x7FFF;
@@ -185,8 +184,8 @@ macro_rules! integer {
 }
 integer!(i8 as u8, u8 as u8, i16 as u16, i32 as u32);
 
-/// The nearest whole number, ties to even, of a value below 2^52 in magnitude; larger ones are
-/// whole already.
+/// The nearest integer, ties to even, of a value below 2^52 in magnitude; larger values are already
+/// integers.
 pub(super) fn round_ties_even(value: f64) -> f64 {
     const WHOLE: f64 = 4_503_599_627_370_496.0; // 2^52
     if value.is_nan() || value.abs() >= WHOLE {
@@ -202,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_half_is_the_nearest_even_where_two_roundings_would_not_be() {
-        // A tie of f16, and a little more than f32 can tell from it.
+        // A tie of f16, and a value so little above it that f32 cannot distinguish them.
         let tie = 1.0 + f64::powi(2.0, -11);
         let above = tie + f64::powi(2.0, -40);
         assert_eq!(f16::nearest(tie).to_f64(), 1.0, "a tie goes to the even neighbour");

@@ -1,14 +1,13 @@
-//! tf32: what tensor cores read of an f32.
+//! tf32: the part of an f32 that tensor cores read.
 
 use super::scalar::{Number, Scalar, number, to_odd_f32};
 use crate::memory::Element;
 
-/// A number of NVIDIA's tf32: sign, 8 bits of exponent, 10 bits of fraction, in the place of an
-/// f32.
+/// A value of NVIDIA's tf32: sign, 8 bits of exponent, 10 bits of fraction, stored as an f32.
 ///
-/// A tensor core reads the upper 19 bits and ignores the 13 below. So any f32 bits are a `Tf32`, of
-/// the value truncated towards zero; [`Tf32::from_f32`] rounds instead. Two are equal if their
-/// values are.
+/// A tensor core reads the upper 19 bits and ignores the 13 below. So any f32 bits are a `Tf32`
+/// with the value truncated towards zero; [`Tf32::from_f32`] rounds instead. Two are equal if their
+/// values are equal.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct Tf32(u32);
@@ -18,29 +17,29 @@ const IGNORED: u32 = (1 << 13) - 1;
 
 number! { Tf32: "tf32", 32, u32; }
 
-// SAFETY: 32 plain bits, all of which are values.
+// SAFETY: 32 plain bits; all patterns are valid.
 unsafe impl Element for Tf32 {
     const NAME: &'static str = "tf32";
     type Bits = u32;
 }
 
 impl Tf32 {
-    /// The number with these bits, the lower 13 of which do not matter.
+    /// The value with these bits; the lower 13 are ignored.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 
-    /// The bits, the ignored ones included.
+    /// The bits, including the ignored ones.
     pub const fn to_bits(self) -> u32 {
         self.0
     }
 
-    /// The nearest tf32, ties away from zero: of numbers and infinities what PTX's
-    /// `cvt.rna.tf32.f32` gives.
+    /// The nearest tf32, ties away from zero: for numbers and infinities the result of PTX's
+    /// `cvt.rna.tf32.f32`.
     ///
-    /// A NaN stays one: its highest fraction bit is set. The instruction
-    /// ([`f32_to_tf32`](crate::arch::f32_to_tf32)) cuts the ignored bits off, which makes an
-    /// infinity of a NaN that has no others.
+    /// A NaN stays NaN: its highest fraction bit is set. The instruction
+    /// ([`f32_to_tf32`](crate::arch::f32_to_tf32)) drops the ignored bits, which turns a NaN
+    /// without other fraction bits into an infinity.
     ///
     /// ```
     /// use moye_device::number::Tf32;
@@ -54,7 +53,7 @@ impl Tf32 {
             // A NaN keeps a bit that is not ignored.
             return Self(if value.is_nan() { value.to_bits() | 1 << 22 } else { value.to_bits() });
         }
-        // A carry out of the fraction raises the exponent, as it should, up to infinity.
+        // A carry out of the fraction correctly raises the exponent, up to infinity.
         Self((value.to_bits() + (1 << 12)) & !IGNORED)
     }
 

@@ -1,12 +1,12 @@
-//! Pipelines between warps, as types: stages of shared memory that a producer fills by TMA and
-//! consumers read.
+//! Pipelines between warps, as types: a producer fills stages of shared memory by TMA, and
+//! consumers read them.
 //!
-//! A stage is full or empty, and has two mbarriers for that. The phase of the *full* barrier
-//! completes when the producer has announced the bytes of a stage (one arrival) and TMA has written
-//! them; if warps write to the stage too, also when each of them has arrived
-//! ([`Readers::FILLERS`]). The phase of the *empty* barrier completes when every consumer warp has
-//! released the stage (one arrival each). Both sides go through the stages in a ring and keep one
-//! bit, the *parity* of the phase that they wait for next:
+//! A stage is full or empty, which two mbarriers track. The phase of the *full* barrier completes
+//! when the producer has announced the bytes of a stage (one arrival) and TMA has written them; if
+//! warps write to the stage too, each of them must also arrive ([`Readers::FILLERS`]). The phase of
+//! the *empty* barrier completes when every consumer warp has released the stage (one arrival
+//! each). Both sides step through the stages in a ring and keep one bit, the *parity* of the phase
+//! for which they wait next:
 //!
 //! ```text
 //! turn            0        1        2     ...
@@ -17,29 +17,29 @@
 //! A wait for parity 1 of a new mbarrier returns at once, so the producer's first round does not
 //! wait.
 //!
-//! Either all consumers read all stages, or each reads runs of its own. Then a stage's empty
-//! barrier counts only the warps that read it, and the other warps [skip](Consumer::skip) it.
+//! Either all consumers read all stages, or each reads separate runs. Then a stage's empty barrier
+//! counts only the warps that read it, and the other warps [skip](Consumer::skip) it.
 //!
-//! The type gives the number of arrivals: of `Pipeline<STAGES, Warps<8>, CLUSTER>` eight warps in
-//! each of `CLUSTER` blocks release a stage. A thread exchanges the pipeline for its role
-//! ([`Pipeline::producer`], [`Pipeline::consumer`]), so that it has no other, or for two roles that
-//! are compatible ([`Pipeline::fillers`], [`Pipeline::both_sides`]).
+//! The type determines the number of arrivals: with `Pipeline<STAGES, Warps<8>, CLUSTER>` eight
+//! warps in each of `CLUSTER` blocks release a stage. A thread exchanges the pipeline for one role
+//! ([`Pipeline::producer`], [`Pipeline::consumer`]), or for two compatible roles
+//! ([`Pipeline::fillers`], [`Pipeline::both_sides`]).
 //!
 //! Stages are values that cannot be copied. [`Producer::acquire`] waits for a stage's release and
 //! returns a [`Filling`]. [`Writer::acquire`] returns a [`Writing`], which [`Writer::fill`]
 //! consumes. [`Consumer::wait`] waits for the data and returns a [`Full`], which
 //! [`Consumer::release`] consumes. So a stage cannot be read before the wait, released twice, or
-//! waited for under another number. The simulator finds what types cannot: a stage that is released
-//! before the instruction that reads it has completed, a stage that another warp's wait covered,
+//! confused with another. The simulator finds what types cannot: a stage that is released before
+//! the instruction that reads it has completed, a stage for which only another warp waited,
 //! announced bytes that do not arrive. It faults if a copy overwrites bytes that an asynchronous
 //! instruction (`wgmma`, a bulk store) may still read, in any order of threads, and names the line
 //! of the release. In a deadlock it lists what each thread waits for.
 //!
-//! The simulator does not follow plain loads of a stage: if one lane releases it before the other
-//! lanes have loaded, it notices only in an order of threads that shows it. So lanes synchronise
-//! (`sync_warp`) before the release of a stage that they load. On a GPU, an arrival may overtake a
-//! load in flight: a warp that loads a stage by `ldmatrix` or by plain loads releases it by
-//! [`Consumer::release_read`], which depends on the loaded values. `wgmma` has its own waits.
+//! The simulator does not track plain loads of a stage: if one lane releases it before the other
+//! lanes have loaded, only an order of threads that shows it reveals the fault. So lanes
+//! synchronise (`sync_warp`) before the release of a stage that they load. On a GPU, an arrival may
+//! overtake a load in flight: a warp that loads a stage by `ldmatrix` or by plain loads releases it
+//! by [`Consumer::release_read`], which depends on the loaded values. `wgmma` has its own waits.
 //!
 //! ```
 //! use moye_device::memory::SharedStorage;
@@ -66,7 +66,7 @@ use core::marker::PhantomData;
 const MBARRIER: u32 = 8;
 
 /// The mbarriers of a ring of `STAGES` stages. Each of `CLUSTER` blocks fills its stages, and the
-/// warps of every block that reads a stage, `R` of them, release it to all blocks.
+/// `R` reading warps of every block release a stage to all blocks.
 ///
 /// With `CLUSTER` above 1, blocks of a cluster share loads: a producer's copies are multicast, so
 /// that a stage may be filled only when the consumers of *all* blocks have released it.
@@ -76,16 +76,16 @@ pub struct Pipeline<const STAGES: u32, R, const CLUSTER: u32 = 1> {
     readers: PhantomData<R>,
 }
 
-/// The readers and fillers of a stage of a [`Pipeline`].
+/// The number of readers and fillers of a stage of a [`Pipeline`].
 pub trait Readers: 'static {
     /// The warps of a block that read and release each stage: 1 to 31.
     const WARPS: u32;
-    /// The fillers of each stage of a block, 1 to 31: the thread that announces the bytes of TMA,
-    /// and each warp that writes to it.
+    /// The fillers of each stage of a block, 1 to 31: the thread that announces the TMA bytes, and
+    /// each warp that writes to it.
     const FILLERS: u32 = 1;
 }
 
-/// This many warps.
+/// `COUNT` warps.
 #[derive(Clone, Copy, Debug)]
 pub struct Warps<const COUNT: u32>;
 
@@ -93,7 +93,7 @@ impl<const COUNT: u32> Readers for Warps<COUNT> {
     const WARPS: u32 = COUNT;
 }
 
-/// Bytes of the mbarriers of this many stages, for [`PipelineStorage`].
+/// Bytes of the mbarriers of `stages` stages, for [`PipelineStorage`].
 #[must_use]
 pub const fn mbarrier_bytes(stages: u32) -> u32 {
     2 * stages * MBARRIER
@@ -110,7 +110,7 @@ struct Barriers<const STAGES: u32> {
 pub struct PipelineStorage<const STAGES: u32, R, const CLUSTER: u32 = 1>(PhantomData<R>);
 
 impl<const STAGES: u32, R: Readers, const CLUSTER: u32> PipelineStorage<STAGES, R, CLUSTER> {
-    /// Panics if there is no such pipeline.
+    /// Panics if the parameters are invalid.
     const fn checked() {
         if STAGES == 0 {
             TilingError::of("Pipeline").str("STAGES is 0; a pipeline has at least one stage").raise();
@@ -157,7 +157,7 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> SharedStorage
 }
 
 impl<const STAGES: u32, R: Readers, const CLUSTER: u32> Pipeline<STAGES, R, CLUSTER> {
-    /// Initialises the mbarriers. The contract of the whole pipeline is here: its sides have none.
+    /// Initialises the mbarriers. Its contract covers the whole pipeline: the sides have none.
     ///
     /// # Safety
     /// One thread of the block calls it, once. A barrier of the block (of the cluster, if there is
@@ -185,26 +185,26 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> Pipeline<STAGES, R, CLUS
         Producer::new(self.barriers)
     }
 
-    /// Both filling sides, for warps that write to stages themselves: each thread has its own
-    /// writer, and one of them also issues TMA copies and alone uses its producer. If TMA has
-    /// nothing to load, no thread uses it.
+    /// Both filling sides, for warps that write to stages themselves: each thread has a writer, and
+    /// only the thread that issues TMA copies uses its producer. If TMA has nothing to load, no
+    /// thread uses it.
     #[inline(always)]
     #[must_use]
     pub const fn fillers(self) -> (Producer<STAGES, CLUSTER>, Writer<STAGES>) {
         (Producer::new(self.barriers), Writer::new(self.barriers))
     }
 
-    /// Both sides, for warps of which one thread fills the stages that all of them read: it alone
-    /// uses its producer. A stage is filled again when all warps have released it, so that the
-    /// thread's own warp has to release it before it [acquires](Producer::acquire) the same stage.
+    /// Both sides, for warps of which one thread fills the stages that all of them read: only that
+    /// thread uses its producer. A stage is refilled once all warps have released it, so the
+    /// thread's own warp must release it before it [acquires](Producer::acquire) the same stage.
     #[inline(always)]
     #[must_use]
     pub const fn both_sides(self) -> (Producer<STAGES, CLUSTER>, Consumer<STAGES, CLUSTER>) {
         (Producer::new(self.barriers), Consumer::new(self.barriers))
     }
 
-    /// The consumer's side: each thread of a consumer warp has its own, and goes through all
-    /// stages, or [skips](Consumer::skip) the stages that others read.
+    /// The consumer's side: each thread of a consumer warp has one, and steps through all stages,
+    /// or [skips](Consumer::skip) the stages that other warps read.
     #[inline(always)]
     #[must_use]
     pub const fn consumer(self) -> Consumer<STAGES, CLUSTER> {

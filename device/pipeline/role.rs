@@ -1,5 +1,5 @@
-//! The roles of the warpgroups of a warp-specialised block: consumers that multiply, and one
-//! producer that issues their copies.
+//! The roles of the warpgroups of a warp-specialised block: consumers that multiply, and a producer
+//! that issues their copies.
 
 use crate::arch::{
     FULL_WARP, block_dim, decrease_registers, increase_registers, shuffle, simulator_assert, thread_idx,
@@ -8,10 +8,10 @@ use crate::tiling::TilingError;
 
 /// Threads of a warpgroup.
 const WARPGROUP: u32 = 128;
-/// Registers of a multiprocessor.
+/// Registers of an SM.
 const REGISTERS: u32 = 65_536;
 
-/// The role of a thread's warpgroup, uniform across the warp for the compiler too: a branch by the
+/// The role of a thread's warpgroup, uniform across the warp also for the compiler: a branch on the
 /// role is not divergent.
 ///
 /// The consumers are the first warpgroups of the block, and the producer is the last.
@@ -44,24 +44,24 @@ const REGISTERS: u32 = 65_536;
 pub enum Role {
     /// The last warpgroup.
     Producer {
-        /// Whether this thread issues the copies: it is the warpgroup's first.
+        /// Whether this thread issues the copies: it is the first of the warpgroup.
         elected: bool,
     },
     /// A warpgroup that multiplies.
     Consumer {
-        /// Its number.
+        /// Its index.
         warpgroup: u32,
     },
 }
 
 impl Role {
-    /// The threads of a block with this many consumer warpgroups: `#[kernel(threads = ...)]`.
+    /// The threads of a block with `consumers` consumer warpgroups: `#[kernel(threads = ...)]`.
     #[must_use]
     pub const fn threads(consumers: u32) -> u32 {
         WARPGROUP * (consumers + 1)
     }
 
-    /// The role of this thread in a block with this many consumer warpgroups, which has
+    /// The role of this thread in a block with `consumers` consumer warpgroups, which has
     /// [`threads`](Self::threads) threads. All lanes of the warp must call it together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -74,7 +74,7 @@ impl Role {
             Self::threads(consumers),
             block_dim().x
         );
-        // The number is uniform across the warp; the shuffle tells the compiler so.
+        // The index is uniform across the warp; the shuffle tells the compiler so.
         let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
         if warpgroup == consumers {
             Self::Producer { elected: thread == WARPGROUP * consumers }
@@ -83,18 +83,18 @@ impl Role {
         }
     }
 
-    /// [`of_thread`](Self::of_thread) of a block whose roles have registers of their own: the
-    /// threads of the producer keep `PRODUCER`, and those of the consumers take `CONSUMER`
+    /// [`of_thread`](Self::of_thread) for a block whose roles have different register counts: a
+    /// producer thread keeps `PRODUCER` registers, a consumer thread takes `CONSUMER`
     /// (`setmaxnreg`).
     ///
     /// Both are multiples of 8, from 24 to 256. A block of 384 threads starts with 168 registers
-    /// each, 64,512 in all, and two consumers with 232 and a producer with 40 need as many,
-    /// `128 * (2 * 232 + 40)`. Registers that such a block does not have do not compile: the
-    /// consumers would wait for them for ever. The check assumes that the kernel declares `threads
-    /// = Role::threads(CONSUMERS)` and `min_blocks = 1`.
+    /// each, 64,512 in all; two consumers with 232 and a producer with 40 need exactly these,
+    /// `128 * (2 * 232 + 40)`. Counts above the block's registers do not compile: the consumers
+    /// would wait for them forever. The check assumes that the kernel declares
+    /// `threads = Role::threads(CONSUMERS)` and `min_blocks = 1`.
     ///
-    /// Each arm of the `match` sets its registers first. A function that returned the role after it
-    /// had set them would let both sides join, and there `ptxas` ignores `setmaxnreg`.
+    /// Each arm of the `match` sets its registers first. A function that set them and then returned
+    /// the role would join both paths, in which case `ptxas` ignores `setmaxnreg`.
     ///
     /// ```
     /// use moye_device::prelude::*;
@@ -141,7 +141,7 @@ impl Role {
 #[derive(Debug)]
 #[must_use]
 pub enum RoleWithRegisters<const PRODUCER: u32, const CONSUMER: u32> {
-    /// The last warpgroup, which gives registers away.
+    /// The last warpgroup, which releases registers.
     Producer(ProducerRegisters<PRODUCER>),
     /// A warpgroup that multiplies, which takes registers.
     Consumer(ConsumerRegisters<CONSUMER>),
@@ -155,8 +155,8 @@ pub struct ProducerRegisters<const COUNT: u32> {
 }
 
 impl<const COUNT: u32> ProducerRegisters<COUNT> {
-    /// Gives the others away, and returns whether this thread issues the copies: it is the
-    /// warpgroup's first.
+    /// Releases the other registers, and returns whether this thread issues the copies: it is the
+    /// first of the warpgroup.
     ///
     /// # Safety
     /// All threads of the warpgroup execute it together, each warp with all its lanes.
@@ -177,11 +177,11 @@ pub struct ConsumerRegisters<const COUNT: u32> {
 }
 
 impl<const COUNT: u32> ConsumerRegisters<COUNT> {
-    /// Takes the registers as soon as the producer has given them away, and returns the number of
-    /// the warpgroup.
+    /// Takes the registers as soon as the producer has released them, and returns the index of the
+    /// warpgroup.
     ///
     /// # Safety
-    /// As [`ProducerRegisters::give`].
+    /// Same contract as [`ProducerRegisters::give`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn take(self) -> u32 {
@@ -191,10 +191,10 @@ impl<const COUNT: u32> ConsumerRegisters<COUNT> {
     }
 }
 
-/// `setmaxnreg` takes these numbers, and the block has as many registers, or it does not compile.
+/// `setmaxnreg` accepts these counts, and the block has the registers, or it does not compile.
 const fn registers_fit(consumers: u32, producer: u32, consumer: u32) {
     let threads = Role::threads(consumers);
-    // A thread starts with as many as the launch bounds allow, and no more than it can name.
+    // A thread starts with what the launch bounds allow, at most the number that it can address.
     let (share, most) = (REGISTERS / threads / 8 * 8, 248);
     let start = if share < most { share } else { most };
     let (has, needs) = (start * threads, WARPGROUP * (producer + consumers * consumer));

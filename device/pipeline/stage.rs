@@ -24,7 +24,7 @@ impl<const STAGES: u32> Turn<STAGES> {
         }
     }
 
-    /// [`advance`](Self::advance) this many times.
+    /// Calls [`advance`](Self::advance) `stages` times.
     #[inline(always)]
     const fn skip(&mut self, stages: u32) {
         let stage = self.stage + stages;
@@ -50,7 +50,7 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// The number of the stage.
+    /// The index of the stage.
     #[inline(always)]
     #[must_use]
     pub const fn index(&self) -> u32 {
@@ -72,7 +72,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
     }
 
     /// Waits until the next stage is released, and announces `bytes`: all bytes that will arrive in
-    /// this block's stage, also from other blocks of the cluster.
+    /// this block's stage, including those from other blocks of the cluster.
     ///
     /// Copies of `bytes` bytes in all must complete on the stage's barrier, or its readers wait
     /// forever.
@@ -91,8 +91,8 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
     }
 
     /// [`acquire`](Self::acquire) by a whole warp, whose lanes divide the copies of a stage: each
-    /// lane has its own producer of the pipeline, and all call this together. The bytes, those of
-    /// all lanes' copies, are announced once.
+    /// lane has a producer of the pipeline, and all call this together. The bytes of all lanes'
+    /// copies are announced once.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn acquire_by_warp(&mut self, bytes: u32) -> Filling {
@@ -111,8 +111,8 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
         Filling { stage, barrier }
     }
 
-    /// Waits until every filled stage has been released. A block of a cluster that exited before
-    /// would remove the barriers at which other blocks arrive.
+    /// Waits until every filled stage has been released. If a block of a cluster exited earlier,
+    /// the barriers at which other blocks arrive would be gone.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn drain(mut self) {
@@ -126,7 +126,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
     }
 }
 
-/// A thread of a warp that writes to stages itself.
+/// A thread of a warp that writes to stages.
 #[derive(Debug)]
 pub struct Writer<const STAGES: u32> {
     barriers: Barriers<STAGES>,
@@ -141,7 +141,7 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// The number of the stage.
+    /// The index of the stage.
     #[inline(always)]
     #[must_use]
     pub const fn index(&self) -> u32 {
@@ -168,8 +168,8 @@ impl<const STAGES: u32> Writer<STAGES> {
 
     /// Signals that the warp has written its part of the stage.
     ///
-    /// All lanes of the warp call it, each with its own value of the same stage, after a
-    /// `sync_warp` that follows their writes.
+    /// All lanes of the warp call it, each with its value of the same stage, after a `sync_warp`
+    /// that follows their writes.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn fill(&self, writing: Writing) {
@@ -196,7 +196,7 @@ pub struct Full {
 }
 
 impl Full {
-    /// The number of the stage.
+    /// The index of the stage.
     #[inline(always)]
     #[must_use]
     pub const fn index(&self) -> u32 {
@@ -221,12 +221,12 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
         Full { stage }
     }
 
-    /// Skips the next `stages` stages, which other warps wait for and release: if consumers take
-    /// turns, each goes through the ring in steps of its own. At most 2^32 - `STAGES` at a time.
+    /// Skips the next `stages` stages, for which other warps wait and which they release: consumers
+    /// that alternate step through the ring separately. At most 2^32 - `STAGES` at a time.
     ///
     /// # Safety
-    /// Before this thread [waits](Self::wait) again, other threads must have waited for all skipped
-    /// stages, and have synchronised with this thread since (a barrier). A parity distinguishes a
+    /// Before this thread's next [`wait`](Self::wait), other threads must have waited for all
+    /// skipped stages, and then synchronised with this thread (a barrier). A parity distinguishes a
     /// phase only from the next one: otherwise the wait may return for the phase two rounds ago.
     #[inline(always)]
     pub const unsafe fn skip(&mut self, stages: u32) {
@@ -235,7 +235,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
 
     /// Signals that the warp has read the stage: its instructions have completed their reads.
     ///
-    /// All lanes of the warp call it, each with its own value of the same stage.
+    /// All lanes of the warp call it, each with its value of the same stage.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn release(&self, full: Full) {
@@ -244,13 +244,13 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     }
 
     /// [`release`](Self::release) for a warp that loads the stage into registers, by `ldmatrix` or,
-    /// after `sync_warp`, by plain loads. `read` is a value that depends on every register which
-    /// was loaded last. An arrival may overtake a load in flight, so that the stage is overwritten
-    /// before it is read; this arrival takes bits of `read`, masked by `zero`, into its address.
+    /// after `sync_warp`, by plain loads. `read` is a value that depends on every register that was
+    /// loaded last. An arrival may overtake a load in flight, so that the stage is overwritten
+    /// before it is read; the address of this arrival depends on `read`, masked by `zero`.
     ///
     /// # Safety
-    /// As for [`release`](Self::release), all lanes together. `zero` is 0, but the compiler must
-    /// not know it: a number that the kernel receives.
+    /// Same contract as [`release`](Self::release), all lanes together. `zero` is 0, but the
+    /// compiler must not know it: pass a parameter of the kernel.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn release_read(&self, full: Full, read: u32, zero: u32) {
@@ -260,7 +260,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
             if CLUSTER > 1 {
                 self.arrive(barrier);
             } else if elect(FULL_WARP) {
-                // Not lane 0: its number would be read anew each time, with a wait.
+                // Not lane 0: ptxas would re-read the lane index each time, with a wait.
                 mbarrier_arrive(barrier);
             }
         }
@@ -269,18 +269,18 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     /// Arrives at a stage's empty barrier for the warp.
     ///
     /// # Safety
-    /// As [`release`](Self::release).
+    /// Same contract as [`release`](Self::release).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn arrive(&self, barrier: u32) {
         // Relaxed: no thread reads what this warp wrote to the stage. If it wrote there, it has
         // seen the readers finish, after a fence between its writes and TMA's, so that none of its
-        // writes can follow the copy that fills the stage again. One lane for each block that may
-        // fill the stage.
+        // writes can follow the copy that refills the stage. One lane arrives for each block that
+        // may fill the stage.
         let lane = lane_id();
         if lane < CLUSTER {
             // SAFETY: the barriers of this block and, at the same offset, of the other blocks,
-            // which do not exit before.
+            // which have not exited.
             unsafe {
                 if CLUSTER == 1 {
                     mbarrier_arrive(barrier);
@@ -296,7 +296,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
 mod tests {
     use super::Turn;
 
-    /// Skipping several stages at once equals skipping them one by one, from each position of the
+    /// Skipping several stages at once equals skipping them one by one, from each position in the
     /// ring.
     fn skips_as_it_advances<const STAGES: u32>() {
         for parity in 0..2 {

@@ -9,7 +9,7 @@ pub trait Staged {
     /// The type of one stage's slice.
     type Stage;
 
-    /// Compiles where no mode of tiles is open.
+    /// Does not compile if a mode of tiles is open.
     #[doc(hidden)]
     const CHECKED: () = ();
 

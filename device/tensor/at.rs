@@ -25,14 +25,14 @@ use crate::number::Scalar;
 use core::marker::PhantomData;
 use core::ops::RangeFull;
 
-/// The most modes that a slice names.
+/// The most modes that a slice can name.
 pub const MAX_PLACES: usize = 7;
 
 /// A mode that a slice keeps whole: `..`.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept;
 
-/// A mode that a slice takes one place of.
+/// A mode that a slice fixes at one place.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed;
 
@@ -41,15 +41,15 @@ pub trait PlaceKind: Copy + 'static {
     /// Whether it is [`Fixed`].
     const FIXED: bool;
 
-    /// The rank of a slice in global memory, that of the modes before being `B`.
+    /// The rank of a slice in global memory; `B` is the rank of the modes before.
     #[doc(hidden)]
     type Kept<B: TensorRank>: TensorRank;
 
-    /// What is left of an open mode along `AXIS`; `B` are the open modes before.
+    /// What remains of an open mode along `AXIS`; `B` are the open modes before.
     #[doc(hidden)]
     type Rest<const AXIS: usize, B: Rest>: Rest;
 
-    /// What is left of it.
+    /// What remains of the mode.
     #[doc(hidden)]
     fn rest<const AXIS: usize, O, B: Rest>(open: Along<AXIS, O>, before: B) -> Self::Rest<AXIS, B>;
 }
@@ -82,7 +82,7 @@ impl PlaceKind for Fixed {
     note = "a place is `..`, which keeps the mode, or an i32, u32, i64, u64 or usize"
 )]
 pub trait Place: Copy {
-    /// Which of both it is.
+    /// [`Kept`] or [`Fixed`].
     type Kind: PlaceKind;
 
     /// The integer; 0 for `..`.
@@ -107,7 +107,7 @@ macro_rules! integer {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn place(self) -> u32 {
-                // Backwards too: tensor maps have tiles and coordinates before the first.
+                // Negative too: tensor maps have tiles and coordinates before the first.
                 simulator_assert!(
                     (i128::from(i32::MIN)..=i128::from(u32::MAX)).contains(&(self as i128)),
                     "a mode has no place {self}"
@@ -136,7 +136,7 @@ pub trait Places: Copy {
 
 /// Which modes a slice fixes.
 pub trait PlaceKinds: Copy + 'static {
-    /// How many modes the slice names.
+    /// The number of modes that the slice names.
     const COUNT: usize;
 
     /// Whether it fixes them.
@@ -146,12 +146,12 @@ pub trait PlaceKinds: Copy + 'static {
     #[doc(hidden)]
     type Kept: TensorRank;
 
-    /// The kinds from the last one on.
+    /// The kinds in reverse order.
     #[doc(hidden)]
     type Backwards: Backwards;
 }
 
-/// Kinds of places from the last one on: `(C, (B, (A, ())))` of `(A, B, C)`.
+/// Kinds of places in reverse order: `(C, (B, (A, ())))` for `(A, B, C)`.
 #[doc(hidden)]
 pub trait Backwards {
     type Last: PlaceKind;
@@ -221,7 +221,7 @@ places!(5 A B C D E);
 places!(6 A B C D E F);
 places!(7 A B C D E F G);
 
-/// The modes of `L` that the places `K` keep.
+/// The modes of `L` that the places of kinds `K` keep.
 pub struct SliceOf<L, K>(PhantomData<(L, K)>);
 
 impl<L, K> Clone for SliceOf<L, K> {
@@ -234,7 +234,7 @@ impl<L, K> Copy for SliceOf<L, K> {}
 /// One stage of `(BLK_M, BLK_K, PIPE)`: the layout of `t.at((.., .., stage))`.
 pub type OneStage<L> = SliceOf<L, (Kept, Kept, Fixed)>;
 
-/// The modes of a layout that are fixed, or the others. None is one element.
+/// The modes of a layout that are fixed (`wanted`), or the others. No mode is one element.
 pub(super) const fn modes_where(layout: Layout, fixed: [bool; MAX_PLACES], wanted: bool) -> Layout {
     let mut modes = [layout; MAX_PLACES];
     let (mut count, mut mode) = (0, 0);
@@ -248,7 +248,8 @@ pub(super) const fn modes_where(layout: Layout, fixed: [bool; MAX_PLACES], wante
     if count == 0 {
         return make_col_major(crate::layout::IntTuple::int(1));
     }
-    // A tuple of one stays one, so that the modes of an atom's values do not become the tensor's.
+    // A tuple with one element stays one, so that the modes of an atom's values do not become the
+    // tensor's.
     Layout::concat(modes.split_at(count).0)
 }
 
@@ -260,7 +261,7 @@ impl<L: StaticLayout, K: PlaceKinds> StaticLayout for SliceOf<L, K> {
     const STEPPED: u64 = moved(L::STEPPED, modes_where(L::LAYOUT, K::FIXED, true), L::SWIZZLE);
 }
 
-/// An engine whose tensors are sliced by [`Tensor::at`].
+/// An engine whose tensors [`Tensor::at`] can slice.
 #[diagnostic::on_unimplemented(message = "a tensor over `{Self}` cannot be sliced")]
 pub trait Sliceable: Engine {
     /// The engine of a slice.
@@ -268,15 +269,15 @@ pub trait Sliceable: Engine {
     where
         Self: 'a;
 
-    /// Modes after those of the layout, whose extent is known at run time.
+    /// The number of modes after those of the layout, whose extents are known at run time.
     const OPEN: usize = 0;
 
-    /// The engine at the places of the modes that `K` fixes.
+    /// The engine at the given places of the modes that `K` fixes.
     #[doc(hidden)]
     fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self::Slice<'_, K>;
 }
 
-/// A slice names as many modes as the tensor has, or it does not compile.
+/// A slice names all modes of the tensor, or it does not compile.
 #[track_caller]
 const fn names_all(layout: &Layout, open: usize, count: usize) {
     if layout.rank() + open != count {
@@ -302,10 +303,10 @@ impl<E: Sliceable, L: StaticLayout> Tensor<E, L> {
     /// `(CPY, CPY_M, CPY_K, k)` is `(CPY, CPY_M, CPY_K)`.
     ///
     /// A tuple has one entry for each mode, `..` to keep it. A coordinate that is constant after
-    /// unrolling costs nothing: it becomes part of the offsets of accesses, through the swizzle
-    /// too. The simulator faults if a coordinate is not below the mode's extent. The open mode of a
-    /// matrix's tiles continues past its last tile, where no element exists, so that a mainloop may
-    /// load one tile ahead without a branch.
+    /// unrolling costs nothing: it becomes part of the offsets of accesses, also through the
+    /// swizzle. The simulator faults if a coordinate is not below the mode's extent. The open mode
+    /// of a matrix's tiles continues past its last tile, where all elements are out of bounds, so
+    /// that a mainloop may load one tile ahead without a branch.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn at<S: Places>(&self, places: S) -> Tensor<E::Slice<'_, S::Kinds>, SliceOf<L, S::Kinds>> {
@@ -333,17 +334,17 @@ impl<L: StaticLayout, K: PlaceKinds> Limits<L, K> {
     };
 }
 
-/// The coordinates are inside their modes; otherwise the simulator faults.
+/// Checks that the coordinates are inside their modes; otherwise the simulator faults.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn check<L: StaticLayout, K: PlaceKinds>(places: [u32; MAX_PLACES]) {
-    // Only the simulator looks.
+    // Only the simulator checks.
     if cfg!(not(target_arch = "nvptx64")) {
         assert_below(&Limits::<L, K>::EXTENTS, &L::LAYOUT, places);
     }
 }
 
-/// [`check`]: one function for all layouts, which the simulator's build compiles once.
+/// [`check`] as one function for all layouts, which the simulator's build compiles once.
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 fn assert_below(extents: &[i64; MAX_PLACES], layout: &Layout, places: [u32; MAX_PLACES]) {
     for (mode, (&place, &extent)) in places.iter().zip(extents).enumerate() {
@@ -355,7 +356,7 @@ fn assert_below(extents: &[i64; MAX_PLACES], layout: &Layout, places: [u32; MAX_
 }
 
 impl<T: Storable, L: StaticLayout> Tensor<Registers<T>, L> {
-    /// [`at`](Tensor::at), to write.
+    /// [`at`](Tensor::at) for writing.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn at_mut<S: Places>(&mut self, places: S) -> Tensor<RegistersMut<'_, T>, SliceOf<L, S::Kinds>> {
@@ -367,7 +368,7 @@ impl<T: Storable, L: StaticLayout> Tensor<Registers<T>, L> {
 }
 
 impl<T: Storable, L: StaticLayout> Tensor<RegistersMut<'_, T>, L> {
-    /// [`at`](Tensor::at), to write.
+    /// [`at`](Tensor::at) for writing.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn at_mut<S: Places>(&mut self, places: S) -> Tensor<RegistersMut<'_, T>, SliceOf<L, S::Kinds>> {
@@ -404,8 +405,8 @@ impl<T: Element> Sliceable for Shared<T> {
         if L::SWIZZLE.bits() == 0 {
             return SliceDigits::<L, K, PLAIN>::moved(*self, places, Self::offset);
         }
-        // Whole blocks of the swizzle along the last mode move the origin. The rest is kept apart,
-        // so that a constant stays a constant after the swizzle.
+        // Whole blocks of the swizzle along the last mode move the origin. The rest is kept
+        // separate, so that a constant stays a constant after the swizzle.
         let (outside, inside) = SliceDigits::<L, K, PLAIN>::by_block(places, size_of::<T>() as i32);
         self.moved_bytes(outside).stepped(inside)
     }

@@ -1,5 +1,5 @@
-//! Coordinates as a tensor: where in a tensor in global memory the elements of a thread's part are,
-//! CuTe's identity tensor.
+//! Tensors of coordinates: the positions, in a tensor in global memory, of the elements of a
+//! thread's part (CuTe's identity tensor).
 
 use super::at::{MAX_PLACES, PlaceKinds, Sliceable};
 use super::element_index::ElementIndex;
@@ -15,12 +15,12 @@ use crate::layout::{Layout, Text};
 use crate::memory::{Element, Storable};
 use core::marker::PhantomData;
 
-/// The engine of a tensor of coordinates: a place in a tensor of rank `R`, and no memory.
+/// The engine of a tensor of coordinates: a position in a tensor of rank `R`, without memory.
 ///
-/// It is partitioned like the tensor whose coordinates it has. `T` is that tensor's element type,
-/// so that a tiled copy of it accepts this one.
+/// It is partitioned like the tensor whose coordinates it holds. `T` is that tensor's element type,
+/// so that its tiled copies accept this tensor.
 ///
-/// `O` are the modes of tiles that are open, as of a tile in global memory.
+/// `O` are the open modes of tiles, as for a tile in global memory.
 #[derive(Clone, Copy)]
 pub struct Coordinates<T, R = Rank<2>, O = ()> {
     origin: [i32; 2],
@@ -33,7 +33,7 @@ pub struct Coordinates<T, R = Rank<2>, O = ()> {
 pub type CoordinateTensor<T, L, R = Rank<2>, O = ()> = Tensor<Coordinates<T, R, O>, L>;
 
 /// The coordinates of a tile of the shape of `L` whose first element is at `first`, `(row, column)`
-/// in a matrix: CuTe's `make_identity_tensor`, as the part of a larger tensor.
+/// in a matrix: CuTe's `make_identity_tensor`, as a part of a larger tensor.
 ///
 /// ```
 /// use moye_device::layout::layout;
@@ -46,8 +46,8 @@ pub type CoordinateTensor<T, L, R = Rank<2>, O = ()> = Tensor<Coordinates<T, R, 
 /// assert_eq!(part.coordinate((0, 3)), (65, 16 + 1 + 3 * 2));
 /// ```
 ///
-/// With [`All`](super::All) in place of a number, all tiles along that axis are open, from 0 on:
-/// [`at`](Tensor::at) takes one, as of the tensor whose coordinates they are.
+/// With [`All`](super::All) instead of an integer, all tiles along that axis are open, from 0 on:
+/// [`at`](Tensor::at) selects one, as for the tensor whose coordinates they are.
 ///
 /// ```
 /// use moye_device::layout::layout;
@@ -67,14 +67,14 @@ pub fn identity_tensor<T: Storable, L: StaticLayout, C: FirstCoordinate>(
     let extents = const { extents_of_rank(&L::LAYOUT, C::Rank::RANK) };
     let (row, column) = first.origin();
     let origin_more = first.origin_more().map(|at| at as i32);
-    // Tiles are counted along a tensor whose extent is not known here.
+    // The extent of the tensor whose tiles these are is not known here.
     let rest = first.rest([i32::MAX; 2], [i32::MAX; MAX_RANK - 2], extents);
     let origin = [row as i32, column as i32];
     Tensor::from_engine(Coordinates { origin, origin_more, rest, tensor: PhantomData })
 }
 
-/// The extents of a tile of coordinates, which has as many modes as they have numbers, or does not
-/// compile.
+/// The extents of a tile of coordinates; a tile with another number of modes than the coordinates
+/// does not compile.
 #[track_caller]
 const fn extents_of_rank(tile: &Layout, rank: usize) -> [u32; MAX_RANK] {
     if tile.rank() != rank {
@@ -150,8 +150,8 @@ impl<T: Storable, R: TensorRank, O: Rest> Sliceable for Coordinates<T, R, O> {
 }
 
 impl<T: Storable, L: StaticLayout, R: TensorRank, O: Rest> CoordinateTensor<T, L, R, O> {
-    /// The coordinate of an element, `(row, column)` in a matrix. The element is named by its
-    /// index or by a place in each mode.
+    /// The coordinate of an element, `(row, column)` in a matrix. The element is given by its index
+    /// or by a place in each mode.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn coordinate(&self, index: impl ElementIndex<L>) -> R::Shape
@@ -170,9 +170,9 @@ macro_rules! apply_at {
     ($($engine:ty $(, $lifetime:lifetime)?;)+) => { $(
         impl<$($lifetime,)? T: Element, L: StaticLayout> Tensor<$engine, L> {
             /// Replaces each element by `f` of it and its coordinate, `(row, column)` in a matrix:
-            /// a mask, a bias.
+            /// for a mask or a bias.
             ///
-            /// The coordinates are partitioned as the fragment's tensor was.
+            /// The coordinates must be partitioned like the fragment's tensor.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub fn apply_at<U: Storable, LC: StaticLayout, R: TensorRank, O: NoOpenMode>(

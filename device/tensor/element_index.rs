@@ -10,19 +10,18 @@ use crate::layout::{Layout, Text};
 use crate::memory::{Element, for_each_index};
 use core::ops::{Index, IndexMut};
 
-/// The name of one element of a tensor of layout `L`: its index, or a tuple with its coordinate in
-/// each mode.
+/// An element of a tensor of layout `L`: its index, or a tuple with its coordinate in each mode.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name an element of a tensor",
     label = "neither an index nor a coordinate",
     note = "an element is named by its index, or by a tuple with a place in each of two to five modes: i32, u32, i64, u64 or usize"
 )]
 pub trait ElementIndex<L>: Copy {
-    /// The element's index: colexicographic, the first mode fastest.
+    /// The element's index: colexicographic, with the first mode fastest.
     fn element_index(self) -> usize;
 
-    /// Where the layout leads along one axis, by arithmetic: for an index that is known at run
-    /// time, of which a table would be read from global memory.
+    /// The layout's offset along one axis, by arithmetic: for an index that is known only at run
+    /// time, for which a table would be read from global memory.
     #[doc(hidden)]
     fn element_offset<const AXIS: usize>(self) -> i32;
 }

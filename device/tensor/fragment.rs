@@ -11,14 +11,13 @@ use crate::layout::{Layout, Text, Tiler, filter_zeros, make_col_major, make_orde
 use crate::memory::{Element, Storable};
 use core::marker::PhantomData;
 
-/// A thread's own elements in registers, each at the offset that `L` names.
+/// A thread's own elements in registers, each at its offset by `L`.
 pub type Fragment<T, L> = Tensor<Registers<T>, L>;
 
-/// The registers of a fragment: room for 1,024 bytes, which is all the registers that a thread can
-/// have.
+/// The registers of a fragment: 1,024 bytes, all the registers that a thread can have.
 ///
 /// The size is fixed so that a fragment needs no length in its type. Elements that no index names
-/// are never touched, and cost nothing: the compiler splits the array into registers, if every
+/// are never accessed and cost nothing: the compiler splits the array into registers, if every
 /// index is constant after unrolling.
 #[derive(Clone)]
 pub struct Registers<T: Storable> {
@@ -26,18 +25,18 @@ pub struct Registers<T: Storable> {
     element: PhantomData<T>,
 }
 
-/// A part of a fragment, or all of it in other modes, to read: a borrow of its registers.
+/// A part of a fragment, or all of it with other modes, for reading: a borrow of its registers.
 pub struct RegistersRef<'a, T: Storable> {
     words: &'a Room,
-    /// The place of the first element, in elements.
+    /// The index of the first element.
     origin: u32,
     element: PhantomData<T>,
 }
 
-/// A part of a fragment, or all of it in other modes, to write: a borrow of its registers.
+/// A part of a fragment, or all of it with other modes, for writing: a borrow of its registers.
 pub struct RegistersMut<'a, T: Storable> {
     words: &'a mut Room,
-    /// The place of the first element, in elements.
+    /// The index of the first element.
     origin: u32,
     element: PhantomData<T>,
 }
@@ -51,13 +50,13 @@ impl<T: Storable> Clone for RegistersRef<'_, T> {
 impl<T: Storable> Copy for RegistersRef<'_, T> {}
 
 impl<T: Storable> Registers<T> {
-    /// From element `offset` on, to read.
+    /// The registers from element `offset` on, for reading.
     #[inline(always)]
     pub(super) fn moved(&self, offset: i32) -> RegistersRef<'_, T> {
         RegistersRef { words: &self.words, origin: offset as u32, element: PhantomData }
     }
 
-    /// At the places of a slice, to write.
+    /// The registers at the places of a slice, for writing.
     #[inline(always)]
     pub(super) fn slice_mut<L: StaticLayout, K: PlaceKinds>(
         &mut self,
@@ -69,7 +68,7 @@ impl<T: Storable> Registers<T> {
 }
 
 impl<T: Storable> RegistersRef<'_, T> {
-    /// From element `offset` on.
+    /// The registers from element `offset` on.
     #[inline(always)]
     pub(super) fn moved(&self, offset: i32) -> Self {
         Self { origin: self.origin.wrapping_add_signed(offset), ..*self }
@@ -77,14 +76,14 @@ impl<T: Storable> RegistersRef<'_, T> {
 }
 
 impl<T: Storable> RegistersMut<'_, T> {
-    /// From element `offset` on, to read.
+    /// The registers from element `offset` on, for reading.
     #[inline(always)]
     pub(super) fn moved(&self, offset: i32) -> RegistersRef<'_, T> {
         let origin = self.origin.wrapping_add_signed(offset);
         RegistersRef { words: &*self.words, origin, element: PhantomData }
     }
 
-    /// At the places of a slice, to write.
+    /// The registers at the places of a slice, for writing.
     #[inline(always)]
     pub(super) fn slice_mut<L: StaticLayout, K: PlaceKinds>(
         &mut self,
@@ -130,9 +129,9 @@ const fn fits(layout: Layout, element_bits: i64) {
 /// ```
 ///
 /// A layout of coordinates has no strides, so its modes are contiguous in their order; elements
-/// that it has more than once, by a mode of stride 0, are one.
+/// that it repeats, by a mode of stride 0, are stored once.
 pub const fn fragment_layout(layout: Layout) -> Layout {
-    // A stride of 0 leads along no axis: all of them being 0, it is the same element always.
+    // A stride of 0 leads along no axis: if all are 0, it is always the same element.
     if layout.is_coordinate() || layout.size() > 1 && layout.cosize() == 1 {
         return Layout::new(layout.shape(), make_col_major(filter_zeros(layout).shape()).stride());
     }
@@ -140,7 +139,7 @@ pub const fn fragment_layout(layout: Layout) -> Layout {
         return make_col_major(layout.shape());
     }
     let first = layout.mode(0);
-    // A broadcast mode stays one.
+    // A broadcast mode stays a broadcast mode.
     let first = Layout::new(first.shape(), make_col_major(filter_zeros(first).shape()).stride());
     let rest = layout.take(1, layout.rank());
     tiled_product(first, Tiler::layout(make_ordered_layout(rest.shape(), rest.stride())))
@@ -165,7 +164,7 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     /// Bytes of its registers.
     const ROOM_BYTES: usize = ((L::LAYOUT.cosize() * T::BITS + 7) / 8) as usize;
 
-    /// An uninitialised fragment. In the simulator the use of an unwritten element is a fault.
+    /// An uninitialised fragment. In the simulator, using an unwritten element is a fault.
     ///
     /// # Safety
     /// Every element is written before it is read.
@@ -177,8 +176,8 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
         fragment
     }
 
-    /// As [`uninit`](Self::uninit), for the library's own fragments: the simulator does not look at
-    /// their elements.
+    /// Like [`uninit`](Self::uninit), for the library's internal fragments: the simulator does not
+    /// track their elements.
     ///
     /// # Safety
     /// Every element is written before it is read.
@@ -201,8 +200,8 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
         Tensor::from_engine(Registers { words, element: PhantomData })
     }
 
-    /// A fragment of zeros that a copy is to fill: an operand. In the simulator the use of an
-    /// element that was not written is a fault, except if a copy's predicate left it out.
+    /// A fragment of zeros for a copy to fill: an operand. In the simulator, using an element that
+    /// was not written is a fault, unless a copy's predicate left it out.
     #[inline(always)]
     pub(crate) fn to_be_filled() -> Self {
         let mut fragment = Self::zeros();
@@ -210,63 +209,62 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
         fragment
     }
 
-    /// Faults in the simulator if one of `count` elements from `first` on was never written.
+    /// Faults, in the simulator, if one of `count` elements from `first` on was never written.
     #[cfg(not(target_arch = "nvptx64"))]
     #[track_caller]
     pub(crate) fn assert_written(&self, first: usize, count: usize) {
         self.engine.assert_written::<L>(first, count);
     }
 
-    /// The registers from element `first` on as one value, for example the accumulators of an
+    /// The registers from element `first` on as one value, such as the accumulators of an
     /// instruction.
     ///
     /// # Safety
-    /// The elements from `first` on are consecutive, as many as `A` holds, and any bits are a value
-    /// of `A`.
+    /// The elements of `A`, from `first` on, are consecutive, and any bits are a valid `A`.
     #[inline(always)]
     pub(crate) unsafe fn consecutive<A>(&mut self, first: usize) -> &mut A {
         let byte = byte_of::<T, L>(first, 0);
         debug_assert!(
             byte + size_of::<A>() <= ROOM,
-            "{} bytes from {byte} on are beyond a fragment",
+            "{} bytes from {byte} on are past the end of a fragment",
             size_of::<A>()
         );
         // SAFETY: inside the room, which is aligned to 16 bytes; the caller's contract.
         unsafe { &mut *self.engine.words.written(byte, size_of::<A>()).add(byte).cast::<A>() }
     }
 
-    /// A fragment whose elements are zeros: all their bits are 0.
+    /// A fragment of zeros: all bits are 0.
     ///
     /// Zeros that are overwritten cost nothing.
     #[inline(always)]
     pub fn zeros() -> Self {
         // SAFETY: filled at once.
         let mut fragment = unsafe { Self::untracked() };
-        // SAFETY: `untracked` compiles only where the room has that many bytes.
+        // SAFETY: `untracked` compiles only if the room has these bytes.
         unsafe { fragment.engine.words.written(0, Self::ROOM_BYTES).write_bytes(0, Self::ROOM_BYTES) };
         fragment
     }
 
-    /// All of it, to read.
+    /// All of it, for reading.
     #[inline(always)]
     pub fn view(&self) -> Tensor<RegistersRef<'_, T>, L> {
         self.view_as()
     }
 
-    /// All of it, to write.
+    /// All of it, for writing.
     #[inline(always)]
     pub fn view_mut(&mut self) -> Tensor<RegistersMut<'_, T>, L> {
         self.view_as_mut()
     }
 
-    /// The same registers, named by another layout that reaches no further.
+    /// The same registers with another layout, which must not reach further.
     #[inline(always)]
     pub fn view_as<N: StaticLayout>(&self) -> Tensor<RegistersRef<'_, T>, N> {
         const { super::shared::reaches_no_further(N::LAYOUT, L::LAYOUT) };
         Tensor::from_engine(RegistersRef { words: &self.engine.words, origin: 0, element: PhantomData })
     }
 
-    /// The same registers, named by another layout that reaches no further, to write.
+    /// The same registers with another layout, which must not reach further, for writing.
     #[inline(always)]
     pub fn view_as_mut<N: StaticLayout>(&mut self) -> Tensor<RegistersMut<'_, T>, N> {
         const { super::shared::reaches_no_further(N::LAYOUT, L::LAYOUT) };
@@ -275,26 +273,26 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
 }
 
 impl<T: Element, L: StaticLayout> Fragment<T, L> {
-    /// Elements of a fragment that has no gaps, or no compilation.
+    /// Elements of a fragment without gaps, or a compile error.
     const COUNT: usize = {
         assert!(L::LAYOUT.size() == L::LAYOUT.cosize(), "a fragment without gaps has its values in order");
         fits(L::LAYOUT, T::BITS);
         L::LAYOUT.size() as usize
     };
 
-    /// All elements in the order of their registers, of a fragment without gaps: of accumulators,
-    /// one instruction's after the other's.
+    /// All elements in the order of their registers, for a fragment without gaps; accumulators are
+    /// ordered by instruction.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn values(&self) -> &[T] {
         #[cfg(not(target_arch = "nvptx64"))]
         self.assert_written(0, Self::COUNT);
-        // SAFETY: inside the room, aligned as its elements are; the code that made the
+        // SAFETY: inside the room, aligned like its elements; the code that created the
         // uninitialised fragment has written them.
         unsafe { core::slice::from_raw_parts(self.engine.words.as_ptr().cast(), const { Self::COUNT }) }
     }
 
-    /// [`values`](Self::values), to be changed.
+    /// [`values`](Self::values), mutable.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn values_mut(&mut self) -> &mut [T] {
@@ -339,7 +337,7 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
         Fragment::zeros()
     }
 
-    /// A fragment of this tensor's shape that holds nothing yet, CuTe's `make_fragment_like`.
+    /// An uninitialised fragment of this tensor's shape, CuTe's `make_fragment_like`.
     ///
     /// # Safety
     /// Every element is written before it is read.
@@ -351,7 +349,7 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     }
 }
 
-/// The runs of registers.
+/// The run length of registers.
 pub struct RegistersRun<T, L>(PhantomData<(T, L)>);
 
 impl<T: Storable, L: StaticLayout> Length for RegistersRun<T, L> {
@@ -364,7 +362,7 @@ macro_rules! registers {
             type Element = T;
         }
 
-        // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their
+        // SAFETY: `run` finds groups of consecutive offsets that start at multiples of their
         // length, origin included, and the room is aligned to 16 bytes.
         unsafe impl<$($lifetime,)? T: Storable> Access for $engine {
             type Run<L: StaticLayout> = RegistersRun<T, L>;
@@ -432,8 +430,8 @@ macro_rules! registers_mut {
                 let $own = &*self;
                 let place = place::<L>(index, $origin);
                 let byte = place * T::BITS as usize / 8;
-                // SAFETY: inside the room, which holds zeros from the start for elements smaller
-                // than a byte.
+                // SAFETY: inside the room, which is initialised to zeros for elements smaller than
+                // a byte.
                 unsafe { T::write_own(self.words.written(byte, element_bytes::<T>()).cast(), place, value) }
             }
 
@@ -463,7 +461,7 @@ macro_rules! elements {
                 let place = place_within::<T, L>(index, $origin);
                 #[cfg(not(target_arch = "nvptx64"))]
                 self.words.check(place * T::BYTES, T::BYTES, index, &L::LAYOUT);
-                // SAFETY: inside the array, aligned as its elements are; the code that made the
+                // SAFETY: inside the array, aligned like its elements; the code that created the
                 // uninitialised fragment has written them.
                 unsafe { &*self.words.as_ptr().cast::<T>().add(place) }
             }
@@ -477,15 +475,15 @@ elements!(RegistersMut<'a, T>, 'a, |own| own.origin);
 macro_rules! elements_mut {
     ($engine:ty, $($lifetime:lifetime)?, |$own:ident| $origin:expr) => {
         impl<$($lifetime,)? T: Element> $engine {
-            /// An element, to be changed.
+            /// A mutable element.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub(super) fn element_mut<L: StaticLayout>(&mut self, index: usize) -> &mut T {
                 assert_element(index, Tensor::<Self, L>::SIZE, &L::LAYOUT);
                 let $own = &*self;
                 let place = place_within::<T, L>(index, $origin);
-                // SAFETY: inside the room, aligned as its elements are, borrowed as long as the
-                // element; any bits are a value.
+                // SAFETY: inside the room, aligned like its elements, borrowed as long as the
+                // element; any bits are a valid value.
                 unsafe { &mut *self.words.written(place * T::BYTES, T::BYTES).cast::<T>().add(place) }
             }
         }
@@ -494,8 +492,8 @@ macro_rules! elements_mut {
 elements_mut!(Registers<T>, , |_own| 0);
 elements_mut!(RegistersMut<'a, T>, 'a, |own| own.origin);
 
-/// The fragment has the element; otherwise the simulator faults. The text is not written at each
-/// access.
+/// Checks that the fragment has the element; otherwise the simulator faults. A separate function,
+/// so that the message is not built at each access.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn assert_element(index: usize, size: usize, layout: &'static Layout) {
@@ -515,8 +513,9 @@ fn no_element(index: usize, layout: &Layout) -> ! {
     panic!("element {index} of the {layout} of a fragment")
 }
 
-/// The index of an element in the array, inside the array for any input: an element that does not
-/// exist is another one (and a fault in the simulator). For constants the computation vanishes.
+/// The index of an element in the array, inside the array for any input: an index out of bounds
+/// leads to another element (and to a fault in the simulator). For constants the computation
+/// vanishes.
 #[inline(always)]
 fn place_within<T: Element, L: StaticLayout>(index: usize, origin: u32) -> usize {
     const { assert!(ROOM.is_power_of_two() && MAX_ELEMENTS.is_power_of_two()) };
@@ -530,14 +529,14 @@ fn place<L: StaticLayout>(index: usize, origin: u32) -> usize {
     (Offsets::<L, PLAIN>::TABLE[index] + origin as i32) as usize
 }
 
-/// The start of an element in the array, in bytes. An element smaller than a byte is the first of
-/// its byte, or the access would not be a whole word.
+/// The start of an element in the array, in bytes. An element smaller than a byte must be the first
+/// in its byte, since an access is a whole word.
 #[inline(always)]
 fn byte_of<T: Storable, L: StaticLayout>(index: usize, origin: u32) -> usize {
     place::<L>(index, origin) * T::BITS as usize / 8
 }
 
-/// Bytes that an access to an element touches.
+/// Bytes of an access to an element.
 #[inline(always)]
 const fn element_bytes<T: Storable>() -> usize {
     ((T::BITS + 7) / 8) as usize
@@ -545,10 +544,10 @@ const fn element_bytes<T: Storable>() -> usize {
 
 /// [`place`] of an element that is read, without a check of the table's bounds.
 ///
-/// The check is never in the PTX, because all loops over fragments are unrolled. But LLVM finds
+/// The check never reaches the PTX, because all loops over fragments are unrolled. But LLVM finds
 /// that out only after unrolling, in time quadratic in the number of checks: 1024 in a product by
 /// multiply-adds for reads of the accumulators, and the same for writes. The checks of writes stay:
-/// without them the same instructions of six shipped kernels came in another order.
+/// without them six shipped kernels had the same instructions in another order.
 ///
 /// # Safety
 /// `L` has an element `index`.
@@ -561,7 +560,7 @@ unsafe fn place_read<L: StaticLayout>(index: usize, origin: u32) -> usize {
 /// [`byte_of`] an element that is read.
 ///
 /// # Safety
-/// As [`place_read`].
+/// Same contract as [`place_read`].
 #[inline(always)]
 unsafe fn byte_read<T: Storable, L: StaticLayout>(index: usize, origin: u32) -> usize {
     // SAFETY: `L` has an element `index`.

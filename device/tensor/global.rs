@@ -13,10 +13,11 @@ use crate::memory::GlobalPointer;
 use crate::unroll;
 
 /// A tensor in global memory as a kernel receives it: a pointer, extents and strides in elements,
-/// of 1 to 5 modes. [`tensor!`](crate::tensor) makes one, and its strides `S` say its rank.
+/// of 1 to 5 modes. [`tensor!`](crate::tensor) builds one; the type of its strides, `S`, determines
+/// its rank.
 ///
-/// [`at`](Self::at) takes a place of any mode, [`local_tile`](Self::local_tile) a tile. Here are
-/// the heads of an attention's queries:
+/// [`at`](Self::at) fixes places of some modes, [`local_tile`](Self::local_tile) selects a tile.
+/// For example, the queries of one head of an attention:
 ///
 /// ```
 /// use moye_device::memory::Global;
@@ -31,10 +32,10 @@ use crate::unroll;
 /// ```
 ///
 /// Pointers to elements smaller than a byte are [`GlobalPacked`](crate::memory::GlobalPacked) and
-/// [`GlobalPackedMut`]. They are indexed and read like any others. A single one is written by
-/// reading its byte and writing it back, so that the byte has to belong to the thread
-/// ([`Tensor::set_shared_byte`] shares it); copies move whole bytes, and if the edge of the matrix
-/// is within a byte, the elements beyond it keep their values.
+/// [`GlobalPackedMut`]. They are indexed and read like any others. To write a single element, its
+/// byte is read and written back, so the byte must belong to the thread
+/// ([`Tensor::set_shared_byte`] shares it). Copies move whole bytes; if the edge of the matrix is
+/// within a byte, the elements past it keep their values.
 ///
 /// ```
 /// use moye_device::memory::{Global, GlobalPacked};
@@ -55,7 +56,7 @@ use crate::unroll;
 pub struct GlobalArray<P, S> {
     pointer: P,
     shape: [i32; 2],
-    /// The extents of the modes past the first two.
+    /// The extents of the third and later modes.
     shape_more: More,
     strides: S,
 }
@@ -64,7 +65,7 @@ pub struct GlobalArray<P, S> {
 pub type Matrix<P, S> = GlobalArray<P, S>;
 
 impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
-    /// The tensor of `shape` elements at `pointer`, `(m, n)` of a matrix.
+    /// The tensor of `shape` elements at `pointer`; `shape` is `(m, n)` for a matrix.
     ///
     /// Coordinates are 32-bit signed numbers: each extent, rounded up to a whole tile, must be
     /// below 2^31. Otherwise the simulator ends the launch with a fault; a GPU would neither read
@@ -91,18 +92,18 @@ impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
         all(self.shape, self.shape_more)
     }
 
-    /// The extents, `(m, n)` of a matrix.
+    /// The extents, `(m, n)` for a matrix.
     #[inline(always)]
     #[must_use]
     pub fn shape(&self) -> <S::Rank as TensorRank>::Shape {
         S::Rank::shape(self.extents())
     }
 
-    /// The tensor at fixed places of some modes: of `(B, S, H, D)`, `at((batch, .., head, ..))` is
+    /// The tensor at fixed places of some modes: for `(B, S, H, D)`, `at((batch, .., head, ..))` is
     /// `(S, D)`.
     ///
     /// A tuple has one entry for each mode, `..` to keep it. A place must be below the mode's
-    /// extent; the simulator faults otherwise, and a GPU would leave the tensor.
+    /// extent; otherwise the simulator faults, and a GPU would access memory outside the tensor.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn at<C: Places>(self, places: C) -> GlobalArray<P, KeptStrides<S, C::Kinds>> {
@@ -126,8 +127,8 @@ impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
         GlobalArray { pointer, shape: [m, n], shape_more, strides: KeptStrides::new(strides) }
     }
 
-    /// Reads the element at a coordinate, `(row, column)` of a matrix; one out of bounds reads as
-    /// zero.
+    /// Reads the element at a coordinate, `(row, column)` for a matrix; an element out of bounds
+    /// reads as zero.
     ///
     /// # Safety
     /// The tensor's memory may be read, and no other thread writes the element meanwhile.
@@ -144,15 +145,15 @@ impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
         if const { S::Rank::RANK > 2 } {
             offset += more_along(more, self.strides);
         }
-        // SAFETY: the tensor may be read; an element that does not exist is not read.
+        // SAFETY: the tensor is readable; an element out of bounds is not read.
         unsafe { self.pointer.offset(offset).read_if(inside) }
     }
 
-    /// The tile with coordinate `at`, tiles being of the shape of `T`, CuTe's `local_tile`.
+    /// The tile with coordinate `at` among tiles of the shape of `T`: CuTe's `local_tile`.
     ///
-    /// With a number for each mode the result is `(BLK_0, BLK_1)`. With [`All`] in one place it is
-    /// `(BLK_0, BLK_1, rest)`: the tiles along that axis, of which [`Tensor::at`] takes one. Tiles
-    /// may hang over each of the tensor's edges; the elements outside do not exist.
+    /// With an integer for each mode the result is `(BLK_0, BLK_1)`. With [`All`] for one mode it
+    /// is `(BLK_0, BLK_1, rest)`: the tiles along that axis, from which [`Tensor::at`] selects one.
+    /// Tiles may cross each of the tensor's edges; the elements outside are out of bounds.
     ///
     /// MoYe.jl's `@tile`.
     #[doc(alias = "@tile")]
@@ -165,7 +166,7 @@ impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
         self.tile_of(at, const { extents_of_tile(T::LAYOUT, S::Rank::RANK) })
     }
 
-    /// The tile of the layout of coordinates `L`, tiles having these extents.
+    /// The tile with the layout of coordinates `L`, among tiles with these extents.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub(super) fn tile_of<L: StaticLayout, C: TileCoordinate<S::Rank>>(
@@ -192,7 +193,7 @@ impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
 }
 
 impl<P: GlobalPointer, S: Strides<Rank = Rank<2>>> Matrix<P, S> {
-    /// The matrix of the first `columns` columns, of which this one has as many or more.
+    /// The matrix of the first `columns` columns; this matrix must have at least that many.
     #[inline(always)]
     #[must_use]
     pub const fn first_columns(mut self, columns: u32) -> Self {
@@ -201,7 +202,7 @@ impl<P: GlobalPointer, S: Strides<Rank = Rank<2>>> Matrix<P, S> {
     }
 }
 
-/// A slice names each mode and keeps one or more, or it does not compile.
+/// A slice names each mode and keeps at least one, or it does not compile.
 #[track_caller]
 const fn names_modes(rank: usize, count: usize, kept: usize) {
     let mut text = Text::<400>::new();
@@ -219,7 +220,7 @@ const fn names_modes(rank: usize, count: usize, kept: usize) {
     }
 }
 
-/// In the simulator, the first coordinate of a tile must be below 2^31.
+/// Checks, in the simulator, that the first coordinate of a tile is below 2^31.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn check_origin(tile: u32, extent: u32) {
@@ -230,7 +231,7 @@ fn check_origin(tile: u32, extent: u32) {
     );
 }
 
-/// A tile has the modes of its tensor, or it does not compile.
+/// A tile has as many modes as its tensor, or it does not compile.
 pub(super) const fn extents_of_tile(tile: Layout, rank: usize) -> [u32; MAX_RANK] {
     if tile.rank() != rank {
         let mut text = Text::<400>::new();
@@ -246,7 +247,7 @@ pub(super) const fn extents_of_tile(tile: Layout, rank: usize) -> [u32; MAX_RANK
     extents_of(&tile, rank)
 }
 
-/// The extents of the modes of a tile of this rank, and ones.
+/// The extents of the modes of a tile of this rank, then ones.
 pub(super) const fn extents_of(tile: &Layout, rank: usize) -> [u32; MAX_RANK] {
     let mut extents = [1; MAX_RANK];
     let mut axis = 0;
@@ -257,11 +258,11 @@ pub(super) const fn extents_of(tile: &Layout, rank: usize) -> [u32; MAX_RANK] {
     extents
 }
 
-/// Stands for every tile along an axis, CuTe's `_`.
+/// All tiles along an axis, CuTe's `_`.
 #[derive(Clone, Copy, Debug)]
 pub struct All;
 
-/// A place of a tile along one axis: a number, or [`All`].
+/// The coordinate of a tile along one axis: an integer, or [`All`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a place of a tile",
     label = "neither an `u32` nor `All`",
@@ -272,7 +273,7 @@ pub trait TilePlace: Copy {
     #[doc(hidden)]
     type Kind: PlaceKind;
 
-    /// The open modes, those of the axes before being `B`.
+    /// The open modes, where `B` are those of the axes before.
     type Rest<const AXIS: usize, B: Rest>: Rest;
 
     #[doc(hidden)]
@@ -322,7 +323,7 @@ pub trait TilePlaces: Copy {
     /// Which modes are fixed.
     type Kinds: PlaceKinds;
 
-    /// The places; 0 for a mode that is kept.
+    /// The places; 0 for a mode that stays open.
     #[doc(hidden)]
     fn places(self) -> [u32; MAX_PLACES];
 }
@@ -334,23 +335,23 @@ pub trait TilePlaces: Copy {
     note = "a tile's coordinate is a tuple with an `u32` or `All` for each mode of the tensor"
 )]
 pub trait TileCoordinate<R: TensorRank>: Copy {
-    /// The remaining choices.
+    /// The open modes.
     type Rest: Rest;
 
-    /// The coordinate of the first tile: of the first two modes.
+    /// The coordinate of the first tile, in the first two modes.
     #[doc(hidden)]
     fn origin(self) -> (u32, u32);
 
-    /// The coordinates of the other modes.
+    /// Its coordinates in the other modes.
     #[doc(hidden)]
     fn origin_more(self) -> [u32; MAX_RANK - 2];
 
-    /// The tiles left to choose from, in a tensor of this shape.
+    /// The open modes, in a tensor of this shape.
     #[doc(hidden)]
     fn rest(self, shape: [i32; 2], more: More, tile: [u32; MAX_RANK]) -> Self::Rest;
 }
 
-/// The first coordinate of a tile, a number or [`All`] for each of one to five modes: for
+/// The first coordinate of a tile, an integer or [`All`] for each of one to five modes: for
 /// [`identity_tensor`](super::identity_tensor).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the first coordinate of a tile",
@@ -414,7 +415,7 @@ tile_coordinate!(3; A 0 B 1 C 2);
 tile_coordinate!(4; A 0 B 1 C 2 D 3);
 tile_coordinate!(5; A 0 B 1 C 2 D 3 E 4);
 
-/// The tiles along `AXIS` that are left to choose from; `B` are those of axes before.
+/// The open tiles along `AXIS`; `B` are those of axes before.
 #[derive(Clone, Copy, Debug)]
 pub struct Along<const AXIS: usize, B = ()> {
     tiles: u32,
@@ -445,7 +446,7 @@ impl<const AXIS: usize, B> Along<AXIS, B> {
         by
     }
 
-    /// As [`step`](Self::step), in the modes past the first two.
+    /// Like [`step`](Self::step), for the third and later modes.
     #[inline(always)]
     pub(super) fn step_more(&self, index: u32) -> More {
         let mut by = [0; MAX_RANK - 2];
@@ -456,9 +457,9 @@ impl<const AXIS: usize, B> Along<AXIS, B> {
     }
 }
 
-/// The modes of tiles that a tile's coordinate left open: none, or [`Along`] some axes.
+/// The modes of tiles that a tile's coordinate leaves open: none, or [`Along`] some axes.
 pub trait Rest: Copy {
-    /// How many there are.
+    /// Their number.
     #[doc(hidden)]
     const OPEN: usize;
 
@@ -466,25 +467,25 @@ pub trait Rest: Copy {
     #[doc(hidden)]
     const AXES: u32;
 
-    /// What a slice leaves of them, `K` being the kinds of its places from the last one on.
+    /// The modes that a slice leaves open; `K` are the kinds of its places in reverse order.
     #[doc(hidden)]
     type Slice<K: Backwards>: Rest;
 
-    /// What is left.
+    /// The modes that remain open.
     #[doc(hidden)]
     fn slice<K: Backwards>(self) -> Self::Slice<K>;
 
-    /// Where the slice is: open mode `i` from the last has place `last - i`.
+    /// The offset of the slice: open mode `i` from the last has place `last - i`.
     #[doc(hidden)]
     fn offset<K: Backwards>(self, places: [u32; MAX_PLACES], last: usize) -> [i32; 2];
 
-    /// As [`offset`](Self::offset), in the modes past the first two.
+    /// Like [`offset`](Self::offset), for the third and later modes.
     #[doc(hidden)]
     fn offset_more<K: Backwards>(self, places: [u32; MAX_PLACES], last: usize) -> [i32; MAX_RANK - 2];
 }
 
-/// No open mode: what a tensor must have whose elements are read or written. Tiles of an open mode
-/// are read one at a time, `tXgX.at((.., .., .., tile))`.
+/// No open mode, which a tensor needs for its elements to be read or written. Tiles of an open mode
+/// are accessed one at a time, `tXgX.at((.., .., .., tile))`.
 #[diagnostic::on_unimplemented(
     message = "a mode of the tensor is still open: `{Self}`, all tiles along that axis",
     label = "takes one tile, and the mode `{Self}` is open",

@@ -1,4 +1,5 @@
-//! Tensors with one element for each group of another's: the scales of quantised weights.
+//! Tensors with one element for each group of another tensor's elements: the scales of quantised
+//! weights.
 
 use super::global::{GlobalArray, TileCoordinate, extents_of_tile};
 use super::rank::MAX_RANK;
@@ -10,13 +11,13 @@ use crate::layout::{IntTuple, Layout, Text, filter_zeros, make_col_major};
 use crate::memory::GlobalPointer;
 use core::marker::PhantomData;
 
-/// A tensor of which each element stands for `GROUP` consecutive ones along mode `AXIS`: made by
-/// [`GlobalArray::groups`].
+/// A tensor each of whose elements belongs to `GROUP` consecutive elements of another along mode
+/// `AXIS`: built by [`GlobalArray::groups`].
 #[derive(Clone, Copy)]
 pub struct Groups<P, S, const AXIS: usize, const GROUP: i64>(GlobalArray<P, S>);
 
-/// The coordinates, in a tensor of groups, of a tile of the shape of `T` of the elements: along
-/// mode `AXIS` a group is a mode of stride 0, `(BLK_N, (GROUP, BLK_K / GROUP))`.
+/// The coordinates, in a tensor of groups, for a tile of elements of the shape of `T`: along mode
+/// `AXIS` a group is a mode of stride 0, `(BLK_N, (GROUP, BLK_K / GROUP))`.
 pub struct GroupsOf<T, const AXIS: usize, const GROUP: i64>(PhantomData<T>);
 
 /// The layout `L` with each element once: modes of stride 0 have the extent 1.
@@ -40,7 +41,7 @@ impl<L: StaticLayout> StaticLayout for Once<L> {
     const ORIGIN: Divisors = L::ORIGIN;
 }
 
-/// The extents of a tile in groups; the tile has whole groups, or it does not compile.
+/// The extents of a tile in groups; the tile consists of whole groups, or it does not compile.
 #[track_caller]
 const fn extents_in_groups(tile: Layout, rank: usize, axis: usize, group: i64) -> [u32; MAX_RANK] {
     let mut extents = extents_of_tile(tile, rank);
@@ -86,11 +87,11 @@ impl<T: StaticLayout, const AXIS: usize, const GROUP: i64> StaticLayout for Grou
 }
 
 impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
-    /// The tensor as one whose mode `AXIS` counts the elements that it is for, of which `GROUP`
-    /// consecutive ones share an element: a group mode of stride 0, as CuTe writes it for scales.
+    /// The tensor with `GROUP` places for each element along mode `AXIS`, one for each element that
+    /// shares it: a group mode of stride 0, as CuTe writes scales.
     ///
     /// Its tiles, and their partitions by a tiled copy of the elements, match those of the elements
-    /// index by index. A thread loads what its elements share once
+    /// index by index. A thread loads an element that is shared once
     /// ([`load_as`](super::Tensor::load_as)).
     ///
     /// ```
@@ -118,8 +119,8 @@ impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
 }
 
 impl<P: GlobalPointer, S: Strides, const AXIS: usize, const GROUP: i64> Groups<P, S, AXIS, GROUP> {
-    /// The groups of the tile with coordinate `at`, tiles being of the shape of `T`, in elements:
-    /// as [`GlobalArray::local_tile`]. Tiles of whole groups alone compile.
+    /// The groups of the tile with coordinate `at` among tiles of the shape of `T`, in elements:
+    /// see [`GlobalArray::local_tile`]. Tiles must consist of whole groups, or they do not compile.
     #[doc(alias = "@tile")]
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -3,12 +3,12 @@
 //! A [`Tensor`] is one of three kinds, distinguished by its engine:
 //!
 //! - in **global memory** ([`Strided`]): the tile's shape is known at compile time, its strides are
-//!   not. The layout gives *coordinates*, `index -> (m, k)`; the address is their dot product with
-//!   the run-time strides, and the same coordinates, compared with the remaining extents of the
-//!   tensor, are the predicates. The rank is 1 to 5 ([`GlobalArray`]).
-//! - in **shared memory** ([`Shared`](crate::memory::Shared)): the layout gives offsets, all at
-//!   compile time.
-//! - in **registers** ([`Registers`], and borrows of them): the layout gives offsets among the
+//!   not. The layout maps to *coordinates*, `index -> (m, k)`; the address is their dot product
+//!   with the run-time strides, and the predicates compare the same coordinates with the remaining
+//!   extents of the tensor. The rank is 1 to 5 ([`GlobalArray`]).
+//! - in **shared memory** ([`Shared`](crate::memory::Shared)): the layout maps to offsets, all
+//!   known at compile time.
+//! - in **registers** ([`Registers`], and borrows of them): the layout maps to offsets among the
 //!   thread's own elements.
 //!
 //! Layouts are values ([`Layout`](crate::layout::Layout)) and a tensor carries its layout as a type
@@ -68,13 +68,13 @@ pub use tile::{ProjectedTile, TileOf, TilesOf};
 use crate::memory::Storable;
 use core::marker::PhantomData;
 
-/// Ends constant evaluation with the text.
+/// Ends constant evaluation with `text` as the error.
 #[track_caller]
 const fn refuse<const N: usize>(text: &crate::layout::Text<N>) -> ! {
     panic!("{}", text.as_str())
 }
 
-/// Elements of an engine, named by a layout.
+/// Elements of an engine, indexed by a layout.
 pub struct Tensor<E, L> {
     engine: E,
     layout: PhantomData<fn() -> L>,
@@ -89,7 +89,7 @@ impl<E: Clone, L> Clone for Tensor<E, L> {
 impl<E: Copy, L> Copy for Tensor<E, L> {}
 
 impl<E, L> Tensor<E, L> {
-    /// The elements that `L` names, counted from the engine's origin.
+    /// The elements of `L`, counted from the engine's origin.
     #[inline(always)]
     pub(crate) const fn from_engine(engine: E) -> Self {
         Self { engine, layout: PhantomData }
@@ -97,7 +97,7 @@ impl<E, L> Tensor<E, L> {
 }
 
 impl<E, L: StaticLayout> Tensor<E, L> {
-    /// How many elements the tensor has.
+    /// The number of elements.
     pub const SIZE: usize = L::LAYOUT.size() as usize;
 
     /// The layout: of coordinates in global memory, of offsets in shared memory.
@@ -107,19 +107,19 @@ impl<E, L: StaticLayout> Tensor<E, L> {
     }
 }
 
-/// Where a tensor's elements are, and its origin among them.
+/// The memory of a tensor's elements, and its origin in it.
 pub trait Engine {
     /// The element type.
     type Element: Storable;
 
-    /// The axes along which all tiles are open, a bit each.
+    /// The axes along which all tiles are open, one bit each.
     #[doc(hidden)]
     const OPEN_AXES: u32 = 0;
 }
 
-/// An engine whose origin can be moved: all but registers, of which a slice is a borrow.
+/// An engine whose origin can be moved: all but registers, whose slices are borrows.
 pub trait Movable: Engine {
-    /// Moves the origin to where the layout `T` leads from `index`.
+    /// Moves the origin by the offset of `T` at `index`.
     fn shift<T: StaticLayout>(&mut self, index: u32);
 }
 
@@ -130,7 +130,7 @@ pub trait Movable: Engine {
 )]
 pub trait Partitioned: Movable {}
 
-/// No mode of tiles is open (`open` has a bit for each axis that is), or the call does not compile.
+/// No mode of tiles is open (`open` has a bit for each axis), or the call does not compile.
 #[track_caller]
 pub(crate) const fn one_tile(what: &str, open: u32, layout: &crate::layout::Layout) {
     if open != 0 {
@@ -155,13 +155,13 @@ pub const fn run_of<E: Access, L: StaticLayout>() -> usize {
     <E::Run<L> as Length>::LENGTH
 }
 
-/// An engine from which the elements of a layout are read, one or several at once.
+/// An engine from which the elements of a layout are read, one or several at a time.
 ///
 /// # Safety
 /// [`Access::Run`] is correct: `load` and `store` rely on it to move a word as one access.
 pub unsafe trait Access: Engine {
-    /// The largest number of elements (a power of two) such that every group of that many, starting
-    /// at a multiple of it, is contiguous and aligned to the group's size.
+    /// The largest number of elements (a power of two) such that every group of this size, starting
+    /// at a multiple of it, is contiguous and aligned.
     type Run<L: StaticLayout>: Length;
 
     /// Reads the elements from `index` on that fill the word `W`; out of bounds elements read as
@@ -169,19 +169,19 @@ pub unsafe trait Access: Engine {
     ///
     /// # Safety
     /// Elements in bounds are readable; `index` is below the layout's size and a multiple of the
-    /// word's elements, which [`Access::Run`] is a multiple of.
+    /// word's elements; [`Access::Run`] is a multiple of them too.
     unsafe fn load<L: StaticLayout, W: crate::arch::Word>(&self, index: usize) -> W;
 
-    /// Reads one element, of whatever size; one that does not exist reads as zero.
+    /// Reads one element of any size; out of bounds it reads as zero.
     ///
     /// # Safety
     /// Elements in bounds are readable; `index` is below the layout's size.
     unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> Self::Element;
 
-    /// [`load_one`](Self::load_one) of an element whose name may be known at run time only.
+    /// [`load_one`](Self::load_one) of an element whose index may be known only at run time.
     ///
     /// # Safety
-    /// As [`load_one`](Self::load_one), of the index that is named.
+    /// Same contract as [`load_one`](Self::load_one), for the element's index.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load_at<L: StaticLayout>(&self, at: impl ElementIndex<L>) -> Self::Element {
@@ -189,11 +189,11 @@ pub unsafe trait Access: Engine {
         unsafe { self.load_one::<L>(at.element_index()) }
     }
 
-    /// Whether the element exists.
+    /// Whether the element is in bounds.
     fn exists<L: StaticLayout>(&self, index: usize) -> bool;
 
-    /// Faults if one of `count` elements from `index` on was never written, in registers; others
-    /// are looked at when they are read. For callers that read in closures, which do not know the
+    /// Faults if one of `count` elements from `index` on, in registers, was never written; other
+    /// memories are checked at each read. For callers that read in closures, which do not know the
     /// user's line.
     #[cfg(not(target_arch = "nvptx64"))]
     #[doc(hidden)]
@@ -205,25 +205,25 @@ pub unsafe trait Access: Engine {
 /// An engine that can also be written.
 ///
 /// # Safety
-/// As [`Access`].
+/// Same contract as [`Access`].
 pub unsafe trait AccessMut: Access {
-    /// Writes the elements from `index` on with the word's; out of bounds elements are skipped.
+    /// Writes the word to the elements from `index` on; out of bounds elements are skipped.
     ///
     /// # Safety
-    /// As [`Access::load`], for writing.
+    /// Same contract as [`Access::load`], for writing.
     unsafe fn store<L: StaticLayout, W: crate::arch::Word>(&mut self, index: usize, word: W);
 
-    /// Writes one element, of whatever size; one that does not exist is left out.
+    /// Writes one element of any size; out of bounds it is skipped.
     ///
     /// # Safety
-    /// As [`Access::load_one`], for writing. One smaller than a byte is written by reading its byte
-    /// and writing it back: no other thread touches any element of the byte meanwhile.
+    /// Same contract as [`Access::load_one`], for writing. For an element smaller than a byte, its
+    /// byte is read and written back: meanwhile no other thread accesses any element of the byte.
     unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: Self::Element);
 
-    /// [`store_one`](Self::store_one) of an element whose name may be known at run time only.
+    /// [`store_one`](Self::store_one) of an element whose index may be known only at run time.
     ///
     /// # Safety
-    /// As [`store_one`](Self::store_one), of the index that is named.
+    /// Same contract as [`store_one`](Self::store_one), for the element's index.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store_at<L: StaticLayout>(&mut self, at: impl ElementIndex<L>, value: Self::Element) {
@@ -231,8 +231,8 @@ pub unsafe trait AccessMut: Access {
         unsafe { self.store_one::<L>(at.element_index(), value) }
     }
 
-    /// Tells the simulator that a copy leaves `count` elements from `index` on as they are, by its
-    /// predicate.
+    /// Tells the simulator that a copy's predicate leaves `count` elements from `index` on
+    /// unchanged.
     #[cfg(not(target_arch = "nvptx64"))]
     #[doc(hidden)]
     fn leave<L: StaticLayout>(&mut self, index: usize, count: usize) {
@@ -253,12 +253,12 @@ impl<E: Engine, L> Tensor<E, L> {
         &mut self.engine
     }
 
-    /// The same elements in another order, by another layout from the same origin: for example with
-    /// a mode divided by [`logical_divide`](crate::layout::logical_divide) in a thread's partition.
+    /// The same elements with another layout from the same origin: for example a thread's partition
+    /// with a mode divided by [`logical_divide`](crate::layout::logical_divide).
     ///
     /// # Safety
-    /// Each element of `N` is one of `L`, and `N` has the swizzle, the origin and the alignment
-    /// that `L` has ([`StaticLayout::SWIZZLE`], [`StaticLayout::ORIGIN`] and
+    /// Each element of `N` is an element of `L`, and `N` has the swizzle, the origin and the
+    /// alignment of `L` ([`StaticLayout::SWIZZLE`], [`StaticLayout::ORIGIN`] and
     /// [`StaticLayout::MOVED`]).
     #[inline(always)]
     pub unsafe fn renamed<N: StaticLayout>(self) -> Tensor<E, N> {
@@ -273,10 +273,10 @@ impl<E: Engine, L> Tensor<E, L> {
 }
 
 impl<E: Engine, L: StaticLayout> Tensor<E, L> {
-    /// Reads one element; one that does not exist reads as zero. It is named by its index or by a
-    /// place in each mode, `t.get((i, j))`; of a fragment `t[(i, j)]` is the same and needs no
-    /// `unsafe`. In memory any index may be known at run time only; in registers a thread's loop
-    /// over its elements is unrolled.
+    /// Reads one element; out of bounds it reads as zero. It is given by its index or by a place in
+    /// each mode, `t.get((i, j))`; for a fragment `t[(i, j)]` is the same and needs no `unsafe`. In
+    /// memory the index may be known only at run time; in registers a thread's loop over its
+    /// elements must be unrolled.
     ///
     /// # Safety
     /// The tensor's memory may be read, and no other thread writes the element meanwhile. `index`
@@ -291,12 +291,11 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
         unsafe { self.engine.load_at::<L>(index) }
     }
 
-    /// Writes one element; one that does not exist is left out. It is named as by
-    /// [`get`](Self::get).
+    /// Writes one element; out of bounds it is skipped. It is given as for [`get`](Self::get).
     ///
     /// # Safety
-    /// The tensor's memory may be written, and no other thread touches the element, nor, of one
-    /// smaller than a byte, another of its byte. `index` is below [`Tensor::SIZE`].
+    /// The tensor's memory is writable, and no other thread accesses the element, nor, if it is
+    /// smaller than a byte, another element of its byte. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set(&mut self, index: impl ElementIndex<L>, value: E::Element)

@@ -19,7 +19,7 @@ impl<T: crate::number::Scalar + Storable> View for SharedPacked<T> {}
 impl<P: crate::memory::GlobalPointer, S: super::Strides, R: super::Rest> View for Strided<P, S, R> {}
 impl<T: Storable, R: TensorRank, O: super::Rest> View for Coordinates<T, R, O> {}
 
-/// A tensor that is read: a tensor, or a borrow of one.
+/// A source operand: a tensor, or a borrow of one.
 pub trait Input {
     /// Its engine.
     type Engine: Access;
@@ -61,7 +61,7 @@ impl<E: Access, L: StaticLayout> Input for &mut Tensor<E, L> {
     }
 }
 
-/// A tensor that is written: a view, or a mutable borrow of any tensor.
+/// A destination operand: a view, or a mutable borrow of any tensor.
 pub trait Output {
     /// Its engine.
     type Engine: AccessMut;
@@ -93,8 +93,8 @@ impl<E: AccessMut, L: StaticLayout> Output for &mut Tensor<E, L> {
     }
 }
 
-/// The elements of a tensor that is read.
+/// The element type of a source operand.
 pub type InputElement<I> = <<I as Input>::Engine as Engine>::Element;
 
-/// The elements of a tensor that is written.
+/// The element type of a destination operand.
 pub type OutputElement<O> = <<O as Output>::Engine as Engine>::Element;

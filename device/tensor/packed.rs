@@ -14,11 +14,11 @@ use crate::memory::{Shared, SharedPacked, SharedStorage, Storable};
 use crate::number::Scalar;
 use core::marker::PhantomData;
 
-/// Elements smaller than a byte in shared memory, named by a layout of offsets.
+/// Elements smaller than a byte in shared memory, indexed by a layout of offsets.
 pub type PackedTensor<T, L> = Tensor<SharedPacked<T>, L>;
 
 /// Elements smaller than a byte in shared memory, one for each index of the layout `L`: a
-/// [`SharedStorage`], as [`SharedArray`](crate::memory::SharedArray) is for whole bytes.
+/// [`SharedStorage`], like [`SharedArray`](crate::memory::SharedArray) for whole bytes.
 ///
 /// ```
 /// use moye_device::memory::SharedStorage;
@@ -50,7 +50,8 @@ impl<T: Scalar + Storable, L: StaticLayout> SharedStorage for PackedArray<T, L> 
     }
 }
 
-/// A swizzle exchanges pieces of 16 bytes, and is written for elements of whole bytes here.
+/// Swizzles are not supported here: they exchange pieces of 16 bytes, and are written for elements
+/// of whole bytes.
 const fn no_swizzle(swizzle: Swizzle) {
     if swizzle.bits() != 0 {
         let mut text = Text::<400>::new();
@@ -78,12 +79,12 @@ impl<T: Scalar + Storable> SharedPacked<T> {
 }
 
 impl<T: Scalar + Storable, L: StaticLayout> PackedTensor<T, L> {
-    /// Writes one element where other threads may write others of its byte, by two atomic
-    /// operations. [`set`](Tensor::set) takes one load and one store, and wants the byte for
-    /// itself.
+    /// Writes one element, by two atomic operations, when other threads may write other elements of
+    /// its byte. [`set`](Tensor::set) takes one load and one store, and needs exclusive access to
+    /// the byte.
     ///
     /// # Safety
-    /// As [`SharedPacked::write_shared_byte`]. `index` is below [`Tensor::SIZE`].
+    /// Same contract as [`SharedPacked::write_shared_byte`]. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set_shared_byte(&mut self, index: impl ElementIndex<L>, value: T) {

@@ -1,14 +1,14 @@
-//! `local_partition`: which elements of a tile belong to a thread.
+//! `local_partition`: the elements of a tile that belong to a thread.
 //!
-//! The threads' layout is laid over the tile again and again; a thread owns the elements at its own
-//! place in every repetition. In the algebra: divide the tile's layout by the threads' shape,
-//! `((THR_M, THR_N), (REST_M, REST_N))`, take the first mode at the thread's coordinate (that moves
+//! The threads' layout is repeated over the tile; a thread owns the elements at its place in every
+//! repetition. In the algebra: divide the tile's layout by the threads' shape,
+//! `((THR_M, THR_N), (REST_M, REST_N))`, fix the first mode at the thread's coordinate (which moves
 //! the origin) and keep the second.
 //!
-//! A projection drops modes of the threads' layout: threads that differ only in those have the same
-//! elements. The operands of a matrix product need it: with threads `(16, 16)` over `C`, the rows
-//! of `A` are divided by the first thread mode, `Step<One, X>`, and the rows of `B` by the second,
-//! `Step<X, One>`.
+//! A projection drops modes of the threads' layout: threads that differ only in these modes own the
+//! same elements. The operands of a matrix product need it: with threads `(16, 16)` over `C`, the
+//! rows of `A` are divided by the first thread mode, `Step<One, X>`, and the rows of `B` by the
+//! second, `Step<X, One>`.
 
 use super::rank::MAX_RANK;
 use super::static_layout::{Divisors, StaticLayout, stand_in};
@@ -24,15 +24,15 @@ use core::marker::PhantomData;
 #[derive(Clone, Copy, Debug)]
 pub struct One;
 
-/// Leaves a mode of the threads' layout out (CuTe's `X` in a `Step`).
+/// Drops a mode of the threads' layout (CuTe's `X` in a `Step`).
 #[derive(Clone, Copy, Debug)]
 pub struct X;
 
-/// A mode that a [`Step`] does not name, past its last.
+/// A mode past the named modes of a [`Step`].
 #[derive(Clone, Copy, Debug)]
 pub struct Unnamed;
 
-/// One of [`One`], [`X`] and [`Unnamed`].
+/// [`One`], [`X`] or [`Unnamed`].
 pub trait Selector: Copy + 'static {
     /// Whether the mode is kept.
     const KEPT: bool;
@@ -52,17 +52,17 @@ impl Selector for Unnamed {
     const NAMED: bool = false;
 }
 
-/// The modes of a layout that a projection keeps: those of a thread layout that divide the tensor,
-/// such as `Step<One, X>`, or those of a tile, such as `Step<One, X, One>`.
+/// The modes of a layout that a projection keeps: modes of a thread layout that divide the tensor,
+/// such as `Step<One, X>`, or modes of a tile, such as `Step<One, X, One>`.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<A, B = Unnamed, C = Unnamed, D = Unnamed, E = Unnamed>(PhantomData<(A, B, C, D, E)>);
 
 /// The modes of the threads' layout by which a tensor is partitioned, or the modes of a tile.
 pub trait Projection: Copy + 'static {
-    /// Whether mode `i` is kept; modes past the end are.
+    /// Whether mode `i` is kept; modes past the end are kept.
     const KEPT: [bool; MAX_RANK];
 
-    /// How many modes it names.
+    /// The number of modes that it names.
     const NAMED: usize;
 }
 
@@ -84,7 +84,7 @@ impl Projection for Whole {
 /// The elements of one thread: modes `(REST_0, REST_1, ...)` of `L` divided by the threads `T`.
 pub struct PartitionOf<L, T, P = Whole>(PhantomData<(L, T, P)>);
 
-/// Thread index to the origin of its elements, when `L` is divided by the threads `T`.
+/// Maps a thread index to the origin of its elements, for `L` divided by the threads `T`.
 pub struct ThreadOf<L, T, P = Whole>(PhantomData<(L, T, P)>);
 
 macro_rules! marker {
@@ -100,7 +100,7 @@ macro_rules! marker {
 marker!(PartitionOf);
 marker!(ThreadOf);
 
-/// A projection names as many modes as the threads' layout has, or it does not compile.
+/// A projection names all modes of the threads' layout, or it does not compile.
 #[track_caller]
 const fn names_modes_of(threads: &Layout, named: usize) {
     if named != 0 && named != threads.rank() {
@@ -177,7 +177,7 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for Partition
 impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for ThreadOf<L, T, P> {
     const LAYOUT: Layout = {
         let tiles = divided(L::LAYOUT, T::LAYOUT, P::KEPT).mode(0);
-        // (THR_0, THR_1, ...) -> offset, with the modes that are left out standing still.
+        // (THR_0, THR_1, ...) -> offset, with stride 0 for dropped modes.
         let (mut shape, mut stride) = ([IntTuple::int(1); MAX_RANK], [IntTuple::int(0); MAX_RANK]);
         let (mut mode, mut next) = (0, 0);
         while mode < T::LAYOUT.rank() {
@@ -202,10 +202,10 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> ThreadOf<L, T, P> {
 }
 
 impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
-    /// The elements of thread `thread` (below the size of `T`), by all modes of the threads'
+    /// The elements of thread `thread` (below the size of `T`), using all modes of the threads'
     /// layout.
     ///
-    /// `(BLK_M, BLK_N)` by threads `(THR_M, THR_N)` gives `(BLK_M / THR_M, BLK_N / THR_N)`. Threads
+    /// `(BLK_M, BLK_N)` by threads `(THR_M, THR_N)` is `(BLK_M / THR_M, BLK_N / THR_N)`. Threads
     /// that do not divide the tile do not compile.
     ///
     /// MoYe.jl's `@parallelize`.
@@ -217,11 +217,10 @@ impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
         self.part_of::<T, Whole>(thread)
     }
 
-    /// The elements of thread `thread` by the modes of the threads' layout that `P` keeps. The
-    /// simulator faults where there is no such thread.
+    /// The elements of thread `thread`, using the modes of the threads' layout that `P` keeps. The
+    /// simulator faults if `thread` is out of range.
     ///
-    /// `(BLK_M, BLK_K)` by threads `(THR_M, THR_N)` and `Step<One, X>` gives
-    /// `(BLK_M / THR_M, BLK_K)`.
+    /// `(BLK_M, BLK_K)` by threads `(THR_M, THR_N)` and `Step<One, X>` is `(BLK_M / THR_M, BLK_K)`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_partition_by<T: StaticLayout, P: Projection>(

@@ -1,8 +1,8 @@
 //! The number of modes of a tensor in global memory, 1 to 5, and its coordinates.
 //!
-//! Coordinates are the first two numbers, `[i32; 2]`, and [`More`], which tensors of one or two
-//! modes do not look at: code for these is behind a constant condition, so that a matrix costs what
-//! it would cost alone. Modes past the last have one place.
+//! A coordinate is its first two components, `[i32; 2]`, and [`More`], which tensors of one or two
+//! modes do not read: code for it is behind a constant condition, so that a matrix has no further
+//! cost. Modes past the last have extent 1.
 
 use super::strides::Strides;
 use core::fmt::Debug;
@@ -10,32 +10,32 @@ use core::fmt::Debug;
 /// The most modes of a tensor in global memory.
 pub const MAX_RANK: usize = 5;
 
-/// The numbers of a coordinate past the first two.
+/// The components of a coordinate past the first two.
 pub(super) type More = [i32; MAX_RANK - 2];
 
-/// A tensor of `R` modes in global memory, as a type: 2 is a matrix.
+/// The rank of a tensor in global memory, as a type: 2 for a matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Rank<const R: usize>;
 
 /// The number of modes of a tensor in global memory: [`Rank`] of 1 to 5.
 ///
-/// [`Strides::Rank`](super::Strides::Rank) says which a tensor has.
+/// [`Strides::Rank`](super::Strides::Rank) is the rank of a tensor.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a rank of a tensor in global memory",
     note = "its rank is 1 to 5: `Rank<1>` to `Rank<5>`"
 )]
 pub trait TensorRank: Copy + Debug + 'static {
-    /// How many modes there are.
+    /// The number of modes.
     const RANK: usize;
 
-    /// Extents, or a coordinate, as an author writes them: `(u32, u32)` for two modes.
+    /// Extents, or a coordinate, as an author writes it: `(u32, u32)` for two modes.
     type Shape: Copy + Debug;
 
-    /// One mode more.
+    /// The rank with one more mode.
     #[doc(hidden)]
     type Next: TensorRank;
 
-    /// All numbers, `past` for those past the last mode: 1 of extents, 0 of a coordinate.
+    /// All components, `past` for those past the last mode: 1 for extents, 0 for a coordinate.
     #[doc(hidden)]
     fn numbers(shape: Self::Shape, past: i32) -> [i32; MAX_RANK];
 
@@ -89,8 +89,12 @@ ranks! {
     5, 5: u32 = 0, u32 = 1, u32 = 2, u32 = 3, u32 = 4;
 }
 
-/// Numbers of a coordinate, `$value` each: `by_axis!(AXIS => Offsets::<L, AXIS>::TABLE[i])` of all,
-/// `by_axis!(more R::RANK, AXIS => ...)` of those past the first two, which are 0 past the rank.
+/// Offsets::<L, AXIS>::TABLE[i])` of all, `by_axis!(more R::RANK, AXIS =>
+/// ...)` of those past the first two, which are 0 past the rank. => Components of a coordinate,
+/// `$value` each: `by_axis!(AXIS => Offsets::<L, AXIS>::TABLE[i])` for all,
+/// `by_axis!(more R::RANK, AXIS => ...)` for those past the first two, which are 0 past the rank.
+/// => Offsets::<L, AXIS>::TABLE[i])` of all, `by_axis!(more R::RANK, AXIS =>
+/// ...)` of those past the first two, which are 0 past the rank.
 macro_rules! by_axis {
     (more $rank:expr, $axis:ident => $value:expr) => {
         [
@@ -118,7 +122,7 @@ macro_rules! by_axis {
 }
 pub(super) use by_axis;
 
-/// The offset in elements of numbers past the first two.
+/// The offset in elements of the components past the first two.
 #[inline(always)]
 pub(super) fn more_along<S: Strides>(by: More, strides: S) -> i64 {
     let mut offset = by[0] as i64 * strides.along(2);
@@ -131,7 +135,7 @@ pub(super) fn more_along<S: Strides>(by: More, strides: S) -> i64 {
     offset
 }
 
-/// Whether `at` is below `end` in each mode but `unit`.
+/// Whether `at` is below `end` in each mode except `unit`.
 #[inline(always)]
 pub(super) fn others_below(at: [i32; MAX_RANK], end: [i32; MAX_RANK], unit: usize) -> bool {
     let mut below = unit == 0 || at[0] < end[0];
@@ -142,7 +146,7 @@ pub(super) fn others_below(at: [i32; MAX_RANK], end: [i32; MAX_RANK], unit: usiz
     below
 }
 
-/// All numbers of a coordinate.
+/// All components of a coordinate.
 #[inline(always)]
 pub(super) const fn all([a, b]: [i32; 2], [c, d, e]: More) -> [i32; MAX_RANK] {
     [a, b, c, d, e]

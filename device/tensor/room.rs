@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 #[cfg(not(target_arch = "nvptx64"))]
 use moye_sim::intrinsics::{REGISTER_BYTES, give_registers, take_registers};
 
-/// Bytes of registers that a fragment has room for.
+/// Bytes of a fragment's registers.
 pub(super) const ROOM: usize = 1024;
 
 /// The registers of a fragment.
@@ -19,11 +19,11 @@ pub(super) struct Room {
     bytes: [MaybeUninit<u8>; ROOM],
 }
 
-/// The registers of a fragment in the simulator. A move of the fragment does not move them.
+/// The registers of a fragment in the simulator. Moving the fragment does not move them.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(super) struct Room(NonNull<Registers>);
 
-/// Registers and the record of writes.
+/// The registers and the record of writes.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone)]
 #[repr(C, align(16))]
@@ -32,15 +32,15 @@ struct Registers {
     written: Written,
 }
 
-/// The bytes that count as written.
+/// Which bytes count as written.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tracking {
-    /// All of it.
+    /// All bytes: nothing is tracked.
     Nothing,
-    /// Each byte that was.
+    /// The bytes that were written.
     Bytes,
-    /// Each byte that was, or that a predicated copy has left at zero.
+    /// The bytes that were written, or that a predicated copy has left at zero.
     Filling,
 }
 
@@ -48,13 +48,13 @@ enum Tracking {
 #[derive(Clone)]
 struct Written {
     tracking: Tracking,
-    /// A bit for each byte.
+    /// One bit for each byte.
     bits: [u64; ROOM / 64],
 }
 
 #[cfg(target_arch = "nvptx64")]
 impl Room {
-    /// Registers of any content, which is not tracked.
+    /// Registers of arbitrary content, which is not tracked.
     #[inline(always)]
     pub(super) const fn new() -> Self {
         Self { bytes: [MaybeUninit::uninit(); ROOM] }
@@ -79,7 +79,7 @@ impl Room {
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Room {
-    /// Registers of any content, which is not tracked.
+    /// Registers of arbitrary content, which is not tracked.
     #[inline]
     pub(super) fn new() -> Self {
         const { assert!(size_of::<Registers>() <= REGISTER_BYTES) };
@@ -90,7 +90,7 @@ impl Room {
 
     #[inline(always)]
     fn registers(&self) -> &Registers {
-        // SAFETY: the memory is this room's, and its bytes were zeros or registers before.
+        // SAFETY: the memory belongs to this room, and its bytes were zeros or registers before.
         unsafe { self.0.as_ref() }
     }
 
@@ -100,21 +100,21 @@ impl Room {
         unsafe { self.0.as_mut() }
     }
 
-    /// Lets a read of one of the first `bytes` bytes that no write came before be a fault in the
-    /// simulator. Where a reference is read without a check, they are NaNs.
+    /// Makes reading one of the first `bytes` bytes before it is written a fault in the simulator.
+    /// Bytes that are read through a reference, without a check, are NaN.
     pub(super) fn track(&mut self, bytes: usize) {
         let registers = self.registers_mut();
         registers.written = Written { tracking: Tracking::Bytes, bits: [0; ROOM / 64] };
         registers.bytes[..bytes].fill(MaybeUninit::new(0xFF));
     }
 
-    /// As [`track`](Self::track), of registers that hold zeros. A copy that leaves out an element
-    /// by its predicate means the zero, so that the element counts as written.
+    /// Like [`track`](Self::track), for registers that hold zeros. A copy whose predicate leaves
+    /// out an element relies on the zero, so that the element counts as written.
     pub(super) fn track_filling(&mut self) {
         self.registers_mut().written = Written { tracking: Tracking::Filling, bits: [0; ROOM / 64] };
     }
 
-    /// A predicated copy leaves these bytes as they are.
+    /// Records that a predicated copy leaves these bytes unchanged.
     pub(super) fn leave(&mut self, byte: usize, bytes: usize) {
         let written = &mut self.registers_mut().written;
         if written.tracking == Tracking::Filling {
@@ -127,7 +127,7 @@ impl Room {
         self.registers().bytes.as_ptr().cast()
     }
 
-    /// The registers, of which the caller writes these bytes.
+    /// The registers; the caller writes these bytes.
     #[inline(always)]
     pub(super) fn written(&mut self, byte: usize, bytes: usize) -> *mut u8 {
         let registers = self.registers_mut();
@@ -161,14 +161,14 @@ impl Clone for Room {
 impl Drop for Room {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the memory is this room's, which ends.
+        // SAFETY: the memory belongs to this room, which ends here.
         unsafe { give_registers(self.0.cast()) }
     }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Written {
-    /// Notes bytes that are written. Not inlined, as each access of a kernel has it.
+    /// Records written bytes. Not inlined, since each access of a kernel calls it.
     #[inline(never)]
     fn note(&mut self, byte: usize, bytes: usize) {
         parts(byte, bytes, |word, mask| {
@@ -196,7 +196,7 @@ impl Written {
     }
 }
 
-/// The words of bits that stand for these bytes, with the bits, for as long as `act` is true.
+/// The words and masks of the bits of these bytes, for as long as `act` returns true.
 #[cfg(not(target_arch = "nvptx64"))]
 #[inline(always)]
 fn parts(mut byte: usize, bytes: usize, mut act: impl FnMut(usize, u64) -> bool) {

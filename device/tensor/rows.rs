@@ -1,8 +1,8 @@
 //! Fragments by rows and columns: a thread's partition of a tile, viewed as `(row, column)`.
 //!
-//! A thread's accumulators are `(MMA, MMA_M, MMA_N)`, and an atom's values nest rows and columns of
-//! their own. [`ByRow`] gathers all that moves along the rows in mode 0 and all that moves along
-//! the columns in mode 1, whatever the atom:
+//! A thread's accumulators are `(MMA, MMA_M, MMA_N)`, and an atom's values nest further rows and
+//! columns. [`ByRow`] collects all modes along the rows in mode 0 and all modes along the columns
+//! in mode 1, for any atom:
 //!
 //! ```
 //! use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
@@ -27,8 +27,8 @@ use crate::memory::{Element, Storable};
 use crate::tiling::TilingError;
 use core::marker::PhantomData;
 
-/// The layout of a thread's part of a tile, or of a fragment for it: its elements have coordinates
-/// `(row, column)` there.
+/// The layout of a thread's part of a tile, or of a fragment for it, whose elements have
+/// coordinates `(row, column)` in the tile.
 ///
 /// It is implemented for the partitions by tiled MMAs, by tiled copies and among threads; a user's
 /// atom provides the two layouts of coordinates.
@@ -37,10 +37,10 @@ use core::marker::PhantomData;
     note = "take the fragment of a partition: `mma.accumulator::<Tile>()`, `partition.make_fragment_like()`"
 )]
 pub trait OfTile: StaticLayout {
-    /// The tile: its shape counts.
+    /// The tile; only its shape is used.
     type Tile: StaticLayout;
 
-    /// `index -> (row, column)`, from the thread's first element on.
+    /// `index -> (row, column)`, relative to the thread's first element.
     type Elements: StaticLayout;
 
     /// `thread -> (row, column)` of its first element.
@@ -53,7 +53,7 @@ impl<L: OfTile> OfTile for FragmentLike<L> {
     type Threads = L::Threads;
 }
 
-/// The kept modes of a thread's part, counted from the slice's first element on.
+/// The kept modes of a thread's part, relative to the slice's first element.
 impl<L: OfTile, K: PlaceKinds> OfTile for SliceOf<L, K> {
     type Tile = L::Tile;
     type Elements = SliceOf<L::Elements, K>;
@@ -69,7 +69,7 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> OfTile for PartitionOf<L, 
 /// `(row, column)` of a fragment of layout `L`.
 pub struct ByRow<L>(PhantomData<L>);
 
-/// The layout `L`, of two modes, after mode `MODE` was reduced: the other mode, compact.
+/// The two-mode layout `L` after mode `MODE` was reduced: the other mode, compact.
 pub struct Reduced<L, const MODE: usize>(PhantomData<L>);
 
 macro_rules! marker {
@@ -158,7 +158,7 @@ const fn by_row(fragment: &Layout, elements: &Layout) -> Layout {
     Layout::concat(&gathered)
 }
 
-/// The tensor has two modes, of which `mode` is one, or the call does not compile.
+/// The tensor has two modes, one of which is `mode`, or the call does not compile.
 pub(super) const fn two_modes(layout: &Layout, mode: usize) {
     if layout.rank() != 2 || mode > 1 {
         TilingError::of("reduce")
@@ -172,7 +172,7 @@ pub(super) const fn two_modes(layout: &Layout, mode: usize) {
 }
 
 /// The registers of a fragment of layout `L` in the order of the coordinates `E`: the same elements
-/// of the tile, as another partition of it counts them.
+/// of the tile, as another partition orders them.
 pub struct Reordered<L, E>(PhantomData<(L, E)>);
 
 impl<L, E> Clone for Reordered<L, E> {
@@ -193,7 +193,7 @@ const AS_OPERAND: &str = "as_a";
 const fn reordered(fragment: &Layout, elements: &Layout, wanted: &Layout) -> Layout {
     let registers = by_row(fragment, elements);
     let (rows, columns) = (elements.along(0), elements.along(1));
-    // The same by coordinates: (row, column) -> coordinate, along each axis.
+    // Similarly (row, column) -> coordinate, along each axis.
     let by_index = make_col_major(elements.shape());
     let places = by_row(&by_index, elements);
     let (wanted_rows, wanted_columns) = (wanted.along(0), wanted.along(1));
@@ -224,7 +224,7 @@ const fn reordered(fragment: &Layout, elements: &Layout, wanted: &Layout) -> Lay
     result
 }
 
-/// How far apart the registers are of elements `step` apart in the tile, `extent` of them.
+/// The distance between the registers of `extent` elements that are `step` apart in the tile.
 const fn step_of(
     registers: &Layout,
     places: &Layout,
@@ -236,7 +236,7 @@ const fn step_of(
 ) -> i64 {
     let (mut first, mut i) = (0, 1);
     while i < extent {
-        // The place of this thread that is `i` steps on.
+        // The place in this thread that is `i` steps further.
         let mut place = 0;
         while place < places.size() && coordinates.at(places.at(place)) != i * step {
             place += 1;
@@ -268,8 +268,8 @@ const fn not_alike(wanted: &Layout, elements: &Layout) -> ! {
         .raise()
 }
 
-/// Two partitions give each thread elements from the same coordinate on, or the call does not
-/// compile.
+/// Two partitions assign each thread elements that start at the same coordinate, or the call does
+/// not compile.
 #[track_caller]
 pub(crate) const fn same_threads(wanted: &Layout, given: &Layout) {
     let mut axis = 0;
@@ -289,14 +289,14 @@ pub(crate) const fn same_threads(wanted: &Layout, given: &Layout) {
     }
 }
 
-/// The layout of a fragment of which lanes of a warp have parts: the lanes over which a reduction
-/// continues.
+/// The layout of a fragment of which the lanes of a warp hold parts: provides the lanes over which
+/// a reduction continues.
 #[diagnostic::on_unimplemented(
     message = "nothing is known of the lanes that share the elements of a fragment of layout `{Self}`",
     note = "it is known of what `by_row().reduce::<MODE>(..)` gives of a partitioned tile; across a quad or a warp: `across_quad`, `across_warp`"
 )]
 pub trait AcrossLanes: StaticLayout {
-    /// The bits by which the numbers of the lanes differ that hold parts of one element.
+    /// The bits in which the indices of lanes that hold parts of one element differ.
     const LANES: u32;
 }
 
@@ -304,7 +304,7 @@ impl<L: OfTile, const MODE: usize> AcrossLanes for Reduced<ByRow<L>, MODE> {
     const LANES: u32 = lanes(&L::Threads::LAYOUT, MODE);
 }
 
-/// The bits of a lane's number that move along `axis` and not along the other.
+/// The bits of a lane index that move along `axis` and not along the other axis.
 const fn lanes(threads: &Layout, axis: usize) -> u32 {
     let (rows, columns) = (threads.along(0), threads.along(1));
     let (mut leaf, mut before, mut bits) = (0, 1, 0u32);
@@ -332,13 +332,13 @@ const fn lanes(threads: &Layout, axis: usize) -> u32 {
 }
 
 impl<T: Storable, L: OfTile> Fragment<T, L> {
-    /// The fragment as `(row, column)`, to read: see [`ByRow`].
+    /// The fragment as `(row, column)`, for reading: see [`ByRow`].
     #[inline(always)]
     pub fn by_row(&self) -> Tensor<RegistersRef<'_, T>, ByRow<L>> {
         self.view_as()
     }
 
-    /// The fragment as `(row, column)`, to write: see [`ByRow`].
+    /// The fragment as `(row, column)`, for writing: see [`ByRow`].
     #[inline(always)]
     pub fn by_row_mut(&mut self) -> Tensor<RegistersMut<'_, T>, ByRow<L>> {
         self.view_as_mut()
@@ -346,8 +346,8 @@ impl<T: Storable, L: OfTile> Fragment<T, L> {
 
     /// [`reduce`](Tensor::reduce) over the columns: an element for each of the thread's rows.
     ///
-    /// A row's other elements are in other lanes: [`across_lanes`](Fragment::across_lanes)
-    /// continues over these.
+    /// Other lanes hold a row's other elements: [`across_lanes`](Fragment::across_lanes) continues
+    /// over these.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn reduce_rows(&self, f: impl Fn(T, T) -> T) -> Fragment<T, Reduced<ByRow<L>, 1>>
@@ -367,8 +367,8 @@ impl<T: Storable, L: OfTile> Fragment<T, L> {
         self.by_row().reduce::<0>(f)
     }
 
-    /// [`fold`](Tensor::fold) over the columns, from a value for each row on: a running maximum or
-    /// sum.
+    /// [`fold`](Tensor::fold) over the columns, starting from a value for each row: a running
+    /// maximum or sum.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn fold_rows<U: Element, LS: StaticLayout>(
@@ -382,7 +382,7 @@ impl<T: Storable, L: OfTile> Fragment<T, L> {
         self.by_row().fold::<1, U, LS>(start, f)
     }
 
-    /// [`apply_along`](Tensor::apply_along) the rows: replaces each element by `f` of it and of its
+    /// [`apply_along`](Tensor::apply_along) the rows: replaces each element by `f` of it and its
     /// row's element of `rows`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -393,7 +393,7 @@ impl<T: Storable, L: OfTile> Fragment<T, L> {
         self.by_row_mut().apply_along::<0, U, LO>(rows, f);
     }
 
-    /// [`apply_along`](Tensor::apply_along) the columns: by its column's element of `columns`.
+    /// [`apply_along`](Tensor::apply_along) the columns, with its column's element of `columns`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn apply_columns<U: Element, LO: StaticLayout>(
@@ -414,8 +414,8 @@ impl<T: Storable, L: OfTile> Fragment<T, L> {
 }
 
 impl<E: Partitioned, L: OfTile> Tensor<E, L> {
-    /// A fragment with `value` for each row of the thread's part, of which nothing is read: a
-    /// running maximum or sum. Open tiles along the columns have the same rows.
+    /// A fragment with `value` for each row of the thread's part, which is not read: a running
+    /// maximum or sum. Open tiles along the columns have the same rows.
     ///
     /// ```
     /// # #![allow(non_snake_case)]
@@ -476,9 +476,9 @@ fn index_of<L: StaticLayout, const MODE: usize>(kept: usize, along: usize) -> us
 }
 
 impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> Tensor<E, L> {
-    /// Reduces the elements along mode `MODE` of a tensor of two modes: for `(row, column)`,
-    /// `reduce::<1>(f32::max)` is the maximum of each row over the elements of this thread. In
-    /// order, the first element first.
+    /// Reduces the elements along mode `MODE` of a tensor of two modes, in order: for
+    /// `(row, column)`, `reduce::<1>(f32::max)` is the maximum of each row over the elements of
+    /// this thread.
     ///
     /// ```
     /// use moye_device::layout::layout;
@@ -503,7 +503,7 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
         };
         let mut result = Fragment::zeros();
         for i in 0..kept {
-            // SAFETY: inside the tensor, which the code that made it has initialised.
+            // SAFETY: inside the tensor, which the code that created it has initialised.
             let mut value = unsafe { self.get(index_of::<L, MODE>(i, 0)) };
             for j in 1..along {
                 // SAFETY: as above.
@@ -514,8 +514,8 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
         result
     }
 
-    /// [`reduce`](Self::reduce), from a value for each place of the other mode on: the result has
-    /// the layout of `start`.
+    /// [`reduce`](Self::reduce), starting from a value for each place of the other mode: the result
+    /// has the layout of `start`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn fold<const MODE: usize, U: Element, LS: StaticLayout>(
@@ -532,7 +532,7 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
         for i in 0..kept {
             let mut value = start[i];
             for j in 0..along {
-                // SAFETY: inside the tensor, which the code that made it has initialised.
+                // SAFETY: inside the tensor, which the code that created it has initialised.
                 value = f(value, unsafe { self.get(index_of::<L, MODE>(i, j)) });
             }
             result[i] = value;
@@ -556,7 +556,7 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
     pub fn map<U: Element>(&self, mut f: impl FnMut(T) -> U) -> Fragment<U, FragmentLike<L>> {
         let mut result = Fragment::zeros();
         for i in 0..Self::SIZE {
-            // SAFETY: inside the tensor, which the code that made it has initialised.
+            // SAFETY: inside the tensor, which the code that created it has initialised.
             result[i] = f(unsafe { self.get(i) });
         }
         result
@@ -564,7 +564,7 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
 }
 
 impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> Tensor<E, L> {
-    /// A fragment of `f` of each element and of the element of `other` at the same index.
+    /// A fragment of `f` of each element and the element of `other` at the same index.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn zip<U: Element, V: Element, EO, LO: StaticLayout>(
@@ -581,7 +581,7 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
         };
         let mut result = Fragment::zeros();
         for i in 0..Self::SIZE {
-            // SAFETY: inside both, which the code that made them has initialised.
+            // SAFETY: inside both, which the code that created them has initialised.
             result[i] = unsafe { f(self.get(i), other.get(i)) };
         }
         result
@@ -601,9 +601,9 @@ macro_rules! in_place {
                 }
             }
 
-            /// Replaces each element of a tensor of two modes by `f` of it and of the element of
-            /// `other` at its place in mode `MODE`: of `(row, column)`,
-            /// `apply_along::<0>(&max, |x, max| x - max)` takes each row's maximum off.
+            /// Replaces each element of a tensor of two modes by `f` of it and the element of
+            /// `other` at its place in mode `MODE`: for `(row, column)`,
+            /// `apply_along::<0>(&max, |x, max| x - max)` subtracts each row's maximum.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub fn apply_along<const MODE: usize, U: Element, LO: StaticLayout>(
@@ -619,14 +619,14 @@ macro_rules! in_place {
                 for i in 0..kept {
                     let with = other[i];
                     for j in 0..along {
-                        // Mode `MODE` is the one that is kept.
+                        // `MODE` is the mode that is kept.
                         let index = if MODE == 0 { index_of::<L, 1>(i, j) } else { index_of::<L, 0>(i, j) };
                         self[index] = f(self[index], with);
                     }
                 }
             }
 
-            /// Replaces each element by `f` of it and of the element of `other` at the same index.
+            /// Replaces each element by `f` of it and the element of `other` at the same index.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub fn apply_with<U: Element, EO, LO: StaticLayout>(
@@ -641,7 +641,7 @@ macro_rules! in_place {
                     each_once("apply_with", &L::LAYOUT);
                 };
                 for i in 0..Self::SIZE {
-                    // SAFETY: inside the tensor, which the code that made it has initialised.
+                    // SAFETY: inside the tensor, which the code that created it has initialised.
                     self[i] = f(self[i], unsafe { other.get(i) });
                 }
             }
@@ -670,8 +670,8 @@ pub(crate) const fn same_size(what: &str, one: &Layout, other: &Layout) {
     }
 }
 
-/// A tensor that is written index by index, each time by another value, has each element once, or
-/// the call does not compile.
+/// A tensor whose indices are written one after the other, with different values, has each element
+/// once, or the call does not compile.
 #[track_caller]
 pub(crate) const fn each_once(what: &str, layout: &Layout) {
     let elements = filter_zeros(*layout).size();

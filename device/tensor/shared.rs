@@ -9,7 +9,7 @@ use crate::memory::{Element, Shared, SharedPacked, Storable};
 use crate::number::Scalar;
 use core::marker::PhantomData;
 
-/// Elements in shared memory, named by a layout of offsets.
+/// Elements in shared memory, indexed by a layout of offsets.
 pub type SharedTensor<T, L> = Tensor<Shared<T>, L>;
 
 impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
@@ -19,16 +19,16 @@ impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
         Tensor::from_engine(pointer)
     }
 
-    /// The pointer that the layout's offsets count from.
+    /// The pointer to which the layout's offsets are relative.
     #[inline(always)]
     #[must_use]
     pub const fn pointer(&self) -> Shared<T> {
         self.engine
     }
 
-    /// The address of an element in bytes, for instructions that take it.
+    /// The address of an element in bytes, for instructions that need it.
     ///
-    /// The element is named as by [`get`](Tensor::get).
+    /// The element is given as for [`get`](Tensor::get).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
@@ -37,8 +37,8 @@ impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
     }
 }
 
-/// Only a whole array can get another layout: for a thread's part the alignment of its origin would
-/// not be known.
+/// Only a whole array can have another layout: for a thread's part the alignment of its origin
+/// would be unknown.
 const fn whole(origin: &super::Divisors, moved: u64, layout: Layout) {
     if !origin.is_unmoved() || moved != 0 {
         let mut text = Text::<400>::new();
@@ -65,7 +65,7 @@ pub(crate) const fn starts_at_zero(layout: Layout) {
     }
 }
 
-/// The elements stay where they are only under the same swizzle.
+/// The swizzle must stay the same: otherwise elements would move.
 const fn same_swizzle(new: Swizzle, old: Swizzle) {
     let same = new.bits() == old.bits()
         && (new.bits() == 0 || new.base() == old.base() && new.shift() == old.shift());
@@ -80,7 +80,7 @@ const fn same_swizzle(new: Swizzle, old: Swizzle) {
     }
 }
 
-/// The new layout names no element past those of the old one, or the tensor does not compile.
+/// The new layout has no element past those of the old one, or the tensor does not compile.
 pub(super) const fn reaches_no_further(new: Layout, old: Layout) {
     starts_at_zero(new);
     if new.cosize() > old.cosize() {
@@ -98,9 +98,9 @@ pub(super) const fn reaches_no_further(new: Layout, old: Layout) {
 }
 
 impl<T: Element> Shared<T> {
-    /// The pointer moved to place `index` of `S`. In bytes from the start: if a sum of elements is
-    /// scaled to bytes later, the compiler finds no multiples of the swizzle's block in it, and
-    /// computes the swizzle for each stage.
+    /// The pointer moved to place `index` of `S`. Computed in bytes from the start: in a sum of
+    /// elements that is scaled to bytes later, the compiler finds no multiples of the swizzle's
+    /// block, and computes the swizzle for each stage.
     #[inline(always)]
     fn shifted<S: StaticLayout>(self, index: u32) -> Self {
         self.moved_bytes(Digits::<S, PLAIN>::times(index, size_of::<T>() as i32))
@@ -132,7 +132,7 @@ impl<T: Element> Shared<T> {
         let bytes = offset.wrapping_mul(T::BYTES as i32) as u32;
         let block = match cfg!(target_arch = "nvptx64") {
             true => block_bytes::<T, L>().wrapping_sub(1),
-            // Also a constant for the simulator, whose code is optimised little.
+            // A constant for the simulator too, whose code is optimised little.
             false => const { block_bytes::<T, L>().wrapping_sub(1) },
         };
         let (step, inside) = (self.step_bytes(), bytes & block);
@@ -156,7 +156,7 @@ pub(crate) const fn block_bytes<T: Element, L: StaticLayout>() -> u32 {
     if L::SWIZZLE.bits() == 0 { 1 } else { (block_mask(L::SWIZZLE) as u32 + 1) * T::BYTES as u32 }
 }
 
-/// A byte address through the swizzle of `L`.
+/// The swizzle of `L` applied to a byte address.
 #[inline(always)]
 fn swizzled<T: Element, L: StaticLayout>(address: u32) -> u32 {
     let (mask, shift) = const {
@@ -167,13 +167,13 @@ fn swizzled<T: Element, L: StaticLayout>(address: u32) -> u32 {
     address ^ if shift >= 0 { taken >> shift } else { taken << -shift }
 }
 
-/// The runs of shared memory.
+/// The run length of shared memory.
 pub struct SharedRun<T, L>(PhantomData<(T, L)>);
 
 impl<T: Storable, L: StaticLayout> Length for SharedRun<T, L> {
     const LENGTH: usize = {
         let most = (128 / T::BITS) as usize;
-        // The lowest bits go through the swizzle as they are.
+        // The swizzle does not change the lowest bits.
         let kept = 1usize << L::SWIZZLE.base();
         let most = if L::SWIZZLE.bits() > 0 && kept < most { kept } else { most };
         run(L::LAYOUT, PLAIN, 1, L::ORIGIN, most)
@@ -185,7 +185,7 @@ impl<T: Storable, L: StaticLayout> Length for SharedRun<T, L> {
 macro_rules! pointer {
     ($pointer:ident, $($bound:tt)+) => {
         impl<T: $($bound)+, L: StaticLayout> Tensor<$pointer<T>, L> {
-            /// The same memory, named by another layout that reaches no further.
+            /// The same memory with another layout, which must not reach further.
             #[inline(always)]
             pub const fn with_layout<N: StaticLayout>(self) -> Tensor<$pointer<T>, N> {
                 const {
@@ -210,7 +210,7 @@ macro_rules! pointer {
 
         impl<T: $($bound)+> Partitioned for $pointer<T> {}
 
-        // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their
+        // SAFETY: `run` finds groups of consecutive offsets that start at multiples of their
         // length, origin included, and arrays in shared memory start at multiples of 16 bytes.
         unsafe impl<T: $($bound)+> Access for $pointer<T> {
             type Run<L: StaticLayout> = SharedRun<T, L>;
@@ -289,7 +289,7 @@ mod tests {
         Sw64 = ComposedLayout::new(Swizzle::new(2, 3, 3), 0, layout!((8, 32):(32, 1))).tile_to_shape(tuple!((64, 32, 3)));
         /// Rows of 72, so that the bits of rows and of the swizzle overlap.
         Odd = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((64, 64, 3):(72, 1, 4608)));
-        /// Upwards.
+        /// With a negative shift.
         Up = ComposedLayout::new(Swizzle::new(2, 3, -3), 0, layout!((8, 32):(32, 1))).tile_to_shape(tuple!((64, 32, 3)));
     }
     tiled_mma! {
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// As [`lies_where_the_swizzle_says`], of slices at a step along K and a stage.
+    /// [`lies_where_the_swizzle_says`] for slices at a step along K and a stage.
     fn slices_lie_where_the_swizzle_says<L: StaticLayout, P: StaticLayout>(threads: Layout) {
         type Places = (Kept, Kept, Fixed, Fixed);
         const BASE: u32 = 1 << 14;

@@ -1,5 +1,4 @@
-//! Layouts of a part of a tensor's modes, and the one slice whose mode only the rank tells: a
-//! pipeline's stage.
+//! Layouts of a part of a tensor's modes, and the slice of the last mode, a pipeline's stage.
 
 use super::static_layout::{Divisors, StaticLayout};
 use super::{Movable, Tensor, tables};
@@ -8,7 +7,7 @@ use crate::layout::{Layout, MAX_NODES, Swizzle};
 use crate::memory::{Element, Shared};
 use core::marker::PhantomData;
 
-/// All modes but the last, of a tensor whose last mode is the stage.
+/// All modes except the last, for a tensor whose last mode is the stage.
 pub struct AllButLast<L>(PhantomData<L>);
 
 /// The last mode.
@@ -34,7 +33,7 @@ impl<L: StaticLayout> StaticLayout for Transposed<L> {
 }
 
 impl<T: Element, L: StaticLayout> Tensor<Shared<T>, L> {
-    /// The same elements with the first two modes exchanged: `(BLK_N, D, PIPE)` as
+    /// The same elements with the first two modes exchanged: `(BLK_N, D, PIPE)` becomes
     /// `(D, BLK_N, PIPE)`.
     #[inline(always)]
     #[must_use]
@@ -71,7 +70,8 @@ impl<L: StaticLayout> StaticLayout for LastOf<L> {
 }
 
 impl<L: StaticLayout> StaticLayout for AllButLast<L> {
-    // A tuple of one stays one, so that the modes of an atom's values do not become the tensor's.
+    // A tuple with one element stays one, so that the modes of an atom's values do not become the
+    // tensor's.
     const LAYOUT: Layout = L::LAYOUT.take(0, L::LAYOUT.rank() - 1);
     const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(LastOf::<L>::LAYOUT));
     const SWIZZLE: Swizzle = L::SWIZZLE;
@@ -92,7 +92,8 @@ impl<E: Movable, L: StaticLayout> Tensor<E, L> {
     }
 }
 
-/// The layout has the stage; otherwise the simulator faults. One function for all layouts.
+/// Checks that the layout has the stage; otherwise the simulator faults. One function for all
+/// layouts.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 fn assert_stage(index: u32, stages: i64, layout: &Layout) {

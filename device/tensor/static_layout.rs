@@ -1,17 +1,17 @@
-//! Layouts as types: one constant each.
+//! Layouts as types with one constant each.
 
 use crate::layout::{ComposedLayout, IntTuple, Layout, Swizzle, Text, make_col_major, mode_coordinates};
 use core::marker::PhantomData;
 
 /// A layout known at compile time, as a type.
 ///
-/// [`static_layout!`](crate::static_layout) declares one under a name; the types that partitioning
-/// returns are built from it.
+/// [`static_layout!`](crate::static_layout) declares a named one; partitioning returns types built
+/// from it.
 pub trait StaticLayout: Copy + 'static {
     /// The layout.
     const LAYOUT: Layout;
 
-    /// The known divisor of the tensor's origin, after the shifts that led to this layout.
+    /// The known divisor of the tensor's origin, after the shifts that produced this layout.
     const ORIGIN: Divisors = Divisors::UNMOVED;
 
     /// The swizzle of the offsets, in shared memory.
@@ -21,29 +21,29 @@ pub trait StaticLayout: Copy + 'static {
     const COMPOSED: ComposedLayout = ComposedLayout::new(Self::SWIZZLE, 0, Self::LAYOUT);
 
     /// The bits of an offset that the tensor's origin may have set within one block of the swizzle,
-    /// after the shifts that led to this layout; all ones where that is not known.
+    /// after the shifts that produced this layout; all ones if unknown.
     const MOVED: u64 = 0;
 
     /// The bits of an offset within one block of the swizzle that slices at fixed places may have
-    /// set since, which the origin keeps apart; all ones where that is not known.
+    /// set since, which the origin keeps separate; all ones if unknown.
     const STEPPED: u64 = 0;
 
-    /// Does not compile where the layout is of a partition that does not divide its tensor.
+    /// Does not compile if the layout belongs to a partition that does not divide its tensor.
     ///
-    /// [`LAYOUT`](Self::LAYOUT) still exists there, so that the compiler reports the
-    /// partition and not each use of its result.
+    /// [`LAYOUT`](Self::LAYOUT) still exists then, so that the compiler reports the partition and
+    /// not each use of its result.
     #[doc(hidden)]
     const WHOLE: () = ();
 }
 
-/// Stands for the layout of a partition that does not exist: `rank` modes of one element.
+/// A placeholder for the layout of an invalid partition: `rank` modes of one element.
 pub(crate) const fn stand_in(rank: usize) -> Layout {
     let rank = if rank > super::at::MAX_PLACES { super::at::MAX_PLACES } else { rank };
     let modes = [make_col_major(IntTuple::int(1)); super::at::MAX_PLACES];
     Layout::concat(modes.split_at(rank).0)
 }
 
-/// The layout without the swizzle, which starts at offset 0, or does not compile.
+/// The layout without the swizzle; it must start at offset 0, or it does not compile.
 #[doc(hidden)]
 #[track_caller]
 pub const fn starts_at_offset_zero(composed: ComposedLayout) -> Layout {
@@ -59,7 +59,7 @@ pub const fn starts_at_offset_zero(composed: ComposedLayout) -> Layout {
     composed.layout
 }
 
-/// The coordinates of a tile of `L`'s shape: index to `(i, j, ...)`, a basis vector per mode.
+/// The coordinates of a tile of `L`'s shape: index to `(i, j, ...)`, a basis vector for each mode.
 pub struct IdentityOf<L>(PhantomData<L>);
 
 impl<L> Clone for IdentityOf<L> {
@@ -83,7 +83,7 @@ impl<L: StaticLayout> StaticLayout for IdentityOf<L> {
     };
 }
 
-/// The coordinates of a tile along its modes, whatever nests in these.
+/// The coordinates of a tile along its top-level modes.
 pub(super) const fn coordinates_of_modes(tile: Layout) -> Layout {
     match mode_coordinates(&tile.shape()) {
         Ok(layout) => layout,
@@ -93,7 +93,7 @@ pub(super) const fn coordinates_of_modes(tile: Layout) -> Layout {
 }
 
 /// For each axis (for a layout of plain offsets: only the first), a divisor of every shift so far.
-/// 0 stands for "not moved", a multiple of everything.
+/// 0 means "not moved", a multiple of everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisors(pub [u64; Divisors::AXES]);
 
@@ -104,7 +104,7 @@ impl Divisors {
     /// The origin without a shift.
     pub const UNMOVED: Self = Self([0; Self::AXES]);
 
-    /// Whether the origin is without a shift.
+    /// Whether the origin is not shifted.
     #[must_use]
     pub const fn is_unmoved(&self) -> bool {
         let mut axis = 0;
@@ -117,7 +117,7 @@ impl Divisors {
         true
     }
 
-    /// After one more shift by multiples of `steps`.
+    /// The divisors after one more shift by multiples of `steps`.
     #[must_use]
     pub const fn and(self, steps: Self) -> Self {
         let mut result = self;

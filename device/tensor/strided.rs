@@ -1,5 +1,5 @@
-//! The engine of tensors in global memory: addresses by the dot product of coordinates and strides,
-//! predicates by the same coordinates.
+//! The engine of tensors in global memory: addresses are the dot product of coordinates and
+//! strides, and the same coordinates yield the predicates.
 
 use super::at::{MAX_PLACES, PlaceKinds, Sliceable};
 use super::element_index::ElementIndex;
@@ -17,17 +17,17 @@ use core::marker::PhantomData;
 /// A tile of a tensor in global memory, or a thread's part of one.
 pub type GlobalTensor<P, S, L, R = ()> = Tensor<Strided<P, S, R>, L>;
 
-/// A coordinate: the first two numbers, and the others.
+/// A coordinate: the first two components, and the others.
 type Coordinate = ([i32; 2], More);
 
-/// The engine of global memory: an address, the remaining extents of the tensor from there on, and
-/// the strides.
+/// The engine of global memory: an address, the remaining extents of the tensor from there, and the
+/// strides.
 #[derive(Clone, Copy)]
 pub struct Strided<P, S, R = ()> {
     pointer: P,
-    /// Extents counted from the origin: an element exists where each coordinate is below.
+    /// Extents relative to the origin: an element is in bounds if each coordinate is below.
     left: [i32; 2],
-    /// The extents of the modes past the first two, counted in the same way.
+    /// The remaining extents of the third and later modes.
     left_more: More,
     strides: S,
     rest: R,
@@ -64,7 +64,7 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
         self.left_more = [left[0] - by[0], left[1] - by[1], left[2] - by[2]];
     }
 
-    /// The coordinate of an element, counted from the origin; `index` is constant after unrolling.
+    /// The coordinate of an element, relative to the origin; `index` is constant after unrolling.
     #[inline(always)]
     fn coordinate<L: StaticLayout>(index: usize) -> Coordinate {
         let more = by_axis!(more S::Rank::RANK, AXIS => Offsets::<L, AXIS>::TABLE[index]);
@@ -97,7 +97,7 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
     }
 
     /// The number of the `count` elements from `index` on that are in bounds; they are a run along
-    /// the contiguous mode, or a single one. `index` is constant after unrolling.
+    /// the contiguous mode, or a single element. `index` is constant after unrolling.
     #[inline(always)]
     pub(crate) fn existing<L: StaticLayout>(&self, index: usize, count: usize) -> u32 {
         self.existing_from(Self::coordinate::<L>(index), count)
@@ -118,7 +118,7 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
         if across { run } else { 0 }
     }
 
-    /// As [`existing`](Self::existing), of more than two modes.
+    /// Like [`existing`](Self::existing), for more than two modes.
     #[inline(always)]
     fn existing_of_more(&self, at: [i32; MAX_RANK], count: usize) -> u32 {
         let left = all(self.left, self.left_more);
@@ -185,7 +185,7 @@ pub(super) const fn fixes_open<K: PlaceKinds>(open: usize) -> bool {
     false
 }
 
-/// The runs of global memory.
+/// The run length of global memory.
 pub struct GlobalRun<T, S, L>(PhantomData<(T, S, L)>);
 
 impl<T: Storable, S: Strides, L: StaticLayout> Length for GlobalRun<T, S, L> {
@@ -204,7 +204,7 @@ const fn per_word<W: Word, T: Storable>() -> usize {
     size_of::<W>() * 8 / T::BITS as usize
 }
 
-// SAFETY: `run` looks for groups that are consecutive along the axis of stride 1 and start at
+// SAFETY: `run` finds groups that are consecutive along the axis of stride 1 and start at
 // multiples of their length there, origin included; the promise of `Aligned` covers the address and
 // the other strides.
 unsafe impl<P: GlobalPointer, S: Strides, R: NoOpenMode> Access for Strided<P, S, R> {
@@ -217,7 +217,7 @@ unsafe impl<P: GlobalPointer, S: Strides, R: NoOpenMode> Access for Strided<P, S
         let at = Self::coordinate::<L>(index);
         let (pointer, existing) = (self.pointer_to(at), self.existing_from(at, count));
         if count == 1 {
-            // SAFETY: the caller's contract; an element that does not exist is not read.
+            // SAFETY: the caller's contract; an element out of bounds is not read.
             return unsafe { W::load_global_if(existing == 1, pointer.address()) };
         }
         if existing == count as u32 {
@@ -239,7 +239,7 @@ unsafe impl<P: GlobalPointer, S: Strides, R: NoOpenMode> Access for Strided<P, S
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load_at<L: StaticLayout>(&self, at: impl ElementIndex<L>) -> P::Element {
         let at = Self::coordinate_at::<L>(at);
-        // SAFETY: the caller's contract; an element that does not exist is not read.
+        // SAFETY: the caller's contract; an element out of bounds is not read.
         unsafe { self.pointer_to(at).read_if(self.existing_from(at, 1) == 1) }
     }
 
@@ -258,7 +258,7 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R: NoOpenMode> AccessMut for Stride
         let at = Self::coordinate::<L>(index);
         let (pointer, existing) = (self.pointer_to(at), self.existing_from(at, count));
         if count == 1 {
-            // SAFETY: the caller's contract; an element that does not exist is not written.
+            // SAFETY: the caller's contract; an element out of bounds is not written.
             return unsafe { W::store_global_if(existing == 1, pointer.address(), word) };
         }
         if existing == count as u32 {
@@ -281,7 +281,7 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R: NoOpenMode> AccessMut for Stride
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store_at<L: StaticLayout>(&mut self, at: impl ElementIndex<L>, value: P::Element) {
         let at = Self::coordinate_at::<L>(at);
-        // SAFETY: the caller's contract; an element that does not exist is not written.
+        // SAFETY: the caller's contract; an element out of bounds is not written.
         unsafe { self.pointer_to(at).write_if(self.existing_from(at, 1) == 1, value) };
     }
 }
@@ -289,13 +289,13 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R: NoOpenMode> AccessMut for Stride
 impl<T: Scalar + Storable, S: Strides, R: NoOpenMode, L: StaticLayout>
     GlobalTensor<GlobalPackedMut<T>, S, L, R>
 {
-    /// Writes one element smaller than a byte where other threads may write others of its byte, by
-    /// two atomic operations; one that does not exist is left out. [`set`](Tensor::set) takes one
-    /// load and one store, and wants the byte for itself.
+    /// Writes one element smaller than a byte, by two atomic operations, when other threads may
+    /// write other elements of its byte; out of bounds it is skipped. [`set`](Tensor::set) takes
+    /// one load and one store, and needs exclusive access to the byte.
     ///
     /// # Safety
-    /// The matrix may be written, up to the multiple of 4 bytes around it; the rest is
-    /// [`GlobalPackedMut::write_shared_byte`]'s. `index` is below [`Tensor::SIZE`].
+    /// The matrix, extended to multiples of 4 bytes, is writable; otherwise same contract as
+    /// [`GlobalPackedMut::write_shared_byte`]. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set_shared_byte(&mut self, index: impl ElementIndex<L>, value: T) {
@@ -308,8 +308,8 @@ impl<T: Scalar + Storable, S: Strides, R: NoOpenMode, L: StaticLayout>
 }
 
 impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> {
-    /// The same elements with the promise that all of them exist, so that nothing is checked; see
-    /// [`WholeTiles`].
+    /// The same elements with the promise that all of them are in bounds, so that no access is
+    /// predicated; see [`WholeTiles`].
     #[inline(always)]
     pub fn whole(self) -> GlobalTensor<P, WholeTiles<S>, L, R> {
         let Strided { pointer, left, left_more, strides, rest } = self.engine;
@@ -320,7 +320,7 @@ impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> 
 impl<P: GlobalPointer, S: Strides, const AXIS: usize, L: StaticLayout, B>
     GlobalTensor<P, S, L, Along<AXIS, B>>
 {
-    /// How many tiles there are along the axis that was left open; of several, the last one.
+    /// The number of tiles along the open axis; along the last one if there are several.
     #[inline(always)]
     pub fn tiles(&self) -> u32 {
         self.engine.rest.tiles()

@@ -1,4 +1,4 @@
-//! The strides of a tensor in global memory: numbers known at run time, and what is known of them
+//! The strides of a tensor in global memory: values known at run time, and their properties known
 //! at compile time.
 
 use super::at::{MAX_PLACES, PlaceKinds};
@@ -11,21 +11,21 @@ pub trait Strides: Copy {
     /// The tensor's rank, `Rank<2>` for a matrix.
     type Rank: TensorRank;
 
-    /// The contiguous mode, if one is known.
+    /// The contiguous mode, if known.
     const UNIT: Option<usize>;
 
-    /// Bytes of which the base address and every other stride are known to be multiples; 0 where
-    /// nothing is known, of elements smaller than a byte not even that a row starts at one.
+    /// A number of bytes of which the base address and all other strides are known to be multiples;
+    /// 0 if unknown, which for elements smaller than a byte includes that a row starts at a byte.
     const ALIGN: usize;
 
     /// Whether every tile is in bounds, so that no predicates are needed.
     const WHOLE: bool = false;
 
-    /// The stride along `axis`, in elements. A tensor of one mode has a second one, of one place.
+    /// The stride along `axis`, in elements. A tensor of one mode has a second mode of extent 1.
     fn along(self, axis: usize) -> i64;
 }
 
-/// Strides of which nothing is known.
+/// Strides without known properties.
 #[derive(Clone, Copy)]
 pub struct Dense<const R: usize = 2>(pub [i64; R]);
 
@@ -46,8 +46,8 @@ where
     }
 }
 
-/// Stride 1 along mode `AXIS`. The field holds the strides of the other modes, in order: of a
-/// matrix one number, the leading dimension; of `R` modes `[i64; R - 1]`.
+/// Stride 1 along mode `AXIS`. The field holds the strides of the other modes, in order: for a
+/// matrix the leading dimension, for `R` modes `[i64; R - 1]`.
 ///
 /// ```
 /// use moye_device::tensor::{Strides, UnitStride};
@@ -97,7 +97,7 @@ macro_rules! unit_stride {
 }
 unit_stride!(2: 3, 3: 4, 4: 5);
 
-/// The contiguous mode is one of the tensor's, or it does not compile.
+/// The contiguous mode is a mode of the tensor, or it does not compile.
 const fn unit(axis: usize, rank: usize) -> Option<usize> {
     if axis >= rank {
         let mut text = Text::<200>::new();
@@ -112,8 +112,8 @@ const fn unit(axis: usize, rank: usize) -> Option<usize> {
 }
 
 /// Strides with the promise that the base address and every stride other than 1 are multiples of
-/// `BYTES` bytes, so that accesses may be that wide. The host keeps the promise when it chooses the
-/// kernel; breaking it is a misaligned access, which the GPU and the simulator both report.
+/// `BYTES` bytes, so that accesses may be that wide. The host ensures this when it chooses the
+/// kernel; otherwise accesses are misaligned, which the GPU and the simulator both report.
 #[derive(Clone, Copy)]
 pub struct Aligned<S, const BYTES: usize>(pub S);
 
@@ -138,7 +138,7 @@ impl<S: Strides, const BYTES: usize> Strides for Aligned<S, BYTES> {
 }
 
 /// Strides with the promise that every tile is in bounds: the extents are multiples of the tile's.
-/// No access is predicated then. The host keeps the promise when it chooses the kernel; a violation
+/// Accesses are then not predicated. The host ensures this when it chooses the kernel; a violation
 /// is an out of bounds access, which the simulator reports.
 #[derive(Clone, Copy)]
 pub struct WholeTiles<S>(pub S);
@@ -155,7 +155,7 @@ impl<S: Strides> Strides for WholeTiles<S> {
     }
 }
 
-/// The strides `S` of the modes that a slice keeps; `K` says which.
+/// The strides `S` of the modes that a slice keeps, according to `K`.
 #[derive(Clone, Copy)]
 pub struct KeptStrides<S, K> {
     all: S,
@@ -163,7 +163,7 @@ pub struct KeptStrides<S, K> {
 }
 
 impl<S: Strides, K: PlaceKinds> KeptStrides<S, K> {
-    /// The mode of the whole tensor that each kept mode is.
+    /// The original mode of each kept mode.
     pub(super) const MODES: [usize; MAX_PLACES] = {
         let mut modes = [0; MAX_PLACES];
         let (mut mode, mut kept) = (0, 0);
@@ -199,7 +199,7 @@ impl<S: Strides, K: PlaceKinds> Strides for KeptStrides<S, K> {
         unit
     };
 
-    // A place in the contiguous mode moves the base address by single elements.
+    // Fixing the contiguous mode moves the base address by single elements.
     const ALIGN: usize = if S::UNIT.is_some() && Self::UNIT.is_none() { 0 } else { S::ALIGN };
 
     const WHOLE: bool = S::WHOLE;

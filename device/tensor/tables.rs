@@ -6,11 +6,11 @@ use super::static_layout::{Divisors, StaticLayout, gcd};
 use crate::layout::{Layout, Swizzle, Text, coalesce};
 use core::marker::PhantomData;
 
-/// The most elements that one thread can name in one tensor.
+/// The most elements of one tensor that a thread can index.
 pub(crate) const MAX_ELEMENTS: usize = 512;
 
 /// A copy or another loop over the elements of a thread's part is unrolled, or it does not compile.
-/// Every such function names this constant, so that the compiler reports a mistake once.
+/// Every such function uses this constant, so that the compiler reports a mistake once.
 pub(crate) struct Unrolled<L>(PhantomData<L>);
 
 impl<L: StaticLayout> Unrolled<L> {
@@ -30,14 +30,14 @@ impl<L: StaticLayout> Unrolled<L> {
     };
 }
 
-/// Offsets of the elements of `L` along one axis (`AXIS`), or plain ones for a layout of offsets:
-/// for loops that are unrolled, in which each is a constant.
+/// Offsets of the elements of `L` along one axis (`AXIS`), or plain offsets for a layout of
+/// offsets: for unrolled loops, in which each is a constant.
 pub(crate) struct Offsets<L, const AXIS: usize>(PhantomData<L>);
 
-/// Stands for "no axis": the layout's strides are plain numbers.
+/// Means "no axis": the layout's strides are plain numbers.
 pub(crate) const PLAIN: usize = usize::MAX;
 
-/// The layout of one axis of a layout of coordinates; the layout itself where it has plain strides.
+/// The layout along one axis of a layout of coordinates; the layout itself if it has plain strides.
 pub(crate) const fn along(layout: Layout, axis: usize) -> Layout {
     if axis == PLAIN { layout } else { layout.along(axis) }
 }
@@ -66,7 +66,7 @@ impl<L: StaticLayout, const AXIS: usize> Offsets<L, AXIS> {
         table
     };
 
-    /// The offset of an element, without a check that the table has it.
+    /// The offset of an element, without a bounds check of the table.
     ///
     /// # Safety
     /// The layout has an element `index`.
@@ -87,25 +87,25 @@ pub(crate) struct Digit {
 }
 
 impl Digit {
-    /// The digit of an index in the simulator, where the table is no constant: most have neither a
-    /// division nor a remainder.
+    /// The digit of an index in the simulator, where the table is not a constant: most digits need
+    /// neither a division nor a remainder.
     fn of(self, index: u32) -> i32 {
         let value = if self.divide == 1 { index } else { index / self.divide };
         (if self.modulo == 0 { value } else { value % self.modulo }) as i32
     }
 }
 
-/// The digits of a layout, and how many there are.
+/// The digits of a layout, and their number.
 type Table<T> = ([T; MAX_DIGITS], usize);
 
 /// [`Digits::times`] in the simulator: one function instead of one for each layout, which would be
-/// a sixth of a kernel's code to compile.
+/// a sixth of a kernel's compiled code.
 #[inline(never)]
 fn led_to((digits, count): &Table<Digit>, index: u32, factor: i32) -> i32 {
     digits.iter().take(*count).map(|digit| digit.of(index) * (digit.stride * factor)).sum()
 }
 
-/// [`SliceDigits::by_block`] in the simulator, as [`led_to`].
+/// [`SliceDigits::by_block`] in the simulator, for the same reason as [`led_to`].
 #[inline(never)]
 fn led_by_block((digits, count): &Table<SliceDigit>, places: [u32; MAX_PLACES], factor: i32) -> (i32, i32) {
     let (mut outside, mut inside) = (0, 0);
@@ -147,13 +147,13 @@ impl<L: StaticLayout, const AXIS: usize> Digits<L, AXIS> {
         (digits, count)
     };
 
-    /// Where the layout leads from `index`, which is below its size.
+    /// The layout's offset at `index`, which is below its size.
     #[inline(always)]
     pub(crate) fn offset(index: u32) -> i32 {
         Self::times(index, 1)
     }
 
-    /// [`offset`](Self::offset) times a constant: with it each stride is one constant.
+    /// [`offset`](Self::offset) times a constant, which is folded into each stride.
     #[inline(always)]
     pub(crate) fn times(index: u32, factor: i32) -> i32 {
         if cfg!(not(target_arch = "nvptx64")) {
@@ -183,7 +183,8 @@ struct SliceDigit {
     first: bool,
 }
 
-/// The digits of the coordinates of a slice along one axis: `K` says which modes of `L` are fixed.
+/// The digits of the coordinates of a slice along one axis; `K` defines which modes of `L` are
+/// fixed.
 pub(crate) struct SliceDigits<L, K, const AXIS: usize>(PhantomData<(L, K)>);
 
 impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> {
@@ -228,8 +229,9 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
     /// [`offset`](Self::offset) in two parts: whole blocks of the swizzle along the last mode,
     /// times `factor`, and the rest.
     ///
-    /// The last mode is the stage, known at run time. Constants in the modes before it are added
-    /// after the swizzle, also whole blocks: so the swizzle is computed once for all of them.
+    /// The last mode is the stage, known at run time. Constants in the modes before it, including
+    /// whole blocks, are added after the swizzle, so that the swizzle is computed once for all of
+    /// them.
     #[inline(always)]
     pub(crate) fn by_block(places: [u32; MAX_PLACES], factor: i32) -> (i32, i32) {
         if cfg!(not(target_arch = "nvptx64")) {
@@ -251,10 +253,11 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
         (outside, inside)
     }
 
-    /// `origin` moved by [`offset`](Self::offset), once for each mode, the last first.
+    /// `origin` moved by [`offset`](Self::offset), once for each mode, starting with the last.
     ///
     /// A place in the last mode, the stage, is known at run time. Constants in the modes before it
-    /// become immediates of the accesses; a sum over all modes would be scaled to bytes for each.
+    /// become immediates of the accesses; a sum over all modes would be scaled to bytes for each
+    /// access.
     #[inline(always)]
     pub(crate) fn moved<P>(mut origin: P, places: [u32; MAX_PLACES], by: impl Fn(P, i32) -> P) -> P {
         // The simulator has no immediates.
@@ -277,8 +280,7 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
     }
 }
 
-/// For each axis, the greatest number of which every value of the layout is a multiple (0: it does
-/// not move).
+/// For each axis, the greatest common divisor of the layout's values (0: it does not move).
 pub(crate) const fn steps(layout: Layout) -> Divisors {
     let mut result = Divisors::UNMOVED;
     let coordinate = layout.is_coordinate();
@@ -298,9 +300,9 @@ pub(crate) const fn steps(layout: Layout) -> Divisors {
     result
 }
 
-/// The bits below one block of the swizzle that an origin may have set after one more shift by
+/// The bits within one block of the swizzle that an origin may have set after one more shift by
 /// `layout`, given the bits before: all ones if sums may carry, so that no bit is known. 0 without
-/// a swizzle, where the value is not used.
+/// a swizzle, which does not use the value.
 pub(crate) const fn moved(before: u64, layout: Layout, swizzle: Swizzle) -> u64 {
     if swizzle.bits() == 0 {
         return 0;
@@ -320,7 +322,7 @@ pub(crate) const fn moved(before: u64, layout: Layout, swizzle: Swizzle) -> u64 
     bits
 }
 
-/// The bits that multiples of a leaf's stride have set.
+/// The bits that multiples of a leaf's stride may have set.
 const fn bits_of(line: &Layout, leaf: usize) -> u64 {
     let extent = line.shape[leaf];
     if extent == 1 {
@@ -340,14 +342,14 @@ const fn bits_of(line: &Layout, leaf: usize) -> u64 {
     bits
 }
 
-/// The bits of an offset within one aligned block that the swizzle keeps to itself.
+/// The bits of an offset within one block of the swizzle.
 pub(crate) const fn block_mask(swizzle: Swizzle) -> u64 {
     (1 << (swizzle.bits() + swizzle.base() + swizzle.shift().abs())) - 1
 }
 
 /// Whether the offsets of `layout` set no bit within a block of the swizzle that the origin may
-/// have set: then the sum of both is their exclusive or, and the swizzle, which is linear over it,
-/// may be applied to each separately.
+/// have set: then their sum is their exclusive or, and the swizzle, which is linear over XOR, may
+/// be applied to each separately.
 pub(crate) const fn is_linear(layout: Layout, moved: u64, swizzle: Swizzle) -> bool {
     let kept = block_mask(swizzle) & moved;
     if kept == 0 {
@@ -362,8 +364,7 @@ pub(crate) const fn is_linear(layout: Layout, moved: u64, swizzle: Swizzle) -> b
         all |= own;
         leaf += 1;
     }
-    // The sum of modes that share no bit has no carry, so that it has no bit which none of them
-    // has.
+    // The sum of modes that share no bit has no carry, so all of its bits are bits of a mode.
     if !carries {
         return all & kept == 0;
     }
@@ -379,15 +380,15 @@ pub(crate) const fn is_linear(layout: Layout, moved: u64, swizzle: Swizzle) -> b
 }
 
 /// [`is_linear`] for an origin that slices have stepped by offsets with the bits `stepped`, which
-/// are kept apart from it: these, the origin's and the layout's share no bit within a block.
+/// are kept separate: these, the origin's and the layout's share no bit within a block.
 pub(crate) const fn is_linear_after(layout: Layout, moved: u64, stepped: u64, swizzle: Swizzle) -> bool {
     let stepped = stepped & block_mask(swizzle);
     is_linear(layout, moved, swizzle) && stepped & moved == 0 && is_linear(layout, stepped, swizzle)
 }
 
-/// The most consecutive elements, a power of two up to `most`: every group of that many, starting
-/// at a multiple of it, advances by one along `axis` and not at all along the others, and starts at
-/// a multiple of the group's length.
+/// The most consecutive elements, a power of two up to `most`, such that every group of this
+/// length, starting at an index that is a multiple of it, advances by one along `axis` and not
+/// along other axes, and starts at a multiple of its length.
 pub(crate) const fn run(layout: Layout, axis: usize, rank: usize, origin: Divisors, most: usize) -> usize {
     let size = layout.size() as u64;
     let together = together(&layout, axis, rank, gcd(size, origin.0[if axis == PLAIN { 0 } else { axis }]));
@@ -401,11 +402,12 @@ pub(crate) const fn run(layout: Layout, axis: usize, rank: usize, origin: Diviso
     1
 }
 
-/// The number whose divisors are the lengths of groups as [`run`] looks for: a divisor of `bound`.
+/// The number, a divisor of `bound`, whose divisors are the lengths of the groups that [`run`]
+/// looks for.
 ///
 /// Along each axis, modes are coalesced: the first one is longer than 1, and the second does not
-/// continue it. So a group that is cut from it anywhere but at its end breaks, and one of two
-/// elements or more advances by the first mode's stride.
+/// continue it. So a group that crosses the first mode's end breaks, and a group of two or more
+/// elements advances by the first mode's stride.
 const fn together(layout: &Layout, axis: usize, rank: usize, bound: u64) -> u64 {
     let plain = axis == PLAIN;
     let mut bound = bound;
@@ -413,7 +415,7 @@ const fn together(layout: &Layout, axis: usize, rank: usize, bound: u64) -> u64 
     while bound > 1 && other < (if plain { 1 } else { rank }) {
         let line = coalesce(if plain { *layout } else { layout.along(other) });
         let step = (plain || other == axis) as i64;
-        // Strides along basis vectors give no index.
+        // Strides along basis vectors do not yield an index.
         if line.at(0) + line.step(0) != step {
             return 1;
         }

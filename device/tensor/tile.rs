@@ -1,9 +1,9 @@
-//! Tiles of tensors whose layout is known, in shared memory and of coordinates, and the projections
+//! Tiles of tensors with a static layout (in shared memory, or of coordinates), and the projections
 //! of tiles.
 //!
 //! In the algebra: divide the tensor's layout by the tile's shape,
-//! `(BLK_0, BLK_1, ..., REST_0, REST_1, ...)`, and take a slice at the tile's coordinate. A tensor
-//! in global memory, whose extents are known at run time, has [`GlobalArray::local_tile`].
+//! `(BLK_0, BLK_1, ..., REST_0, REST_1, ...)`, and slice at the tile's coordinate. For tensors in
+//! global memory, whose extents are known at run time, see [`GlobalArray::local_tile`].
 //!
 //! [`GlobalArray::local_tile`]: super::GlobalArray::local_tile
 
@@ -21,14 +21,14 @@ use crate::memory::{Element, Shared, SharedPacked, Storable};
 use crate::number::Scalar;
 use core::marker::PhantomData;
 
-/// The modes of the tile `T` that the projection `P` keeps, CuTe's `dice`: `(BLK_M, BLK_K)` of
+/// The modes of the tile `T` that the projection `P` keeps, CuTe's `dice`: `(BLK_M, BLK_K)` from
 /// `(BLK_M, BLK_N, BLK_K)` by `Step<One, X, One>`.
 pub struct ProjectedTile<T, P>(PhantomData<(T, P)>);
 
-/// The tiles of the shape of `T` in the modes of `L`: `(REST_0, REST_1, ...)`.
+/// The tiles of the shape of `T` in `L`: `(REST_0, REST_1, ...)`.
 pub struct TilesOf<L, T>(PhantomData<(L, T)>);
 
-/// A tile of the shape of `T` of a tensor of layout `L`, whose coordinate has the places `K`:
+/// A tile of the shape of `T` in a tensor of layout `L`, at a coordinate of kinds `K`:
 /// `(BLK_0, BLK_1, ..., rest, ...)`.
 pub struct TileOf<L, T, K>(PhantomData<(L, T, K)>);
 
@@ -48,7 +48,7 @@ impl<T: StaticLayout, P: Projection> StaticLayout for ProjectedTile<T, P> {
     const LAYOUT: Layout = projected(&T::LAYOUT, P::KEPT, P::NAMED);
 }
 
-/// A projection names each mode of the tile and keeps one or more, or it does not compile.
+/// A projection names each mode of the tile and keeps at least one, or it does not compile.
 const fn projected(tile: &Layout, kept: [bool; MAX_RANK], named: usize) -> Layout {
     let mut shape = [IntTuple::int(1); MAX_RANK];
     let (mut count, mut mode) = (0, 0);
@@ -86,7 +86,7 @@ const fn divided(tensor: &Layout, tile: &Layout, mode: usize) -> Layout {
     }
 }
 
-/// The tile has modes that the tensor has too, and divides them; its coordinate has `places`
+/// The tile has no more modes than the tensor, and divides them; its coordinate has `places`
 /// entries. Otherwise it does not compile.
 #[track_caller]
 const fn divides(tensor: &Layout, tile: &Layout, places: usize) {
@@ -174,11 +174,11 @@ impl<L: StaticLayout, T: StaticLayout, K: PlaceKinds> StaticLayout for TileOf<L,
     const STEPPED: u64 = moved(L::STEPPED, modes_where(TilesOf::<L, T>::LAYOUT, K::FIXED, true), L::SWIZZLE);
 }
 
-/// The coordinate is one of a tile; otherwise the simulator faults.
+/// Checks that the coordinate belongs to a tile; otherwise the simulator faults.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn check<L: StaticLayout, T: StaticLayout, K: PlaceKinds>(places: [u32; MAX_PLACES]) {
-    // Only the simulator looks.
+    // Only the simulator checks.
     if cfg!(not(target_arch = "nvptx64")) {
         for (mode, &place) in places.iter().enumerate().take(T::LAYOUT.rank()) {
             let tiles = TilesOf::<L, T>::LAYOUT.extent(mode);
@@ -192,15 +192,14 @@ fn check<L: StaticLayout, T: StaticLayout, K: PlaceKinds>(places: [u32; MAX_PLAC
     }
 }
 
-// Written out: a check that a macro expands to would fill the first lines of its message with the
-// macro.
+// Written out: the first lines of a check's message would show a macro, if one expanded to it.
 impl<T: Element, L: StaticLayout> Tensor<Shared<T>, L> {
-    /// The tile with coordinate `at`, tiles being of the shape of `B`, CuTe's `local_tile`.
+    /// The tile with coordinate `at` among tiles of the shape of `B`: CuTe's `local_tile`.
     ///
-    /// As [`GlobalArray::local_tile`](super::GlobalArray::local_tile), but the tiles divide the
-    /// tensor, or it does not compile. Modes past those of the tile are kept as the last ones: of
+    /// Like [`GlobalArray::local_tile`](super::GlobalArray::local_tile), but the tiles must divide
+    /// the tensor, or it does not compile. Modes past those of the tile are kept: for
     /// `(128, 64, PIPE)`, `tile!(sA, (64, 64), (warpgroup, 0))` is `(64, 64, PIPE)`. The simulator
-    /// faults where there is no such tile.
+    /// faults if there is no such tile.
     ///
     /// ```
     /// use moye_device::memory::Shared;
@@ -230,7 +229,7 @@ impl<T: Element, L: StaticLayout> Tensor<Shared<T>, L> {
 }
 
 impl<T: Scalar + Storable, L: StaticLayout> Tensor<SharedPacked<T>, L> {
-    /// The tile with coordinate `at`, tiles being of the shape of `B`: as `local_tile` of other
+    /// The tile with coordinate `at` among tiles of the shape of `B`: same as `local_tile` of other
     /// shared memory.
     #[doc(alias = "@tile")]
     #[inline(always)]
@@ -245,8 +244,8 @@ impl<T: Scalar + Storable, L: StaticLayout> Tensor<SharedPacked<T>, L> {
 }
 
 impl<T: Storable, R: TensorRank, O: Rest, L: StaticLayout> CoordinateTensor<T, L, R, O> {
-    /// The coordinates of the tile with coordinate `at`, tiles being of the shape of `B`: as
-    /// `local_tile` of shared memory. They have no open mode, or it does not compile.
+    /// The coordinates of the tile with coordinate `at` among tiles of the shape of `B`: same as
+    /// `local_tile` of shared memory. They must have no open mode, or it does not compile.
     #[doc(alias = "@tile")]
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

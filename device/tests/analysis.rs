@@ -3,13 +3,14 @@
 use moye_device::analysis::*;
 use moye_device::layout::*;
 
-/// Elements in shared memory by `(thread, value)`: `tv` names coordinates of a tile that is in
-/// memory as `memory`.
+/// Offsets in shared memory by `(thread, value)`: `tv` maps to coordinates of a tile whose layout
+/// is `memory`.
 fn in_memory(memory: Layout, tv: Layout) -> ComposedLayout {
     ComposedLayout::plain(composition(memory, tv))
 }
 
-/// The conflict degree of one 4-byte access of a warp whose lane `i` touches element `element(i)`.
+/// The conflict degree of one 4-byte access of a warp in which lane `i` accesses element
+/// `element(i)`.
 fn degree_of_words(element: impl Fn(i64) -> i64) -> u32 {
     let addresses: Vec<i64> = (0..32).map(|lane| 4 * element(lane)).collect();
     WarpAccess::new(&addresses, 4).conflict_degree()
@@ -67,7 +68,7 @@ fn wide_accesses_go_in_phases() {
 
 #[test]
 fn rows_of_ldmatrix_conflict_unless_swizzled_or_padded() {
-    // A tile of 8 or 32 rows of 64 f16, K-major: lane i names the start of row i.
+    // A tile of 8 or 32 rows of 64 f16, K-major: lane i passes the start of row i.
     for rows in [layout!(8:64), layout!(16:64), layout!(32:64)] {
         assert_eq!(matrix_access(ComposedLayout::plain(rows), 16).conflict_degree(), 8, "{rows}");
         let swizzled = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, rows);
@@ -89,7 +90,7 @@ fn every_shared_memory_atom_is_read_by_ldmatrix_without_conflicts() {
     for swizzle in [SwizzleBytes::None, SwizzleBytes::B32, SwizzleBytes::B64, SwizzleBytes::B128] {
         for bits in [8, 16, 32] {
             let atom = shared_memory_atom(Major::K, swizzle, bits);
-            // Piece `p` of 16 bytes of each of the 8 rows.
+            // Column `p` of 16 bytes in each of the 8 rows.
             for piece in 0..swizzle.bytes() / 16 {
                 let rows: Vec<i64> =
                     (0..8).map(|row| atom.at_coord([row, piece * 128 / bits]) * bits / 8).collect();
@@ -114,7 +115,7 @@ fn coalesced_copies_move_each_sector_once() {
         (8, 16),
         "32 vectors of 16 bytes are 16 sectors"
     );
-    // The same elements one by one: a lane's words are 16 bytes from its neighbour's.
+    // The same elements one by one: adjacent lanes are 16 bytes apart.
     let strided = global_access(layout!((256, 4):(4, 1)), 32, 1);
     assert!(!strided.is_coalesced());
     assert_eq!((strided.sectors_per_request(), strided.fewest_sectors), (16, 128));

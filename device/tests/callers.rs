@@ -1,5 +1,5 @@
-//! Faults and profiles name the kernel's own line, however many functions of the library are
-//! between it and the instruction.
+//! Faults and profiles name the kernel's line, however many library functions lie between it and
+//! the instruction.
 
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
@@ -29,10 +29,10 @@ tiled_mma! {
     Widened: TiledMma<UniversalFma<f32, f16, f16, f32>> = TiledMma::new(layout!((8, 4, 1)));
 }
 
-/// Bytes of shared memory that each kernel has.
+/// Bytes of shared memory of each kernel.
 const BYTES: u32 = 4096;
 
-/// A tensor at the start of the shared memory, or `after` bytes from there.
+/// A tensor at byte offset `after` of the shared memory.
 fn tile<T: Element, L: StaticLayout>(after: u32) -> SharedTensor<T, L> {
     SharedTensor::shared(Shared::from_address(shared_base() + after))
 }
@@ -47,7 +47,7 @@ fn line_of(mark: &str) -> u32 {
     line
 }
 
-/// Zeros for all of the shared memory, and a barrier.
+/// Fills the shared memory with zeros, then a barrier.
 fn clear_shared() {
     for word in 0..BYTES / 128 {
         store_shared(shared_base() + 4 * (32 * word + thread_idx().x), 0_u32);
@@ -55,7 +55,7 @@ fn clear_shared() {
     sync_threads();
 }
 
-/// The fault of one warp.
+/// The fault of a kernel run by one warp.
 fn fault_of(kernel: impl Fn() + Sync) -> Fault {
     let memory = GlobalMemory::new();
     let launch = Launch::new("k", 1, 32, &memory).shared_bytes(BYTES as usize).races(true);
@@ -67,14 +67,14 @@ fn is_at(mark: &str, location: &Location<'_>) -> bool {
     location.file().ends_with("device/tests/callers.rs") && location.line() == line_of(mark)
 }
 
-/// The fault of one warp, which is to name the marked line.
+/// The fault of a kernel run by one warp; asserts that it names the marked line.
 fn fault_at(mark: &str, kernel: impl Fn() + Sync) -> Fault {
     let fault = fault_of(kernel);
     assert!(is_at(mark, fault.location.unwrap()), "`{mark}` is line {}: {fault}", line_of(mark));
     fault
 }
 
-/// The profile of one warp, all of whose lines are of this file.
+/// The profile of a kernel run by one warp; asserts that all its lines are in this file.
 fn profile_of(kernel: impl Fn() + Sync) -> Profile {
     let memory = GlobalMemory::new();
     let profiler = Profiler::new();
@@ -87,7 +87,7 @@ fn profile_of(kernel: impl Fn() + Sync) -> Profile {
     profile
 }
 
-/// A product whose operands are read from shared memory word by word: K is contiguous.
+/// A product that loads its operands from shared memory word by word: K is contiguous.
 fn product_of_words(after: u32) {
     let mma = Halves::get_slice(thread_idx().x);
     let (tCsA, tCsB) = (
@@ -95,13 +95,13 @@ fn product_of_words(after: u32) {
         mma.partition_b(tile::<f16, SmemB>(after + 512)), // (MMA, MMA_N, MMA_K)
     );
     let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
-    // SAFETY: what a kernel does wrong is a fault.
+    // SAFETY: an error of the kernel is a fault.
     unsafe {
         mma.gemm(&mut tCrC, tCsA, tCsB); // product of words
     }
 }
 
-/// A product whose operands are read element by element: M and N are contiguous.
+/// A product that loads its operands element by element: M and N are contiguous.
 fn product_of_elements(after: u32) {
     let mma = Halves::get_slice(thread_idx().x);
     let (tCsA, tCsB) = (
@@ -109,20 +109,20 @@ fn product_of_elements(after: u32) {
         mma.partition_b(tile::<f16, SmemAlongN>(after + 512)), // (MMA, MMA_N, MMA_K)
     );
     let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
-    // SAFETY: what a kernel does wrong is a fault.
+    // SAFETY: an error of the kernel is a fault.
     unsafe {
         mma.gemm(&mut tCrC, tCsA, tCsB); // product of elements
     }
 }
 
-/// A product of complex numbers, of which an element takes two registers.
+/// A product of complex numbers: an element takes two registers.
 fn product_of_parts(after: u32) {
     let mma = Complex::get_slice(thread_idx().x);
     let (tCsA, tCsB) = (
         mma.partition_a(tile::<Complex64, Smem8x4>(after)), // (MMA, MMA_M, MMA_K)
         mma.partition_b(tile::<Complex64, Smem8x4>(after + 512)), // (MMA, MMA_N, MMA_K)
     );
-    // SAFETY: what a kernel does wrong is a fault.
+    // SAFETY: an error of the kernel is a fault.
     unsafe {
         let mut tCrC = mma.partition_fragment_c(&tile::<Complex64, Tile8x8>(0)); // (MMA, MMA_M, MMA_N)
         fill(&mut tCrC, Complex64::default());
@@ -165,7 +165,7 @@ fn a_shared_operand_out_of_bounds_or_unwritten_names_the_line_of_the_product() {
 
 #[test]
 fn the_profile_attributes_the_loads_of_shared_operands_to_the_line_of_the_product() {
-    // Registers of A and of B: two f16 a word; each f16 alone; one complex number of each.
+    // Register loads of A and of B: two f16 per word; single f16; one complex number of each.
     for ((mark, product), requests) in PRODUCTS.into_iter().zip([4 + 2, 8 + 4, 2]) {
         let profile = profile_of(|| {
             clear_shared();
@@ -230,7 +230,7 @@ fn a_multiply_add_of_wider_accumulators_counts_its_conversions_for_the_kernels_l
             mma.gemm(&mut tCrC, tCsA, tCsB); // widened product
         }
     });
-    // Two elements of C a thread, four steps along K, both factors.
+    // Two elements of C per thread, four steps along K, both operands.
     assert_eq!(profile.line("// widened product").count("cvt.f32.f16"), 2 * 4 * 2);
 }
 
@@ -241,7 +241,7 @@ fn a_race_of_overlapping_launches_names_the_kernels_line() {
     assert_eq!(counts.count("griddepcontrol.wait"), 1, "{:?}", counts.instructions);
 }
 
-/// The files of a folder, with those of the folders in it.
+/// The files under a folder.
 fn files(folder: &Path, all: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,5 +1,5 @@
-//! Constant and run-time evaluation are the same: each operation on the same operands as a
-//! constant, and at run time on operands that the compiler does not know.
+//! Constant and run-time evaluation agree: each operation runs on the same operands as a constant,
+//! and at run time on operands that the compiler does not know.
 
 use moye_device::layout::*;
 use std::fmt::Debug;
@@ -75,11 +75,11 @@ fn constants_are_what_the_run_time_computes() {
     }
 }
 
-/// How many operands each operation below is evaluated on.
+/// Cases of operands for each operation below.
 const COUNT: usize = 36;
 
-/// Nested, with extents of 1, strides of 0, gaps, backwards, along basis vectors, near the end of
-/// what 64 bits hold.
+/// Nested, with extents of 1, strides of 0, gaps, negative strides, strides along basis vectors,
+/// and values near the limits of i64.
 const LAYOUTS: &[Layout] = &[
     layout!(1:0),
     layout!(()),
@@ -142,7 +142,7 @@ const SWIZZLED: &[ComposedLayout] = &[
 const NUMBERS: &[i64] = &[0, 1, 2, 3, 4, 7, 24, 1000, -1, i64::MAX];
 const INDICES: &[usize] = &[0, 1, 2, 5];
 
-/// The operand of a case. Each list turns at its own pace, so that operands meet in many pairs.
+/// The operand of a case. Each list advances at its own pace, so that operands meet in many pairs.
 const fn of<T: Copy>(list: &[T], case: usize, pace: usize) -> T {
     list[(case * pace + case / list.len()) % list.len()]
 }
@@ -175,7 +175,7 @@ type Number = Result<i64, LayoutError>;
 type TupleAnswer = Result<IntTuple, LayoutError>;
 type Swizzling = Result<ComposedLayout, LayoutError>;
 
-/// Operations that take their operands by reference or in a list, on operands by value.
+/// Wraps operations that take their operands by reference or in a slice to take them by value.
 macro_rules! by_value {
     ($($name:ident($($arg:ident: $type:ty),+) -> $out:ty = $body:expr;)+) => {
         $(const fn $name($($arg: $type),+) -> $out {

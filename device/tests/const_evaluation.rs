@@ -1,13 +1,12 @@
-//! What kernels ask of the compiler: a tile's copies and partitions as constants. That the file
-//! compiles shows that they stay below the limit of the lint `long_running_const_eval`.
+//! Copies and partitions of a kernel's tiles as constants. That the file compiles shows that they
+//! stay below the limit of the lint `long_running_const_eval`.
 
 use moye_device::layout::*;
 
-/// The accumulator of a warpgroup's m64n256 instruction, by thread and value.
+/// The accumulator layout of a warpgroup's m64n256 instruction, by thread and value.
 const ACCUMULATOR: Layout = layout!(((4, 8, 4), (2, 2, 32)):((128, 1, 16), (64, 8, 512)));
 
-/// The coordinates of the accumulator's elements in a tile of 128 by 256, for two such
-/// instructions.
+/// The coordinates of the accumulator's elements in a tile of 128 x 256, for two such instructions.
 const COORDINATES: Layout = {
     let tile = zipped_divide(identity_layout(tuple!((128, 256))), tiler!((64, 256)));
     Layout::concat(&[composition(tile.mode(0), ACCUMULATOR), tile.mode(1)])
@@ -24,8 +23,8 @@ fn an_accumulator_knows_its_coordinates() {
     assert_eq!(COORDINATES.coordinate::<2>(128 * 128), [64, 0], "the second instruction is 64 rows further");
 }
 
-/// What a matmul derives from its tile: the tiles of its operands, by thread and value, in shared
-/// memory and as coordinates. As many constants as a large kernel has, each for itself below the
+/// The layouts that a matmul derives from its tile: the operands' tiles by thread and value, in
+/// shared memory and as coordinates. As many constants as in a large kernel, each alone below the
 /// lint's limit.
 macro_rules! tiles_of_matmuls {
     ($($name:ident: $m:literal, $k:literal, $threads:expr, $values:expr;)+) => {$(
@@ -36,7 +35,7 @@ macro_rules! tiles_of_matmuls {
             const TILES: Layout = zipped_divide(identity_layout(tuple!((4096, 4096))), tiler!(($m, $k)));
             const SMEM: ComposedLayout =
                 shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!(($m, $k)));
-            // (thread, value), the copies that cover the tile
+            // (thread, value); the copies that cover the tile.
             const PARTS: Layout = {
                 let tile = zipped_divide(TILES.mode(0), COPY.tile.tiler());
                 Layout::concat(&[composition(tile.mode(0), COPY.layout), tile.mode(1)])

@@ -20,7 +20,7 @@ fn atoms() -> BTreeMap<String, &'static CopyAtomInfo> {
     copy_atoms().iter().map(|atom| (name(atom), atom)).collect()
 }
 
-/// What CuTe has layouts for, and PTX no instruction: `cp.async.cg` moves 16 bytes only.
+/// Atoms that CuTe defines without a PTX instruction: `cp.async.cg` moves 16 bytes only.
 const WITHOUT_INSTRUCTION: [&str; 4] = [
     "SM80_CP_ASYNC_CACHEGLOBAL<uint32_t>",
     "SM80_CP_ASYNC_CACHEGLOBAL<uint64_t>",
@@ -28,8 +28,8 @@ const WITHOUT_INSTRUCTION: [&str; 4] = [
     "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint64_t>",
 ];
 
-/// The atom of a C++ name. What has no instruction has the layouts of the form that leaves its line
-/// in L1 too.
+/// The atom of a C++ name. An atom without an instruction has the layouts of the `cp.async.ca`
+/// form.
 fn find(atoms: &BTreeMap<String, &'static CopyAtomInfo>, name: &str) -> Option<&'static CopyAtomInfo> {
     if WITHOUT_INSTRUCTION.contains(&name) {
         return atoms.get(&name.replace("CACHEGLOBAL", "CACHEALWAYS")).copied();
@@ -42,7 +42,7 @@ fn what_has_no_instruction_is_no_atom() {
     let atoms = atoms();
     let named: Vec<_> = WITHOUT_INSTRUCTION.iter().filter(|name| atoms.contains_key(**name)).collect();
     assert!(named.is_empty(), "{named:?}");
-    // All others of CuTe's names are there under them.
+    // All other names of CuTe are defined here too.
     for line in of_kind("cute_cpp.jsonl", "copy_traits") {
         let name = line["name"].as_str().unwrap();
         assert_ne!(atoms.contains_key(name), WITHOUT_INSTRUCTION.contains(&name), "{name}");

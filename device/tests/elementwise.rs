@@ -1,4 +1,4 @@
-//! Functions of elements and products of every rank, on the simulator: against plain Rust.
+//! Elementwise functions and products of every rank on the simulator, against plain Rust.
 
 use crate::bytes::{bytes, of_bytes};
 use half::{bf16, f16};
@@ -18,7 +18,7 @@ static_layout! {
     Threads = layout!((4, 2));
 }
 
-/// The elements that `kernel` leaves in the last of its buffers of 48, given the first two.
+/// The elements of the last of three buffers of 48 elements after `kernel`, given the first two.
 fn run<T: Element + PartialEq>(
     x: &[T; 48],
     y: &[T; 48],
@@ -171,14 +171,14 @@ static_layout! {
     TileA = layout!((16, 8));
     TileB = layout!((8, 8));
     TileC = layout!((16, 8));
-    /// K is not the fast axis: a register's two elements are not contiguous.
+    /// K is not the contiguous mode: a register's two elements are not contiguous.
     SmemA = layout!((16, 8):(1, 17));
     SmemB = layout!((8, 8):(1, 9));
     ComplexA = layout!((8, 4));
     ComplexC = layout!((8, 8));
 }
 
-/// A fragment with `value(i)` at index `i`.
+/// A fragment of `value(i)` at index `i`.
 fn fragment<T: Element, L: StaticLayout>(value: impl Fn(usize) -> T) -> Fragment<T, FragmentLike<L>> {
     // SAFETY: each element is set at once.
     unsafe {
@@ -220,7 +220,7 @@ macro_rules! product {
 
 #[test]
 fn gemm_takes_operands_of_atoms_of_one_value() {
-    // (V) (V) (V), an outer product, and a product, of atoms of one value.
+    // (V) (V) (V), an outer product, and a matrix product, of atoms of one value.
     product!(Fma, f32 => f32, V, V, V, (1, 1, 1));
     product!(Fma, f32 => f32, M4, N3, M4N3, (4, 3, 1));
     product!(Fma, f32 => f32, M4K5, N3K5, M4N3, (4, 3, 5));
@@ -269,15 +269,15 @@ fn a_universal_fma_takes_complex_numbers() {
     unsafe {
         ComplexFma::get_slice(0).gemm(&mut c, &a, &b);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
-            // Small enough to be exact, in whatever order.
+            // Small enough to be exact in any order.
             let sum = (0..5).fold(number(i + 4 * j, 1.0), |sum, k| sum + a.get(i + 4 * k) * b.get(j + 3 * k));
             assert_eq!(c.get(i + 4 * j), sum, "({i}, {j})");
         }
     }
 }
 
-/// `a * b` of one warp, A and B in shared memory with K as the slow axis, by whole parts and step
-/// by step.
+/// `a * b` of one warp, A and B in shared memory with M and N contiguous, by whole fragments and
+/// step by step along K.
 fn half_product(steps: bool) {
     let memory = GlobalMemory::new();
     let at = |i: usize| f16::from_f32((i * 37 % 23) as f32 - 11.0);

@@ -1,4 +1,4 @@
-//! Fragments by rows and columns: for atoms of a warp and of a warpgroup the same text, by the
+//! Fragments by rows and columns: the same code for atoms of a warp and of a warpgroup, by the
 //! layouts of their coordinates.
 
 use core::ops::Add;
@@ -36,7 +36,7 @@ tiled_copy! {
     ByRows: TiledCopy<AutoVectorizingCopy, f32> = TiledCopy::new(layout!((4, 32):(32, 1)), layout!((1, 4)));
 }
 
-/// The accumulators of a warpgroup's 64 x N, as an atom of `wgmma` has them.
+/// The accumulators of a warpgroup's 64 x N, in the layout of the `wgmma` atom.
 #[derive(Clone, Copy)]
 struct Wgmma<const N: i64>;
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ impl<const N: i64> OfTile for Wgmma<N> {
     type Threads = WgmmaThreads<N>;
 }
 
-/// `(row, column)` of a fragment goes by the elements' rows and columns, and each element is there
+/// `(row, column)` of a fragment follows the elements' rows and columns, and contains each element
 /// once.
 fn rows_are_rows<L: OfTile>() {
     let (by_row, coordinates) = (ByRow::<L>::LAYOUT, L::Elements::LAYOUT);
@@ -81,7 +81,7 @@ fn rows_are_rows<L: OfTile>() {
         assert_eq!(at(row, column), (at(row, 0).0, at(0, column).1), "({row}, {column}) of {by_row}");
         assert!(seen.insert(at(row, column)), "({row}, {column}) of {by_row} is there twice");
     }
-    // Threads that share a row differ in the bits of `LANES`, and threads that do not are no such.
+    // Threads that share a row differ only in the bits of `LANES`; others differ elsewhere.
     let threads = L::Threads::LAYOUT;
     let lanes = i64::from(<Reduced<ByRow<L>, 1> as AcrossLanes>::LANES);
     for thread in 0..threads.size() {
@@ -104,7 +104,7 @@ fn rows_and_columns_of_accumulators_are_those_of_the_tile_for_every_kind_of_atom
     assert_eq!(ByRow::<Wgmma<64>>::LAYOUT, layout!((2, (2, 8)):(2, (1, 4))));
 }
 
-/// The registers are those of the elements that the operand wants.
+/// The registers hold the elements that the operand expects.
 fn is_the_operand<L: OfTile, E: StaticLayout>() {
     let (registers, wanted, given) = (Reordered::<L, E>::LAYOUT, E::LAYOUT, L::Elements::LAYOUT);
     for i in 0..registers.size() {
@@ -121,7 +121,7 @@ fn accumulators_are_the_operand_a_of_the_next_product_register_by_register() {
     // (MMA, MMA_M, MMA_K)
     type P = Reordered<AccumulatorOf<Square, FourAlongM>, Wanted<Square, FourAlongM>>;
     assert_eq!(P::LAYOUT, layout!(((2, 2, 2), 1, 4):((1, 2, 4), 0, 8)));
-    // A warpgroup's accumulators, by steps of 16 columns as the instruction takes A in registers.
+    // A warpgroup's accumulators in steps of 16 columns, as the instruction takes A from registers.
     #[derive(Clone, Copy)]
     struct InRegisters;
     impl StaticLayout for InRegisters {
@@ -177,7 +177,7 @@ fn a_row_is_reduced_across_the_lanes_that_have_parts_of_it() {
             let all = || (0..256).map(move |column| value(row, column));
             assert_eq!(max[0], all().fold(f32::MIN, f32::max));
             assert_eq!(sum[0], all().sum::<f32>(), "small integers are added exactly");
-            // A running value goes on from the one before.
+            // A running value continues from the previous one.
             let twice = values.by_row().fold::<1, _, _>(&max, |a, b| a.max(b + 1000.0));
             assert!(twice[0] > max[0]);
         })
@@ -253,7 +253,7 @@ fn warpgroups_reduce_by_barriers_of_their_own() {
         .shared_bytes(Storage::BYTES)
         .run(&|| {
             let thread = thread_idx().x;
-            // SAFETY: the launch has the arrays, one for each warpgroup; whole warps come to the
+            // SAFETY: the launch has the arrays, one for each warpgroup; whole warps reach the
             // barriers.
             let sum = unsafe {
                 let (first, second) = Storage::take();

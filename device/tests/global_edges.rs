@@ -1,6 +1,6 @@
-//! The edges of tensors of 1 to 5 modes in global memory, against indices by hand: out of bounds
-//! elements read as zero and are not written, in each mode, in empty tensors, within words, and
-//! where offsets pass 2^32.
+//! The edges of tensors of 1 to 5 modes in global memory, against hand-computed indices:
+//! out-of-bounds elements read as zero and are not written, in each mode, in empty tensors, within
+//! words, and where offsets exceed 2^32.
 
 use crate::global_ranks::coordinates;
 use moye_device::algorithm::{copy, fill};
@@ -20,7 +20,7 @@ static_layout! {
     Tile5 = layout!((2, 2, 3, 2, 2));
 }
 
-/// What a thread writes.
+/// The value that threads write.
 const WRITTEN: f32 = -1.0;
 
 /// Runs `kernel` on one thread.
@@ -28,7 +28,7 @@ fn on_one_thread(memory: &GlobalMemory, kernel: impl Fn() + Sync) {
     Launch::new("edges", 1, 1, memory).run(&kernel).unwrap();
 }
 
-/// Reads a tile, checks each element against `expected`, and writes all of it.
+/// Reads a tile, checks each element against `expected`, and writes the whole tile.
 ///
 /// # Safety
 /// The existing elements of `tile` are in a buffer.
@@ -36,8 +36,7 @@ unsafe fn check_and_overwrite(
     mut tile: GlobalTensor<GlobalMut<f32>, impl Strides, impl StaticLayout>,
     expected: &[f32],
 ) {
-    // SAFETY: the existing elements are in a buffer; all of the fragment is written before it is
-    // read.
+    // SAFETY: the existing elements are in a buffer; the fragment is written before it is read.
     unsafe {
         let mut fragment = tile.make_fragment_like();
         copy(&tile, &mut fragment);
@@ -64,8 +63,8 @@ fn a_tile_over_the_edge_of_one_mode_reads_zeros_there_and_writes_nothing() {
         ($rank:literal, $tile:ty; $($axis:tt)+) => {
             let tile: [usize; $rank] = [$(<$tile>::LAYOUT.extent($axis) as usize),+];
             for short in 0..$rank {
-                // The second tile along `short` lacks its last place. The strides leave room for
-                // it.
+                // The second tile along `short` lacks its last coordinate. The strides leave room
+                // for it.
                 let room: [usize; $rank] = core::array::from_fn(|axis| tile[axis] * (1 + usize::from(axis == short)));
                 let strides: [i64; $rank] =
                     core::array::from_fn(|axis| room[..axis].iter().product::<usize>() as i64);
@@ -128,7 +127,7 @@ fn an_empty_tensor_of_every_rank_reads_zeros_and_needs_no_memory() {
 
 #[test]
 fn offsets_beyond_2_to_the_32_elements_are_exact() {
-    // Planes of 3 x 5, of which the third alone is in memory.
+    // Planes of 3 x 5, of which only the third is in memory.
     let apart = (1i64 << 31) + 8;
     let memory = GlobalMemory::new();
     let data: Vec<f32> = (0..15).map(|i| i as f32 + 1.0).collect();
@@ -234,7 +233,7 @@ fn a_slice_of_a_tile_by_any_mode_is_predicated_as_the_tile_is() {
     let memory = GlobalMemory::new();
     let buffer = memory.upload(&data, "tensor").unwrap();
     let address = buffer.address();
-    // The tile (1, 1, 1) begins at (2, 4, 3), and hangs over each edge.
+    // The tile (1, 1, 1) begins at (2, 4, 3), and extends past each edge.
     let value = |i: usize, j: usize, k: usize| {
         let at = [2 + i, 4 + j, 3 + k];
         let inside = at.iter().zip(&extents).all(|(place, extent)| place < extent);

@@ -46,8 +46,8 @@ fn offset(at: &[usize], strides: &[i64]) -> usize {
     at.iter().zip(strides).map(|(&place, &stride)| place * stride as usize).sum()
 }
 
-/// Strides that visit the modes in this order, the first fastest, with a gap of `gap` elements
-/// after each mode.
+/// Strides for the modes in this order, the fastest first, with a gap of `gap` elements after each
+/// mode.
 fn permuted(extents: &[usize], order: &[usize], gap: usize) -> Vec<i64> {
     let (mut strides, mut next) = (vec![0; extents.len()], 1);
     for &mode in order {
@@ -59,8 +59,8 @@ fn permuted(extents: &[usize], order: &[usize], gap: usize) -> Vec<i64> {
 
 const POISON: f32 = -1.0;
 
-/// Runs `kernel` with a source of `extents` and a destination that is poisoned, and checks that
-/// each element has arrived, and no other is written.
+/// Runs `kernel` with a source of `extents` and a poisoned destination, and checks that each
+/// element arrives and no other is written.
 fn arrives(
     extents: &[usize],
     from: &[i64],
@@ -85,17 +85,17 @@ fn arrives(
     assert_eq!(destination.download::<f32>(), expected, "{extents:?} from {from:?} to {to:?}");
 }
 
-/// A thread's part of a tile, through registers.
+/// Copies a thread's part of a tile through registers.
 ///
 /// # Safety
-/// The threads' parts of `dst` are in a buffer, and overlap no others.
+/// The threads' parts of `dst` are in a buffer and do not overlap.
 unsafe fn through_registers<T: StaticLayout>(
     src: GlobalTensor<Global<f32>, impl Strides, impl StaticLayout>,
     dst: GlobalTensor<GlobalMut<f32>, impl Strides, impl StaticLayout>,
 ) {
     let thread = thread_idx().x;
     let (part, mut to) = (src.local_partition::<T>(thread), dst.local_partition::<T>(thread));
-    // SAFETY: the tile's existing elements are in a buffer, and each is one thread's.
+    // SAFETY: the tile's existing elements are in a buffer, each belongs to one thread.
     unsafe {
         let mut fragment = part.make_fragment_like();
         copy(&part, &mut fragment);
@@ -142,7 +142,7 @@ fn a_slice_at_places_of_any_modes_is_the_tensor_of_the_others() {
         let shape = (3, 10, 2, 7);
         (GlobalArray::new(src, shape, source), GlobalArray::new(dst, shape, destination))
     };
-    // The outer modes, the inner ones, and one after the other.
+    // The outer modes, the inner modes, then both.
     arrives(&extents, &from, &to, 4, |src, dst| {
         let (mX, mY) = of(src, dst);
         for (batch, head) in [(0u32, 0u32), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
@@ -227,7 +227,7 @@ fn a_stride_that_is_written_as_one_is_the_contiguous_mode_of_any_rank() {
             unsafe { through_registers::<Two>(gX, gY) };
         }
     });
-    // All modes: a vector, and five.
+    // All modes: a vector, and a tensor of five modes.
     arrives(&[9], &[1], &[3], 1, |src, dst| {
         let (gX, gY) = (tensor!(src, (9,), (1,)), tensor!(dst, (9,), (3,)));
         // SAFETY: one thread.
@@ -296,7 +296,7 @@ fn numbers_that_do_not_fit_into_32_bits_name_no_element() {
         let launch = Launch::new("wide", 1, 1, &memory).shared_bytes(64).run(kernel);
         launch.err().map(|fault| fault.to_string())
     };
-    // SAFETY: the first element is written before it is read; the others are not there.
+    // SAFETY: the first element is written before it is read; the others do not exist.
     let of_shared = |index: u64| {
         fault(&move || unsafe {
             Shared::<f32>::from_address(1024).write(0, 1.0);

@@ -1,4 +1,4 @@
-//! The answers of CuTe C++, form and function.
+//! Results of CuTe C++: the layouts' form and function agree.
 
 use crate::golden::{Answer, Failures, answer, layout, lines, swizzle, tuple};
 use moye_device::layout::*;

@@ -1,10 +1,10 @@
-//! The answers of NVIDIA's pycute.
+//! Results of NVIDIA's pycute.
 
 use crate::golden::{Answer, Failures, answer, layout, lines, tuple, values};
 use moye_device::layout::*;
 use serde_json::Value;
 
-/// What pycute answered.
+/// The result of pycute.
 fn expected(line: &Value) -> Answer {
     let result = &line["result"];
     match line["op"].as_str().unwrap() {
@@ -69,7 +69,7 @@ fn answers_are_those_of_pycute() {
     failures.none(4000);
 }
 
-/// The layout with the stride 0 at every extent of 1, where pycute and CuTe C++ choose differently.
+/// The layout with stride 0 at every extent of 1, where pycute and CuTe C++ choose differently.
 fn without_unit_strides(layout: Layout) -> Layout {
     let shape = layout.shape();
     let mut strides = Vec::new();

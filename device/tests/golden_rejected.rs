@@ -1,4 +1,4 @@
-//! What pycute and CuTe C++ refuse, or get wrong.
+//! Cases that pycute and CuTe C++ refuse or get wrong.
 
 use crate::definition::values_of;
 use crate::golden::{Answer, Failures, answer, layout, lines, values};
@@ -9,7 +9,7 @@ fn ask(line: &Value) -> Result<Answer, LayoutError> {
     answer(line["op"].as_str().unwrap(), line["args"].as_array().unwrap())
 }
 
-/// Whether an answer in a place where an error is acceptable too is right.
+/// Checks a result for which an error would be acceptable too.
 fn check_property(line: &Value, got: &Answer) -> Result<(), String> {
     match (line["expect_property"].as_str(), got) {
         (Some("A(R(A(i)))==A(i)"), Answer::Layout(inverse)) => {
@@ -51,7 +51,7 @@ fn what_pycute_rejects_is_rejected_or_right() {
             ("error_or_correct", Ok(Answer::Layout(got))) => {
                 let right: Vec<i64> = match line["correct_functional"].as_array() {
                     Some(right) => right.iter().map(|value| value.as_i64().unwrap()).collect(),
-                    // Products and tilers: by their definition.
+                    // Products and tilers are checked by their definition.
                     None => {
                         defined += 1;
                         values_of(line["op"].as_str().unwrap(), line["args"].as_array().unwrap()).unwrap()
@@ -77,7 +77,7 @@ fn what_cute_rejects_of_the_algebra_is_rejected_or_right() {
         let (a, b) = (layout(&line["args"][0]), &line["args"][1]);
         match (line["op"].as_str().unwrap(), ask(&line)) {
             (_, Err(_)) => {}
-            // What two layouts have in common is defined even where CuTe's way to find it is not:
+            // The common layout is defined even if CuTe's way to find it is not:
             // docs/decisions/0012.
             ("max_common_layout", Ok(Answer::Layout(common))) => {
                 let b = layout(b);

@@ -1,5 +1,5 @@
-//! Tiled copies and tiled MMAs: tilers, thread-value layouts, partitions and fragments are CuTe's,
-//! form and function.
+//! Tiled copies and tiled MMAs: tilers, thread-value layouts, partitions and fragments agree with
+//! CuTe's in form and function.
 
 use crate::golden::{Failures, layout, lines, tuple};
 use half::f16;
@@ -19,7 +19,7 @@ fn of_kind(file: &str, kind: &str) -> Vec<Value> {
     lines(file).into_iter().filter(|line| line["kind"] == kind).collect()
 }
 
-/// Compares what a line says with what this library has.
+/// Compares a reference line with this library's result.
 struct Check<'a> {
     failures: &'a mut Failures,
     line: &'a Value,
@@ -99,7 +99,7 @@ impl Check<'_> {
 }
 
 impl Check<'_> {
-    /// The line as types: they stand for it and no other, and what kernels have of them is CuTe's.
+    /// The line as types: they stand for exactly this line, and their fragments are CuTe's.
     fn fragments<M: StaticTiledMma, A: StaticLayout, B: StaticLayout, C: StaticLayout>(&mut self) {
         let line = self.line;
         self.failures.checked += 1;
@@ -228,8 +228,8 @@ fn tiled_mmas_are_those_of_cute() {
     failures.none(73);
 }
 
-/// Declares the tiled MMA and the tensors of lines as types, and compares the fragments of kernels
-/// with CuTe's.
+/// Declares the tiled MMA and the tensors of lines as types, and compares a kernel's fragments with
+/// CuTe's.
 macro_rules! fragments_of_types {
     ($($line:ident $id:literal: $atom:ty = $mma:expr, $a:expr, $b:expr, $c:expr;)+) => {
         $(

@@ -1,5 +1,5 @@
-//! Operands of `wgmma` and tiles of TMA: facts of CuTe, and laws that hold for every layout that is
-//! accepted.
+//! Operands of `wgmma` and tiles of TMA: facts of CuTe, and laws that hold for every accepted
+//! layout.
 
 use moye_device::arch::wgmma::fragments;
 use moye_device::atom::tma::{TmaMapError, TmaTile};
@@ -16,8 +16,8 @@ use proptest::prelude::*;
 const SWIZZLES: [SwizzleBytes; 4] =
     [SwizzleBytes::None, SwizzleBytes::B32, SwizzleBytes::B64, SwizzleBytes::B128];
 
-/// A descriptor's fields as CuTe's `GmmaDescriptor` has them: type, SBO, LBO, start, all in units
-/// of 16 bytes.
+/// A descriptor's fields as in CuTe's `GmmaDescriptor`: type, SBO, LBO, start; the last three in
+/// units of 16 bytes.
 fn fields(bits: u64) -> (u64, u64, u64, u64) {
     (bits >> 62, bits >> 32 & 0x3FFF, bits >> 16 & 0x3FFF, bits & 0x3FFF)
 }
@@ -47,7 +47,7 @@ fn every_accumulator_and_every_register_of_a_is_held_once() {
         assert_eq!((m, k * atom.bits[0] as i64), (64, 256), "{}", atom.name);
         let c = atom.c();
         assert_eq!(c.size(), m * n, "{}", atom.name);
-        // Code generic over N takes mode (1, 2), the eights of the columns.
+        // Code generic over N uses mode (1, 2), the groups of eight columns.
         assert_eq!(c.mode(1).mode(2).to_string(), format!("{}:512", n / 8), "{}", atom.name);
         assert_eq!(c.extent(1) * atom.bits[1] as i64, 32 * atom.registers as i64, "{}", atom.name);
         let mut layouts = vec![c];
@@ -69,8 +69,8 @@ fn descriptors_of_canonical_layouts_are_cutes() {
     let tile = |major, swizzle, bits, rows, k| {
         shared_memory_atom(major, swizzle, bits).tile_to_shape(IntTuple::flat(&[rows, k]))
     };
-    // K-major: with a swizzle LBO is 1, SBO the distance of 8 rows; without, LBO is the distance of
-    // 16 bytes along K.
+    // K-major: with a swizzle, LBO is 1 and SBO the distance of 8 rows; without, LBO is the
+    // distance of 16 bytes along K.
     for (swizzle, bits, expected) in [
         (SwizzleBytes::B128, 16, (1, 64, 1)),
         (SwizzleBytes::B64, 16, (2, 32, 1)),
@@ -85,8 +85,8 @@ fn descriptors_of_canonical_layouts_are_cutes() {
         let (kind, stride, leading, start) = fields(operand.descriptor(0x4000, 0, 0));
         assert_eq!((kind, stride, leading, start), (expected.0, expected.1, expected.2, 0x400), "{tile}");
     }
-    // MN-major: with a swizzle LBO is the distance of its rows' lengths along M, SBO that of 8
-    // along K; without, the other way.
+    // MN-major: with a swizzle, LBO is the distance between row lengths along M, SBO the distance
+    // of 8 along K; without, the reverse.
     for (swizzle, expected) in [
         (SwizzleBytes::B128, (1, 128, 64)),
         (SwizzleBytes::B64, (2, 128, 32)),
@@ -98,14 +98,15 @@ fn descriptors_of_canonical_layouts_are_cutes() {
         let (kind, stride, leading, _) = fields(operand.descriptor(0x4000, 0, 0));
         assert_eq!((kind, stride, leading), expected, "{tile}");
     }
-    // Along K an instruction goes on within the rows of the swizzle: 32 bytes.
+    // Along K, an instruction advances within the swizzle's rows by 32 bytes.
     let tile = tile(Major::K, SwizzleBytes::B128, 16, 128, 64);
     let operand = SharedOperand::try_new(&tile, 16, Major::K, 64).unwrap();
     let starts: Vec<u64> = (0..4).map(|k| fields(operand.descriptor(0x4000, 1, k)).3).collect();
     assert_eq!(starts, [0x400 + 512, 0x402 + 512, 0x404 + 512, 0x406 + 512]);
 }
 
-/// Whether a descriptor leads to the elements of the layout: each piece of each instruction's part.
+/// Whether a descriptor addresses the elements of the layout: each 16-byte chunk of each
+/// instruction's part.
 fn leads_to_the_layout(
     tile: &ComposedLayout,
     bits: i64,
@@ -209,8 +210,8 @@ fn a_layout_without_a_descriptor_is_an_error_with_the_reason_and_the_nearest_lay
 }
 
 proptest! {
-    /// Layouts whose modes are divided in any order, with and without a swizzle: for accepted ones
-    /// the descriptor finds each element.
+    /// Layouts with modes split in any order, with and without a swizzle: for accepted layouts the
+    /// descriptor addresses each element.
     #[test]
     fn whatever_is_accepted_is_led_to(
         order in Just([0_usize, 1, 2, 3, 4]).prop_shuffle(),
@@ -219,8 +220,8 @@ proptest! {
         swizzle in 0_i64..4,
         mn_major in any::<bool>(),
     ) {
-        // M in three parts, K in two; strides in the drawn order, with gaps after the first two at
-        // times.
+        // M in three parts, K in two; strides in the drawn order, sometimes with gaps after the
+        // first two.
         let mut strides = [0; 5];
         let mut stride = 1;
         for (i, &part) in order.iter().enumerate() {
@@ -241,7 +242,7 @@ proptest! {
     }
 }
 
-/// Whether the boxes of a tile bring each element to where the layout has it.
+/// Whether the boxes of a tile place each element where the layout has it.
 fn boxes_make_up(tile: &ComposedLayout, bits: i64) -> Option<TmaTile> {
     let boxes = TmaTile::try_new(tile, bits).ok()?;
     assert_eq!(i64::from(boxes.bytes()) * 8, tile.layout.size() * bits, "{tile}");
@@ -283,7 +284,7 @@ fn tiles_fall_into_boxes() {
     ] {
         let boxes = boxes_make_up(&layout, bits).unwrap_or_else(|| panic!("{layout}"));
         assert_eq!(boxes.copies(), copies, "{layout}");
-        // A large compact tensor, its modes in the tile's order of strides.
+        // A large compact tensor, its modes in the order of the tile's strides.
         let element = match bits {
             8 => TensorElement::U8,
             16 => TensorElement::Bf16,
@@ -354,11 +355,11 @@ fn tensors_with_strides_below_0_or_past_64_bits_have_no_map() {
     );
     let text = told(identity_layout(tuple!((100, 64)))).to_string();
     assert!(text.contains("the tensor's strides are along basis vectors"), "{text}");
-    // The stride of a single element is never stepped along.
+    // The stride of an extent of 1 is never used.
     assert!(tile.tensor_map(TensorElement::F16, 0x1000, &layout!((1, 64):(-64, 1))).is_ok());
 }
 
-/// The assertion comes before any copy is issued, so no launch is needed.
+/// The assertion precedes every copy, so no launch is needed.
 #[test]
 #[should_panic(
     expected = "the start [0, 0, 0] has 3 coordinates, and the tile 2 modes: give one for each mode"

@@ -82,10 +82,10 @@ swizzled_layout! {
 static_layout! { TileC = layout!((64, 256)); }
 tiled_mma! { Beside: TiledMma<Atom> = TiledMma::new(layout!((1, 2, 1))); }
 
-/// `c = a b^T`, 64 x 256 x 64, by two warpgroups side by side, step by step along K.
+/// `c = a b^T`, 64 x 256 x 64, by two warpgroups side by side along N, step by step along K.
 ///
 /// # Safety
-/// The three hold these matrices, K and N contiguous.
+/// The three pointers hold these matrices, with K and N contiguous.
 unsafe fn beside(a: Global<bf16>, b: Global<bf16>, c: GlobalMut<f32>) {
     let thread = thread_idx().x;
     let gA = tile!(tensor!(a, (64u32, 64u32), (64, 1)), (64, 64), (0, 0)); // (BLK_M, BLK_K)
@@ -93,7 +93,7 @@ unsafe fn beside(a: Global<bf16>, b: Global<bf16>, c: GlobalMut<f32>) {
     let gC = tile!(tensor!(c, (64u32, 256u32), (256, 1)), (64, 256), (0, 0)); // (BLK_M, BLK_N)
     let sA: SharedTensor<bf16, SmemA> = Tensor::shared(Shared::from_address(shared_base()));
     let sB: SharedTensor<bf16, SmemB> = Tensor::shared(Shared::from_address(shared_base() + 64 * 64 * 2));
-    // SAFETY: each thread has its part of the tiles; the warpgroups multiply after a barrier.
+    // SAFETY: each thread copies its part of the tiles; the warpgroups multiply after a barrier.
     unsafe {
         copy(&partition!(gA, (64, 4), thread), &mut partition!(sA, (64, 4), thread));
         copy(&partition!(gB, (64, 4), thread), &mut partition!(sB, (64, 4), thread));
@@ -160,7 +160,7 @@ static_layout! {
     RowsFirst = layout!((4, 32):(32, 1));
 }
 
-/// Loads all tiles of a tensor one after the other and adds each to another tensor, by one thread.
+/// One thread loads the tiles of a tensor one by one and adds each to another tensor.
 fn adds<L: StaticLayout, const R: usize>(extents: [i64; R], strides: [i64; R]) {
     type Copy<L, const R: usize> = TmaCopy<f32, L, R>;
     let memory = GlobalMemory::new();
@@ -185,7 +185,7 @@ fn adds<L: StaticLayout, const R: usize>(extents: [i64; R], strides: [i64; R]) {
         .run(&|| {
             let (tile, barrier) = (array_of::<L>(shared_base()), shared_base() + bytes.next_multiple_of(128));
             let copy = Copy::<L, R>::get_slice();
-            // SAFETY: one thread does everything, in the order that TMA requires.
+            // SAFETY: one thread does all, in the order that TMA requires.
             unsafe {
                 if thread_idx().x == 0 {
                     mbarrier_init(barrier, 1);

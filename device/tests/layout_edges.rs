@@ -1,5 +1,5 @@
-//! The corners of the algebra: rank 0, extents of 1, strides of 0, values that are full, numbers
-//! that do not fit in 64 bits. Each has an answer; none panics, wraps around or runs on.
+//! Edge cases of the algebra: rank 0, extents of 1, strides of 0, values at capacity, numbers that
+//! do not fit in 64 bits. Each has a result or an error; none panics, wraps around or loops.
 
 use moye_device::layout::*;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn tuple(text: &str) -> IntTuple {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The kind of a refusal. The text must say what the kind stands for.
+/// The kind of an error. The text must state what the kind stands for.
 fn refused<T: std::fmt::Debug>(result: Result<T, LayoutError>) -> LayoutErrorKind {
     let error = result.expect_err("there is no answer");
     let says = match error.kind() {
@@ -91,7 +91,7 @@ fn extents_of_1_count_as_modes_and_for_nothing_else() {
     );
     assert_eq!(max_common_vector(layout!((1, 4):(5, 1)), layout!((4, 1):(1, 6))), 4);
     assert_eq!(zipped_divide(layout!((1, 8)), tiler!((1, 4))), layout!(((1, 4), (1, 2)):((0, 1), (0, 4))));
-    // No coordinate but 0: any stride fits in 64 bits, even the one whose magnitude does not.
+    // No coordinate but 0: any stride fits in 64 bits, even if its magnitude does not.
     let far = Layout::new(tuple!((1, 2)), IntTuple::flat(&[i64::MIN, 1]));
     assert_eq!((far.cosize(), far.at(1)), (2, 1));
     assert_eq!(make_layout_like(far), layout!((1, 2):(0, 1)));
@@ -118,7 +118,7 @@ fn strides_of_0_repeat_and_their_elements_are_one() {
     assert_eq!(refused(try_make_layout_tv(layout!(4:0), layout!(2:1))), LayoutErrorKind::Divisibility);
 }
 
-/// A layout that is full: 32 modes of 2 elements in descending strides, none of which joins the
+/// A layout at capacity: 32 modes of 2 elements in descending strides, none of which joins the
 /// next.
 fn full() -> Layout {
     let strides: Vec<i64> = (0..32).map(|mode| 1i64 << (32 - mode)).collect();
@@ -178,14 +178,14 @@ fn what_does_not_fit_in_a_value_is_refused() {
         Capacity,
         "32 modes and one more"
     );
-    // The digit below the first stride is one more mode.
+    // The digit below the first stride is another mode.
     assert_eq!(refused(try_left_inverse(full)), Capacity);
     // Text.
     let long = format!("({})", ["1"; 33].join(","));
     assert_eq!(refused(long.parse::<IntTuple>()), Capacity);
     assert_eq!(refused(long.parse::<Layout>()), Capacity);
     assert!(matches!(refused("(".repeat(500).parse::<Layout>()), LayoutErrorKind::Parse { column: 61 }));
-    // What fits, fits: the same operations on half as much.
+    // The same operations succeed on half as much.
     let half = full.take(0, 16);
     assert_eq!(logical_divide(half, tiler!(1:0)).leaves(), 17);
     assert_eq!(blocked_product(half, Layout::concat(&[one; 16])).leaves(), 32);
@@ -309,7 +309,7 @@ fn a_mode_that_is_not_there_is_named_as_it_was_asked_for() {
     assert_eq!(a.take(3, 3), EMPTY, "an empty range is one");
 }
 
-/// Integers at the edges of what there is, and small ones among which they do harm.
+/// Integers at the limits, and small ones that cause errors among them.
 fn edge() -> impl Strategy<Value = i64> {
     prop_oneof![
         4 => -3i64..=9,
@@ -321,7 +321,7 @@ fn edge() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Places of a coordinate, flat ones most of the time.
+/// Modes of a coordinate, mostly flat.
 fn basis() -> impl Strategy<Value = Basis> {
     prop_oneof![
         2 => (0usize..4).prop_map(|index| Basis::new(&[index])),
@@ -342,7 +342,7 @@ fn edge_tuple() -> impl Strategy<Value = IntTuple> {
     })
 }
 
-/// Layouts whose extents and strides go up to the limits, with no more than 12 modes.
+/// Layouts of at most 12 modes, with extents and strides up to the limits.
 fn edge_layout() -> impl Strategy<Value = Layout> {
     let extent = prop_oneof![
         3 => Just(1i64),
@@ -368,14 +368,13 @@ fn edge_layout() -> impl Strategy<Value = Layout> {
     )
 }
 
-/// A layout that was returned holds what every layout holds: its size, its cosize and its last
-/// index fit.
+/// Invariants of a returned layout: its size, its cosize and its last index fit.
 fn sound(result: Result<Layout, LayoutError>) -> Result<(), TestCaseError> {
     let Ok(layout) = result else { return Ok(()) };
     prop_assert_eq!(Layout::try_new(layout.shape(), layout.stride()), Ok(layout));
     prop_assert!(layout.size() >= 1, "{layout}");
-    // Only strides along basis vectors have no cosize: of a size beyond 64 bits, or beside
-    // integers.
+    // Only layouts with strides along basis vectors may lack a cosize: of a size that exceeds 64
+    // bits, or beside integers.
     match layout.try_cosize() {
         Ok(cosize) => prop_assert!(cosize >= 1, "{layout}"),
         Err(error) => prop_assert!(layout.is_coordinate(), "{error}"),
@@ -482,7 +481,7 @@ proptest! {
 
 #[test]
 fn products_of_integer_modes_keep_every_copy() {
-    // The free places of 4:2 are (2,2):(1,8): the copies over the integer mode are two modes, and
+    // The free offsets of 4:2 are (2,2):(1,8): the copies over the integer mode are two modes in
     // one operand.
     assert_eq!(blocked_product(layout!(4:2), layout!(4:1)), layout!(((4, (2, 2)),):((2, (1, 8)),)));
     assert_eq!(raked_product(layout!(4:2), layout!(4:1)), layout!((((2, 2), 4),):(((1, 8), 2),)));
@@ -493,12 +492,12 @@ fn products_of_integer_modes_keep_every_copy() {
 fn products_beyond_the_gaps_of_a_block_continue_behind_it() {
     let block = layout!((2, 2):(3, 8));
     assert_eq!(logical_product(block, tiler!(6:1)), layout!(((2, 2), (3, 2)):((3, 8), (1, 16))));
-    // Three places are between the elements; the fourth, after them, is not one step further.
+    // Three offsets are between the elements; the fourth, after them, is not one step further.
     let error = try_logical_product(block, tiler!(4:1)).unwrap_err();
     assert_eq!(error.kind(), LayoutErrorKind::Divisibility, "{error}");
     assert!(error.text().contains("(2,2):(3,8)"), "{error}");
     assert!(try_tile_to_shape(layout!((4, 4):(3, 16)), tuple!((8, 8))).is_err());
-    // A block that leaves no gap that a stride divides has its copies after it alone.
+    // A block whose gaps no stride divides: its copies come only after it.
     assert_eq!(
         logical_product(layout!((2, 2, 2):(1, 3, 11)), tiler!(2:1)),
         layout!(((2, 2, 2), 2):((1, 3, 11), 22))
@@ -525,7 +524,7 @@ fn one_mode_gets_the_parts_of_a_downcast() {
     assert_eq!(downcast(layout!((2, 3):(1, 1)), 2), layout!((4, 3):(1, 2)));
     assert_eq!(downcast(layout!((1, 6):(0, 1)), 2), layout!((1, 12):(0, 1)));
     assert_eq!(downcast(layout!((1, 6):(1, 2)), 2), layout!((2, 6):(1, 4)));
-    // CuTe's form, which has elements twice, and the way out.
+    // CuTe's form, which repeats elements, and the fix.
     assert_eq!(downcast(layout!((1, 6):(1, 1)), 2), layout!((2, 12):(1, 1)));
     assert_eq!(downcast(coalesce(layout!((1, 6):(1, 1))), 2), layout!(12:1));
 }

@@ -1,11 +1,11 @@
-//! Refusals: the plain form panics with the text of the `Result` form, and the text has the
-//! operation, every operand, and the rule that they break.
+//! Errors: the plain form panics with the text of the `Result` form, which contains the operation,
+//! every operand, and the rule that they violate.
 
 use moye_device::layout::*;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The text that a panic carries.
+/// The text of a panic.
 fn panic_of<T>(plain: impl FnOnce() -> T) -> String {
     let payload = match catch_unwind(AssertUnwindSafe(plain)) {
         Ok(_) => panic!("the plain form has an answer"),
@@ -17,7 +17,7 @@ fn panic_of<T>(plain: impl FnOnce() -> T) -> String {
     }
 }
 
-/// An operand as a message shows it.
+/// An operand as a message prints it.
 trait Shown {
     fn shown(&self) -> String;
 }
@@ -46,7 +46,7 @@ impl<T: Shown> Shown for &T {
     }
 }
 
-/// `plain | result: (operands), "the rule"`, each with operands that have no answer.
+/// `plain | result: (operands), "the rule"`, each with operands that return an error.
 macro_rules! refusals {
     ($($plain:path | $result:path: ($($operand:expr),+), $would:expr;)+) => {$({
         let error = match $result($($operand),+) {
@@ -186,10 +186,10 @@ fn the_reason_is_what_stands_behind_the_operands_and_the_text_that_was_read() {
     assert_eq!(error.text(), format!("composition((4,6):(1,10), 4:3): {}", error.reason().unwrap()));
 }
 
-/// In a constant, there is a limit to how long an answer may take.
+/// Constant evaluation limits how long an operation may take.
 const REFUSED: [bool; 9] = [
     try_logical_divide(identity_layout(tuple!((50021, 60013))), tiler!(30011:1)).is_err(),
-    // Many values of these layouts are evaluated, for each number that is tried.
+    // Many values of these layouts are evaluated for each candidate.
     try_composition(layout!((4064, 60, 1000):(1, 4320, 293760)), layout!((2, 2048):(512, 2))).is_err(),
     try_composition(layout!(((32, 127), 60, 1000):((1, 32), 4320, 293760)), layout!((2, 2048):(512, 2)))
         .is_err(),
@@ -379,7 +379,7 @@ macro_rules! sources {
     ($($name:literal)+) => { [$(($name, include_str!(concat!("../layout/", $name, ".rs")))),+] };
 }
 
-/// The files of the algebra, without the files that make the forms with a `Result`.
+/// The files of the algebra, without the files of the `Result` forms.
 const ALGEBRA: [(&str, &str); 37] = sources! {
     "basis" "builder" "by_mode" "coalesce" "common" "complement" "compose" "composed" "composed_inverse"
     "display" "divide" "edit" "error" "evaluate" "fault" "int_tuple/mod" "int_tuple/arithmetic"
@@ -388,8 +388,8 @@ const ALGEBRA: [(&str, &str); 37] = sources! {
     "swizzle" "swizzle_past" "text" "tiler" "tv"
 };
 
-/// The advice searches with the functions of the algebra, so they must not need it: an operation's
-/// two forms are made by `operation.rs`, which calls it.
+/// The advice calls functions of the algebra, so they must not depend on it: `operation.rs`, which
+/// builds an operation's two forms, calls it.
 #[test]
 fn no_function_of_the_algebra_imports_or_calls_the_advice() {
     let advice = include_str!("../layout/refusal/mod.rs");

@@ -1,11 +1,11 @@
-//! Text that is not a layout, tuple, tiler or swizzle: the error names the column and what was
+//! Text that is no layout, tuple, tiler or swizzle: the error names the column and what was
 //! expected there.
 
 use moye_device::layout::*;
 use std::fmt::Debug;
 use std::str::FromStr;
 
-/// Asserts that each text is refused at a column, counted from 1, with these words.
+/// Asserts that each text is refused at a column, counted from 1, with this message.
 fn refused<T: FromStr<Err = LayoutError> + Debug>(cases: &[(&str, usize, &str)]) {
     for &(text, column, says) in cases {
         let error = text.parse::<T>().expect_err(text);
@@ -103,7 +103,7 @@ fn swizzles_and_composed_layouts() {
     );
 }
 
-/// Asserts that each text, which is well formed, is refused for what stands at a column.
+/// Asserts that each text, although well formed, is refused at a column.
 fn misfits<T: FromStr<Err = LayoutError> + Debug>(cases: &[(&str, usize, LayoutErrorKind, &str)]) {
     for &(text, column, kind, says) in cases {
         let error = text.parse::<T>().expect_err(text);

@@ -1,4 +1,4 @@
-//! Elementwise kernels on the simulator: strides, broadcasts, alignments and ragged ends, against
+//! Elementwise kernels on the simulator: strides, broadcasts, alignments and ragged edges, against
 //! plain Rust.
 
 use half::{bf16, f16};
@@ -30,7 +30,7 @@ pub unsafe fn sums<X, Y, Z, U>(
 /// `out = x + 1` of integers.
 ///
 /// # Safety
-/// As [`sums`].
+/// Same contract as [`sums`].
 #[kernel(threads = MAP_THREADS, instances = (next<i32>))]
 pub unsafe fn successors<T: Element + Convert<i32>>(x: Global<T>, out: GlobalMut<i32>, modes: MapModes<1>) {
     map((x,), out, &modes, |[x]: [i32; 1]| x + 1);
@@ -39,7 +39,7 @@ pub unsafe fn successors<T: Element + Convert<i32>>(x: Global<T>, out: GlobalMut
 /// `out = value`.
 ///
 /// # Safety
-/// As [`sums`].
+/// Same contract as [`sums`].
 #[kernel(threads = MAP_THREADS)]
 pub unsafe fn constant(out: GlobalMut<f32>, modes: MapModes<0>, value: f32) {
     map((), out, &modes, |[]: [f32; 0]| value);
@@ -48,13 +48,13 @@ pub unsafe fn constant(out: GlobalMut<f32>, modes: MapModes<0>, value: f32) {
 /// `out = x + y` of adjacent elements `x`, `y`.
 ///
 /// # Safety
-/// As [`sums`].
+/// Same contract as [`sums`].
 #[kernel(threads = MAP_THREADS)]
 pub unsafe fn of_pairs(pairs: Global<moye_device::arch::Bf16x2>, out: GlobalMut<bf16>, modes: MapModes<1>) {
     map((pairs,), out, &modes, |[[x, y]]: [[f32; 2]; 1]| x + y);
 }
 
-/// An operand's strides and the elements before its first.
+/// An operand's strides and the offset of its first element.
 type Operand<'a> = (&'a [i64], usize);
 
 /// The offsets of all indices of a shape, the last mode fastest.
@@ -71,7 +71,7 @@ fn offsets(shape: &[usize], strides: &[i64]) -> Vec<usize> {
     (0..count).map(offset).collect()
 }
 
-/// From numbers to the elements of the inputs, and from those of the result.
+/// Conversions from f32 to the inputs' elements, and from the result's elements.
 struct Conversions<X, Y, Z, U> {
     x: fn(f32) -> X,
     y: fn(f32) -> Y,
@@ -79,7 +79,7 @@ struct Conversions<X, Y, Z, U> {
     out: fn(U) -> f32,
 }
 
-/// Computes `sums` of small integers, which are exact, and returns the launches.
+/// Runs `sums` on small integers, which are exact, and returns the launches.
 fn check<X, Y, Z, U>(
     kernel: moye_device::kernel::Kernel<(Global<X>, Global<Y>, Global<Z>, GlobalMut<U>, MapModes<3>)>,
     shape: &[usize],
@@ -183,7 +183,7 @@ fn modes_that_no_stride_joins_are_divisions_or_launches() {
     let strides = &[5000, 900, 160, 30, 7, 2][..];
     let launches = check(mixed, &[2, 3, 2, 3, 2, 3], [(strides, 0); 4], MIXED);
     assert_eq!((launches.len(), launches[0].modes.rank()), (6, 4));
-    // Modes of one element and joined ones do not count.
+    // Modes of one element and joined modes do not count.
     let strides = &[600, 120, 99, 24, 1][..];
     let launches = check(narrow, &[2, 5, 1, 5, 24], [(strides, 0); 4], NARROW);
     assert_eq!((launches.len(), launches[0].modes.rank(), launches[0].modes.vector()), (1, 1, 8));

@@ -1,16 +1,15 @@
-//! The functions of f32 against f64: within as many units in the last place as their documentation
-//! says.
+//! The f32 functions against f64: within the documented units in the last place.
 
 use moye_device::math;
 
-/// Numbers of f32 from `from` to `to`, evenly by their bits.
+/// Values of f32 from `from` to `to`, evenly spaced by their bits.
 fn between(from: f32, to: f32) -> impl Iterator<Item = f32> {
     let (from, to) = (from.to_bits(), to.to_bits());
     (0..=100_000u32)
         .map(move |i| f32::from_bits(from + (u64::from(to - from) * u64::from(i) / 100_000) as u32))
 }
 
-/// How far off `got` is, in units in the last place of f32 at `want`.
+/// The error of `got` in units in the last place of f32 at `want`.
 fn units(got: f32, want: f64) -> f64 {
     let nearest = want as f32;
     let unit = f64::from(f32::from_bits((nearest.abs().to_bits()).max(0x0080_0000) + 1))
@@ -134,7 +133,7 @@ fn silu_and_both_gelus_are_right_to_a_few_units_from_infinity_to_infinity() {
                 _ => 8.0 + 4.0 * t.abs().min(200.0),
             };
             for got in got {
-                // The zeros at minus infinity and at -0 have a sign.
+                // The signs of the zeros at minus infinity and at -0 count.
                 let same = f64::from(got) == want && got.is_sign_negative() == want.is_sign_negative();
                 let off = units(got, want);
                 assert!(same || off <= bound, "{which}({x:e}) = {got:e}, {off} units from {want:e}");

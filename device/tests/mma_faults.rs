@@ -1,4 +1,4 @@
-//! What the simulator says of a matrix instruction that not all lanes come to.
+//! Faults of a matrix instruction that not all lanes execute.
 
 use moye_device::atom::mma::{MmaAtom, SM80_8x8x4_F64F64F64F64_TN as Atom};
 use moye_sim::intrinsics::lane_id;
@@ -6,7 +6,7 @@ use moye_sim::{GlobalMemory, Launch};
 
 fn product() -> [f64; 2] {
     let mut d = [0.0; 2];
-    // SAFETY: where a lane is missing, the simulator says so.
+    // SAFETY: a missing lane is a fault.
     unsafe { Atom::fma(&mut d, [1.0], [2.0], [3.0; 2]) };
     d
 }

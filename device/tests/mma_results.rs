@@ -70,7 +70,7 @@ fn what_the_product_is_added_to_stays_as_it_is() {
             copy(&mma.partition_c(g_c), &mut t_r_c);
             let (t_g_a, t_g_b) = (mma.partition_a(g_a), mma.partition_b(g_b));
             mma.gemm_into(&mut t_r_d, t_g_a, t_g_b, &t_r_c);
-            // Again onto the same accumulators: the product counts twice, and what it was added to
+            // A second product onto the same accumulators: the product counts twice, the addend
             // once.
             let once = t_r_d.clone();
             mma.gemm(&mut t_r_c, t_g_a, t_g_b);

@@ -1,5 +1,5 @@
-//! The picture of docs/guide/profile.md: the text form of the profile of its kernel, as it is now.
-//! `UPDATE_EXPECT=1 cargo test -p moye-device profile_picture` writes it anew.
+//! The picture in docs/guide/profile.md: the text form of the profile of its kernel.
+//! `UPDATE_EXPECT=1 cargo test -p moye-device profile_picture` regenerates it.
 
 mod transpose;
 
@@ -27,7 +27,7 @@ fn text() -> String {
     text.replace("device/tests/profile_picture/", "")
 }
 
-/// The text as a picture. The line of most conflicts is marked.
+/// The text as a picture; the line with the most conflicts is marked.
 fn picture(text: &str) -> String {
     const FIRST: usize = 28;
     const STEP: usize = 20;

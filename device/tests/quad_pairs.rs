@@ -1,5 +1,5 @@
-//! The 8 x 8 x 4 atoms of sm_70, each of eight lanes that are not adjacent in the warp: of one and
-//! of two, the other lanes have what these have, as CuTe's `get_slice` counts them.
+//! The 8 x 8 x 4 atoms of sm_70, each of eight lanes that are not adjacent in the warp. With one or
+//! two atoms, the other lanes get the same parts, as CuTe's `get_slice` counts them.
 
 use half::f16;
 use moye_device::algorithm::{clear, copy};
@@ -16,8 +16,8 @@ use moye_sim::{GlobalMemory, Launch};
 type Sums = SM70_8x8x4_F32F16F16F32_TN;
 type Halves = SM70_8x8x4_F16F16F16F16_NT;
 
-/// A thread's coordinate in a mode, by CuTe's `get_flat_coord`: each leaf has
-/// `thread / stride % extent`, and the leaves of the mode make up a number.
+/// A thread's coordinate in a mode, by CuTe's `get_flat_coord`: each leaf is
+/// `thread / stride % extent`, and the leaves of the mode combine to one index.
 fn coordinate(mode: Layout, thread: i64) -> i64 {
     let flat = mode.flatten();
     let (mut coordinate, mut step) = (0, 1);
@@ -31,7 +31,7 @@ fn coordinate(mode: Layout, thread: i64) -> i64 {
     coordinate
 }
 
-/// Every thread has what CuTe's `partition_A`, `_B`, `_C` give it.
+/// Every thread's part is that of CuTe's `partition_A`, `_B`, `_C`.
 fn is_counted_as_in_cute<M: MmaAtom>(mma: TiledMma<M>, threads: i64) {
     assert_eq!(mma.threads(), threads, "{mma:?}");
     let vmnk = mma.thr_layout_vmnk();
@@ -115,7 +115,7 @@ static_layout! {
     TileC = layout!((16, 16));
 }
 
-/// `C = A B`, 16 x 16 x 8, by a warp, of which every lane in `stores` stores its accumulators.
+/// `C = A B`, 16 x 16 x 8, by a warp; every lane in `stores` stores its accumulators.
 fn product<M: StaticTiledMma<Atom = Sums>>(stores: impl Fn(u32) -> bool + Sync) {
     let value = |i: usize| f16::from_f32((i * 37 % 23) as f32 - 11.0);
     let (a, b): (Vec<f16>, Vec<f16>) = (0..128).map(|i| (value(i), value(i + 5))).unzip();

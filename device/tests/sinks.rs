@@ -1,4 +1,4 @@
-//! Parts of sinks on the simulator: rows of C at any place in memory.
+//! Sinks on the simulator: rows of C anywhere in memory.
 
 use moye_device::arch::{lane_id, shared_base, sync_warp, thread_idx};
 use moye_device::collective::{Corner, blocks_of_vectors, fill_box, store_vectors, store_words};
@@ -14,7 +14,7 @@ swizzled_layout! {
     Boxes32 = shared_memory_atom(Major::K, SwizzleBytes::B128, 32).tile_to_shape(tuple!((64, 32, 2)));
 }
 
-/// An element of C: its bits tell where it is.
+/// An element of C whose bits encode its coordinate.
 trait Number: Element<Bits = Self> + Pod + PartialEq + std::fmt::Debug {
     const NONE: Self;
     fn at(row: u32, column: u32) -> Self;
@@ -36,8 +36,8 @@ macro_rules! numbers {
 }
 numbers!(u16 u32);
 
-/// Runs `store` with the corner of a C whose first element is the `first` of its memory and whose
-/// rows are `ld` elements apart. Each element that is `left` is stored, and nothing else.
+/// Runs `store` with the corner of a C whose first element is element `first` of its buffer and
+/// whose rows are `ld` elements apart. Exactly the elements within `left` are stored.
 fn stores<O: Number>(
     threads: u32,
     first: usize,
@@ -86,7 +86,7 @@ fn quads_of_lanes_store_rows_in_vectors_up_to_the_edges_of_c() {
     in_vectors::<u32>();
 }
 
-/// A warpgroup's results in two boxes, which are as their layout says, and are stored by each warp.
+/// A warpgroup's results in two boxes, laid out as `L`, each stored by each warp.
 fn in_words<O: Number, L: StaticLayout>() {
     let columns = 256 / O::BYTES as u32;
     let places = [

@@ -1,5 +1,5 @@
-//! What a caller promises of threads and places is checked by the simulator in every build: a
-//! launch that breaks it is a fault that names the numbers and the line.
+//! The simulator checks in every build what a caller promises about threads and coordinates: a
+//! launch that breaks the promise is a fault that names the values and the line.
 
 use moye_device::arch::thread_idx;
 use moye_device::atom::copy::UniversalCopy;
@@ -23,7 +23,7 @@ static_layout! {
     Four = layout!(4);
 }
 
-/// The fault of nine threads, of which the last is one too many.
+/// The fault of nine threads, one too many.
 fn fault(kernel: impl Fn(u32) + Sync) -> String {
     let memory = GlobalMemory::new();
     let launch = |threads| {
@@ -43,7 +43,7 @@ fn says(fault: &str, parts: &[&str]) {
 }
 
 fn tile() -> SharedTensor<f32, Tile> {
-    // SAFETY: the launch has the shared memory, of which nothing is read.
+    // SAFETY: the launch has the shared memory; nothing of it is read.
     unsafe { SharedArray::<f32, Tile>::take() }
 }
 
@@ -106,7 +106,7 @@ fn an_element_that_a_fragment_does_not_have_is_a_fault() {
 #[test]
 fn a_word_that_starts_within_a_byte_is_a_fault() {
     let fault = fault(|thread| {
-        // SAFETY: a place within a byte is a fault; the others were written.
+        // SAFETY: an offset within a byte is a fault; the others were written.
         unsafe {
             let bytes = Shared::<u8>::from_address(moye_device::arch::shared_base());
             bytes.write(0, 0x21);

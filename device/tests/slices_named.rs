@@ -1,4 +1,4 @@
-//! A slice by `at` names the elements that indexing the whole tensor names, in each kind of memory.
+//! A slice by `at` has the elements that indexing the whole tensor returns, in each kind of memory.
 
 use moye_device::arch::{shared_base, thread_idx};
 use moye_device::atom::copy::UniversalCopy;
@@ -26,7 +26,7 @@ static_layout! {
 swizzled_layout! {
     /// (BLK_M, BLK_K, PIPE)
     Swizzled = ComposedLayout::new(Swizzle::new(1, 3, 3), 0, layout!((8, 16):(16, 1))).tile_to_shape(tuple!((8, 16, 3)));
-    /// Rows of 24, so that a step along M carries into the bits of the swizzle.
+    /// Rows of 24, so that a step along M carries into the swizzled bits.
     Carrying = ComposedLayout::new(Swizzle::new(1, 3, 3), 0, layout!((8, 16, 3):(24, 1, 256)));
 }
 tiled_copy! {
@@ -152,7 +152,7 @@ fn a_slice_of_registers_has_the_elements_of_the_whole() {
 fn a_slice_of_packed_elements_has_the_elements_of_the_whole() {
     let number = |i: usize, j: usize, k: usize| S4::new(((3 * i + 5 * j + 7 * k) % 16) as i8 - 8).unwrap();
     let memory = GlobalMemory::new();
-    // Four rows of six numbers, two a byte, rows of four bytes.
+    // Four rows of six values, two per byte; rows of four bytes.
     let nibble = |i: usize, j: usize| number(i, j, 0).get() as u8 & 15;
     let bytes: Vec<u8> = places([4, 4]).map(|[b, i]| nibble(i, 2 * b) | nibble(i, 2 * b + 1) << 4).collect();
     let source = memory.upload(&bytes, "source").unwrap();
@@ -164,7 +164,7 @@ fn a_slice_of_packed_elements_has_the_elements_of_the_whole() {
             // first.
             unsafe {
                 let mut array = PackedArray::<S4, Packed>::take(); // (BLK_M, BLK_K, PIPE)
-                // An element is written by changing its byte.
+                // Writing an element modifies its byte.
                 let bytes = Shared::<u8>::from_address(shared_base());
                 (0..PackedArray::<S4, Packed>::BYTES as i32).for_each(|byte| bytes.write(byte, 0));
                 for [i, j, stage] in places([4, 16, 2]) {

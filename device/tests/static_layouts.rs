@@ -1,6 +1,6 @@
 //! A static layout costs nothing on the device: kernels that index through constant layouts,
 //! composed, divided and swizzled, compile to no more instructions than kernels with the arithmetic
-//! written by hand.
+//! by hand.
 
 #[path = "../../builder/tests/fixtures/krate.rs"]
 #[allow(dead_code, reason = "shared with the builder's own tests")]
@@ -59,7 +59,7 @@ pub unsafe fn divided_hand(x: Global<f32>, y: GlobalMut<f32>) {
     unsafe { y.write(at, x.read(at)) };
 }
 
-// Two steps in a row: a tile for each block, and in it 4 elements for each of 16 by 4 threads.
+// Two partitions in a row: a tile for each block, and in it 4 elements for each of 16 x 4 threads.
 const PARTS: Layout = {
     let tiles = zipped_divide(make_row_major(tuple!((1024, 512))), tiler!((32, 8)));
     Layout::concat(&[logical_divide(tiles.mode(0), tiler!((16, 4))), tiles.mode(1)])
@@ -165,8 +165,8 @@ pub unsafe fn tensor_hand(x: Global<u32>, y: GlobalMut<u32>) {
 }
 ";
 
-/// Whether PTX can be built here. Without `core`'s source the tests of this file are left out,
-/// which one line says; `MOYE_REQUIRE_PTX=1` makes that a failure.
+/// Whether PTX can be built here. Without `core`'s source, the tests of this file are skipped with
+/// a message; `MOYE_REQUIRE_PTX=1` turns that into a failure.
 fn builds_ptx() -> bool {
     static BUILDS: LazyLock<bool> = LazyLock::new(|| {
         let missing = moye_build::core_source::find(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).err();
@@ -192,15 +192,14 @@ fn kernel(name: &str) -> Function {
     MODULE.kernel(name).unwrap_or_else(|| panic!("{name} is not in the module")).clone()
 }
 
-/// The instructions of a kernel without `cvta`: ptxas emits nothing for it, as a global address
-/// and its generic one are the same number, and the order of LLVM's passes decides how many the
-/// PTX contains.
+/// The instructions of a kernel without `cvta`: ptxas emits nothing for it, as a global address and
+/// its generic address are equal, and the order of LLVM's passes decides how many the PTX contains.
 fn work(kernel: &Function) -> usize {
     kernel.len() - kernel.count_where(|name| name.starts_with("cvta."))
 }
 
-/// Asserts that the kernel with layouts has no more instructions than the one by hand, and the same
-/// accesses.
+/// Asserts that the kernel with layouts has no more instructions than the kernel by hand, and the
+/// same accesses.
 fn costs_nothing(name: &str) {
     if !builds_ptx() {
         return;

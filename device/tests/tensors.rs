@@ -1,5 +1,5 @@
 //! Tensors on the simulator: partitions cover their tile once, accesses are as wide as layout and
-//! alignment allow and no wider, and what does not exist is neither read nor written.
+//! alignment allow and no wider, and out-of-bounds elements are neither read nor written.
 
 use half::f16;
 use moye_device::algorithm::{copy, copy_async};
@@ -19,7 +19,7 @@ static_layout! {
     Padded = layout!((32, 32) : (1, 33));
     PaddedBy4 = layout!((32, 32) : (1, 36));
     RowMajor = layout!((32, 32) : (32, 1));
-    /// A thread takes every eighth column, whole.
+    /// A thread takes every eighth column.
     Columns = layout!((1, 8));
     Threads = layout!((32, 8));
     ThreadsRowMajor = layout!((32, 8) : (8, 1));
@@ -28,7 +28,7 @@ static_layout! {
     Operand = layout!((128, 8) : (1, 129));
 }
 
-/// Every element of the tile is named by one thread, once.
+/// Every element of the tile belongs to exactly one thread.
 fn covers<L: StaticLayout, T: StaticLayout>() {
     let (threads, values) = (ThreadOf::<L, T>::LAYOUT, PartitionOf::<L, T>::LAYOUT);
     let mut named = vec![0; L::LAYOUT.cosize() as usize];
@@ -57,8 +57,8 @@ fn a_partition_covers_its_tile_once() {
 fn a_projection_leaves_a_mode_whole() {
     let rows = PartitionOf::<Operand, Square, Step<One, X>>::LAYOUT;
     assert_eq!(rows, layout!((8, 8):(16, 129)), "(THR_M, BLK_K)");
-    // Threads t and t + 16 share a row and own the same elements of A; of B, threads of one column
-    // do.
+    // Threads t and t + 16 share a row and so the elements of A; threads of one column share the
+    // elements of B.
     let (a, b) = (
         ThreadOf::<Operand, Square, Step<One, X>>::LAYOUT,
         ThreadOf::<Operand, Square, Step<X, One>>::LAYOUT,
@@ -83,12 +83,12 @@ fn coordinates_go_through_a_partition_as_offsets_do() {
     }
 }
 
-/// Elements per access to shared memory, where each thread takes whole columns.
+/// Elements per access to shared memory when each thread takes whole columns.
 fn shared_run<T: Element, L: StaticLayout>() -> usize {
     run_of::<Shared<T>, PartitionOf<L, Columns>>()
 }
 
-/// Elements of an access to global memory.
+/// Elements per access to global memory.
 fn global_run<T: Element, S: moye_device::tensor::Strides>() -> usize {
     run_of::<Strided<Global<T>, S>, PartitionOf<IdentityOf<Tile>, Columns>>()
 }
@@ -125,7 +125,7 @@ fn shared_arrays_follow_each_other_at_aligned_places() {
     assert_eq!(Storage::BYTES, (4 * 1031usize).next_multiple_of(128) + 2048 + 1024);
 }
 
-/// Runs `kernel` as one block of the columns' 8 threads.
+/// Runs `kernel` as one block of the 8 threads of `Columns`.
 fn run(memory: &GlobalMemory, kernel: impl Fn() + Sync) {
     let bytes = SharedArray::<u128, Padded>::BYTES;
     Launch::new("test", 1, 8, memory).shared_bytes(bytes).run(&kernel).unwrap();
@@ -134,14 +134,14 @@ fn run(memory: &GlobalMemory, kernel: impl Fn() + Sync) {
 const POISON: u8 = 0xA5;
 const LEADING: usize = 48;
 
-/// Bytes that differ from place to place.
+/// Bytes that differ by position.
 fn filled(memory: &GlobalMemory, bytes: usize) -> (Allocation, Vec<u8>) {
     let data: Vec<u8> = (0..bytes).map(|i| (i * 167 + i / 251) as u8).collect();
     (memory.upload(&data, "source").unwrap(), data)
 }
 
 /// Copies an `m x n` corner of a 32 x 32 tile from global memory through `L` in shared memory and a
-/// fragment to global memory, and checks every byte of the destination's buffer.
+/// fragment to global memory, and checks every byte of the destination buffer.
 fn round_trip<T: Element, L: StaticLayout>(m: usize, n: usize, asynchronous: bool) {
     let memory = GlobalMemory::new();
     let bytes = LEADING * 32 * T::BYTES;
@@ -222,7 +222,7 @@ fn a_promise_of_alignment_that_is_broken_is_a_fault() {
     assert!(fault.contains("tensors.rs"), "the fault names the line that copies: {fault}");
 }
 
-/// The fault of a launch that reads the tile at `tile` of a column of `rows` bytes.
+/// The fault of a launch that reads tile `tile` of a column of `rows` bytes.
 fn fault_of_a_column(rows: u32, tile: u32) -> Option<String> {
     let memory = GlobalMemory::new();
     let source = memory.alloc(4096, "column").unwrap();
@@ -300,7 +300,7 @@ fn every_integer_type_names_elements_places_distances_and_strides_as_it_is() {
         )+ };
     }
     each!(i32, u32, i64, u64, usize);
-    // Backwards, and further than 32 bits count.
+    // Backwards, and further than 32 bits reach.
     assert_eq!(global.offset(-4).address(), 0x1000 - 16);
     assert_eq!(global.offset(-4i64).address(), 0x1000 - 16);
     assert_eq!(shared.offset(-4).address(), 48);

@@ -1,4 +1,4 @@
-//! `tile!` of tensors in shared memory and of coordinates, its projections, and its tiles by type.
+//! `tile!` of tensors in shared memory and of coordinates, its projections, and tiles by type.
 
 #![allow(non_snake_case)]
 
@@ -28,13 +28,13 @@ fn array<L: StaticLayout>() -> SharedTensor<f16, L> {
     SharedTensor::shared(Shared::from_address(BASE))
 }
 
-/// The address of an element of the whole array, by the algebra alone.
+/// The address of an element of the whole array, computed by the algebra alone.
 fn address<L: StaticLayout>(coordinate: [i64; 3]) -> u32 {
     BASE + 2 * L::SWIZZLE.apply(L::LAYOUT.at_coord(coordinate)) as u32
 }
 
-/// Each element of a tile of 16 x 32 is where the array has it, in each stage and in the part of
-/// each thread.
+/// Each element of a tile of 16 x 32 is where the array has it, in each stage and in each thread's
+/// part.
 fn is_where_the_array_has_it<L: StaticLayout>() {
     let [m, k, stages] = [0, 1, 2].map(|mode| L::LAYOUT.extent(mode));
     for (i, j) in (0..m / 16).flat_map(|i| (0..k / 32).map(move |j| (i, j))) {
@@ -113,18 +113,18 @@ fn a_projection_leaves_out_modes_of_the_tile_and_of_its_coordinate() {
     );
 }
 
-/// Doubles a matrix of 32 x 64 through shared memory: each of four warps has the tile of 16 x 32 of
-/// its own place in the block's, in both memories.
+/// Doubles a matrix of 32 x 64 through shared memory: each of four warps takes its tile of 16 x 32
+/// of the block's tile, in both memories.
 ///
 /// # Safety
-/// Both hold such a matrix.
+/// Both pointers are to such a matrix.
 #[kernel(threads = 128, shared = (sX: SharedArray<f32, Whole>))]
 unsafe fn doubled(x: Global<f32>, y: GlobalMut<f32>) {
     let (warp, lane) = (thread_idx().x / 32, lane_id());
     let place = (warp % 2, warp / 2, block_idx().x);
     let mX = tensor!(x, (32u32, 64u32), (64, 1)); // (M, N)
     let mY = tensor!(y, (32u32, 64u32), (64, 1)); // (M, N)
-    // The third mode is of blocks, which neither has.
+    // The third mode is for blocks; neither matrix has it.
     let gX = tile!(mX, (16, 32, 1), place, (1, 1, X)); // (16, 32)
     let mut sX_warp = tile!(sX, Tile16, (warp % 2, warp / 2)); // (16, 32)
     copy(partition!(gX, Threads, lane), partition!(sX_warp, Threads, lane));

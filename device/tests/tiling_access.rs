@@ -1,6 +1,6 @@
-//! What tiled copies cost in memory: the coalesced and uncoalesced copies of MoYe's page on tiled
-//! products come out as the page says, padding and swizzles free shared memory of conflicts, and
-//! the report is what counting finds.
+//! The cost of tiled copies in memory: the coalesced and uncoalesced copies of MoYe's page on tiled
+//! products cost what the page says, padding and swizzles remove bank conflicts, and the report
+//! agrees with counting.
 
 use half::f16;
 use moye_device::analysis::{AccessReport, BANKS, SECTOR_BYTES};
@@ -16,12 +16,12 @@ const IN_MATRIX: Layout = layout!((128, 8):(1, 2048));
 type Doubles = TiledCopy<UniversalCopy<f64>, f32>;
 type Vectors = TiledCopy<UniversalCopy<u128>, f32>;
 
-/// "Vectorized copy": f32, moved as f64, four values a thread. Neighbours start 16 bytes apart, and
-/// each takes 8.
+/// "Vectorized copy": f32, moved as f64, four values per thread. Adjacent threads start 16 bytes
+/// apart, and each accesses 8.
 const UNCOALESCED: Doubles = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
-/// Two values a thread: neighbours start where the last one ended.
+/// Two values per thread: each starts where the previous thread ended.
 const COALESCED_2: Doubles = TiledCopy::new(layout!((32, 8)), layout!((2, 1)));
-/// Four values a thread, moved at once.
+/// Four values per thread, moved at once.
 const COALESCED_4: Vectors = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
 
 const _: () = assert!(!UNCOALESCED.is_coalesced(IN_MATRIX));
@@ -44,7 +44,7 @@ fn the_vectorized_copies_are_coalesced_as_moye_says() {
     assert_eq!((good.requests, good.sectors_per_request(), good.sectors), (16, 8, 128));
     let best = COALESCED_4.access_s(plain(IN_MATRIX));
     assert_eq!((best.requests, best.sectors_per_request(), best.sectors), (8, 16, 128));
-    // Along a row of a column-major matrix every element is in a sector of its own.
+    // Along a row of a column-major matrix, every element is in a different sector.
     let across = TiledCopy::<UniversalCopy<f32>, f32>::new(layout!((8, 32):(32, 1)), layout!((1, 1)));
     let report = across.access_s(plain(layout!((32, 32):(1, 2048))));
     assert_eq!((report.sectors_per_request(), report.is_coalesced()), (32, false));
@@ -54,8 +54,8 @@ fn the_vectorized_copies_are_coalesced_as_moye_says() {
 fn the_copy_of_4x9_is_coalesced_in_its_vector_form_alone() {
     let one = TiledCopy::<UniversalCopy<f64>, f64>::new(layout!((2, 3):(3, 1)), layout!((2, 3):(1, 2)));
     let two = TiledCopy::<UniversalCopy<u128>, f64>::new(layout!((2, 3):(3, 1)), layout!((2, 3):(1, 2)));
-    // Rows 0 and 2 of columns 0, 3 and 6: 48 bytes in three sectors. With their neighbours below,
-    // 96 bytes in three.
+    // Rows 0 and 2 of columns 0, 3 and 6: 48 bytes in three sectors. With the rows below them, 96
+    // bytes in three.
     assert_eq!(one.access_s(plain(layout!((4, 9)))).sectors_per_request(), 3);
     assert!(!one.is_coalesced(layout!((4, 9))) && two.is_coalesced(layout!((4, 9))));
     assert_eq!(two.access_s(plain(layout!((4, 9)))).requests, 3);
@@ -66,10 +66,10 @@ fn padding_frees_a_transpose_of_conflicts() {
     let rows = TiledCopy::<UniversalCopy<f32>, f32>::new(layout!((8, 32):(32, 1)), layout!((1, 1)));
     assert_eq!(rows.access_s(plain(layout!((32, 32)))).conflict_degree(), 32);
     assert!(rows.access_s(plain(layout!((32, 32):(1, 33)))).is_conflict_free());
-    // MoYe's page on copies pads with a stride of 31, which makes the columns overlap; 33 is meant,
-    // as its transpose has it.
+    // MoYe's page on copies pads with a stride of 31, which lets the columns overlap; 33 is meant,
+    // as in its transpose.
     assert!(layout!((32, 32):(1, 31)).cosize() < 32 * 32);
-    // What is written down the columns conflicts in neither.
+    // Stores down the columns conflict in neither.
     let columns = TiledCopy::<UniversalCopy<f32>, f32>::new(layout!((32, 8)), layout!((1, 1)));
     for tile in [layout!((32, 32)), layout!((32, 32):(1, 33))] {
         assert!(columns.access_d(plain(tile)).is_conflict_free(), "{tile}");
@@ -98,7 +98,7 @@ const A_F16: LdmatrixA =
 const SWIZZLED: ComposedLayout =
     ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1))).tile_to_shape(tuple!((128, 64)));
 
-// As a kernel insists on it.
+// As a kernel asserts it.
 const _: () = assert!(A_F16.access_s(SWIZZLED).is_conflict_free());
 
 #[test]
@@ -113,10 +113,10 @@ fn ldmatrix_conflicts_eightfold_unless_swizzled_or_padded() {
     // A swizzle of two bits leaves pairs.
     let two = ComposedLayout::new(Swizzle::new(2, 3, 3), 0, layout!((128, 64):(64, 1)));
     assert_eq!(A_F16.access_s(two).conflict_degree(), 2);
-    // M-major rows are not rows of ldmatrix.
+    // M-major rows are no rows of ldmatrix.
     let error = A_F16.try_access_s(plain(layout!((128, 64)))).unwrap_err().to_string();
     assert!(error.contains("SM75_U32x4_LDSM_N") && error.contains("elements 0 and 128"), "{error}");
-    // Its other side is in registers.
+    // The destination is in registers.
     let error = A_F16.try_access_d(plain(layout!((128, 64)))).unwrap_err().to_string();
     assert!(error.contains("registers"), "{error}");
 }
@@ -132,7 +132,7 @@ fn the_tiles_of_moyes_tf32_product_conflict() {
     assert_eq!(b.access_s(plain(layout!((128, 32):(32, 1)))).conflict_degree(), 8);
     let swizzled = ComposedLayout::new(Swizzle::new(3, 2, 3), 0, layout!((8, 32):(32, 1)));
     assert!(b.access_s(swizzled.tile_to_shape(tuple!((128, 32)))).is_conflict_free());
-    // x2 of one warp: lanes 16 to 31 name no rows.
+    // x2 of one warp: lanes 16 to 31 pass no rows.
     let x2: TiledCopy<SM75_U32x2_LDSM_N, f32> = make_tiled_copy_b(&Mma::new(layout!((1, 1, 1))));
     let report = x2.access_s(plain(layout!((8, 8):(8, 1))));
     assert_eq!((report.requests, report.fewest_wavefronts, report.conflict_degree()), (1, 2, 2));
@@ -142,7 +142,7 @@ fn the_tiles_of_moyes_tf32_product_conflict() {
 fn stmatrix_is_judged_by_its_destination() {
     let copy = TiledCopy::<SM90_U32x4_STSM_N, f16>::new(layout!((32, 1)), layout!((1, 8)));
     let tile = layout!((32, 8):(64, 1));
-    // The four matrices are side by side in no K-major tile of this copy: its rows go down the
+    // The four matrices are side by side in no K-major tile of this copy: its rows run down the
     // column.
     assert!(copy.try_access_d(plain(layout!((32, 64):(64, 1)))).is_err());
     assert!(copy.try_access_s(plain(tile)).is_err(), "its source is in registers");
@@ -160,7 +160,7 @@ fn an_atom_without_a_width_has_no_report() {
     assert!(error.contains("UniversalCopy of a type"), "{error}");
 }
 
-/// The requests of a tiled copy's source, counted one by one from the partition of each thread.
+/// The requests of a tiled copy's source, counted one by one from each thread's partition.
 fn counted<A: CopyAtom, T: Storable>(
     copy: &TiledCopy<A, T>,
     tensor: ComposedLayout,

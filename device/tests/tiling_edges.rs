@@ -1,5 +1,5 @@
-//! Unusual configurations: tilings that are either right or refused with the numbers. Tilings that
-//! a kernel's types refuse are in `tests/fixtures/compile-errors`.
+//! Unusual tilings that are either right or refused with the values. Tilings that a kernel's types
+//! refuse are in `tests/fixtures/compile-errors`.
 
 use half::f16;
 use moye_device::algorithm::{copy, fill};
@@ -44,7 +44,7 @@ fn thread_value_layouts_that_leave_elements_out_or_the_tile_are_refused() {
     refused(Floats::try_from_tv(layout!((4, 2):(-1, 4)), tile()), &["(4,2):(-1,4)", "negative stride"]);
     refused(Floats::try_from_tv(layout!((4, 2):(1, -4)), tile()), &["negative stride"]);
     refused(Floats::try_from_tv(layout!((4, 4):(1, 4)), tile()), &["reaches 16 elements", "has 8"]);
-    // Two threads with the same elements are fine: so have the operands of products.
+    // Two threads may have the same elements: operands of products do.
     assert!(Floats::try_from_tv(layout!(((4, 2), 2):((1, 0), 4)), tile()).is_ok());
 }
 
@@ -55,7 +55,7 @@ fn tensors_that_the_tile_does_not_divide_have_no_part_in_a_kernel() {
         let tensor = make_col_major(IntTuple::flat(&[tensor.0, tensor.1]));
         let parts = ["(32,8)", "does not divide", &taken.to_string(), &tensor.size().to_string()];
         refused(COPY.tiling().partition_whole(End::Source, tensor), &parts);
-        // The algebra rounds up, as CuTe's does.
+        // The algebra rounds up, as in CuTe.
         assert!(COPY.try_partition_s(tensor).is_ok());
     }
     // Every third row, in three parts.
@@ -101,7 +101,7 @@ fn elements_wider_than_what_an_atom_moves_are_refused_with_what_would_do() {
     );
 }
 
-/// Extents with their modes in some order: a compact layout.
+/// Compact layouts: extents with their modes in some order.
 fn compact(most: i64) -> impl Strategy<Value = Layout> {
     let extents = prop::collection::vec(1..=most, 1..=3);
     extents.prop_flat_map(|extents| {
@@ -115,9 +115,9 @@ fn compact(most: i64) -> impl Strategy<Value = Layout> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Threads and values of any number and order, over any multiple of their tile in either order
-    /// of memory: each element of the tensor belongs to one value of one thread, on both sides, and
-    /// a thread has the block that the layouts say.
+    /// Threads and values of any count and order, over any multiple of their tile in either memory
+    /// order: each element of the tensor is one value of one thread, on both sides, and a thread's
+    /// block is what the layouts say.
     #[test]
     fn every_element_has_one_thread_and_value(
         threads in compact(5), values in compact(4), times in prop::collection::vec(1..=3_i64, 3), across in any::<bool>(),
@@ -138,9 +138,9 @@ proptest! {
         }
     }
 
-    /// As above of products: any number of atoms, in any order, over tiles of any multiple, of
-    /// which each element of A, B and C has as many threads as there are atoms along the mode that
-    /// it does not have.
+    /// The same for products: any number of atoms, in any order, over tiles of any multiple. Each
+    /// element of A, B and C belongs to as many threads as there are atoms along the mode that it
+    /// lacks.
     #[test]
     fn every_element_of_an_operand_has_its_threads(
         atoms in prop::collection::vec(1..=3_i64, 3), order in Just(vec![0_i64, 1, 2]).prop_shuffle(),
@@ -171,7 +171,7 @@ proptest! {
     }
 }
 
-/// Runs `kernel` as a block of `threads` with shared memory for `bytes`.
+/// Runs `kernel` as a block of `threads` with `bytes` of shared memory.
 fn launch(threads: i64, bytes: usize, kernel: impl Fn(u32) + Sync) {
     let memory = GlobalMemory::new();
     Launch::new("edges", 1, threads as u32, &memory)
@@ -186,14 +186,14 @@ static_layout! {
     CubePadded = layout!((6, 8, 6):(1, 7, 61));
 }
 tiled_copy! {
-    /// Five threads of three values, four times over a row.
+    /// Five threads of three values, four times along a row.
     OfRow: TiledCopy<UniversalCopy<f32>, f32> = TiledCopy::new(layout!(5), layout!(3));
     RowByWidest: TiledCopy<DefaultCopy, f32> = TiledCopy::new(layout!(5), layout!(3));
-    /// 3 x 2 x 3 threads of 2 x 2 x 1 values, counted from the last mode on.
+    /// 3 x 2 x 3 threads of 2 x 2 x 1 values, the last mode fastest.
     OfCube: TiledCopy<UniversalCopy<f32>, f32> = TiledCopy::new(layout!((3, 2, 3):(6, 3, 1)), layout!((2, 2, 1):(2, 1, 1)));
 }
 
-/// From one array of shared memory to another by `C`: each element of the tile arrives.
+/// Copies from one array of shared memory to another by `C`; each element of the tile arrives.
 fn arrives<C: StaticTiledCopy<Element = f32>, S: StaticLayout, D: StaticLayout>()
 where
     Shared<f32>: moye_device::algorithm::ReadBy<<C as StaticTiledCopy>::Atom>
@@ -228,7 +228,7 @@ fn tiled_copies_of_one_mode_and_of_three_arrive() {
 
 static_layout! {
     Board = layout!((8, 12));
-    /// (CPY, CPY_M, CPY_N) of a predicate that goes by the column alone: the others stand still.
+    /// (CPY, CPY_M, CPY_N) of a predicate that depends on the column only.
     ByColumn = layout!((1, 2, 3):(0, 0, 1));
 }
 tiled_copy! {
@@ -249,8 +249,7 @@ fn predicates_may_be_a_tensor_that_is_broadcast() {
             sync_threads();
             let slice = OfBoard::get_slice(thread);
             let (t_s, t_d) = (slice.partition_s(source), slice.partition_d(destination)); // (CPY, CPY_M, CPY_N)
-            // Columns 4 j + n of the board, of which the thread has its own n: those below 7 are
-            // copied.
+            // Columns 4 j + n, where n is the thread's own: columns below 7 are copied.
             let mut predicates = Fragment::<u8, ByColumn>::filled(0);
             for j in 0..3 {
                 predicates.set(2 * j, u8::from(4 * j + thread as usize / 4 < 7));
@@ -279,8 +278,8 @@ static_layout! {
     Strided = layout!((4, 6):(2, 8));
 }
 
-/// A copy by the widest accesses leaves what a copy element by element does, in the order of the
-/// indices.
+/// A copy by the widest accesses has the same result as a copy element by element, in the order of
+/// the indices.
 fn like_element_by_element<S: StaticLayout, D: StaticLayout>() {
     // Room on both sides of the first element, for strides of either sign.
     const ROOM: i64 = 64;
@@ -343,13 +342,13 @@ fn tiles_of_no_extent_and_those_beyond_64_bits_are_refused_with_the_numbers() {
         Half::try_new(many),
         &["the atom has the extent 16 along K, and 4611686018427387904 of them", "take fewer"],
     );
-    // Each extent is one, and their product is none.
+    // Each extent alone is valid, their product is not.
     let tall = Half::try_tiled(layout!((2, 2, 1)), [HALF, 16, 16]).unwrap();
     refused(tall.try_layout_tv(Operand::C), &["does not fit in 64 bits"]);
     refused(tall.try_layout_tv(Operand::A), &["does not fit in 64 bits"]);
-    // The next multiple would be beyond 64 bits: the last one that there is.
+    // The next multiple would exceed 64 bits; the last that fits is advised.
     refused(Half::try_tiled(layout!((2, 2, 1)), [i64::MAX, 16, 16]), &["take 9223372036854775776"]);
-    // 17 integers along M and 17 along N are more than a tiler holds, which is no reason to panic.
+    // 17 integers along M and 17 along N are more than a tiler can hold; that must not panic.
     let scattered = |extent| {
         Permutation::Layout(make_col_major(IntTuple::flat(&[[1; 16].as_slice(), &[extent]].concat())))
     };

@@ -1,4 +1,4 @@
-//! Tiles of bytes transposed for products of 8-bit floats.
+//! Transposes of tiles of bytes for products of 8-bit floats.
 
 use moye_device::algorithm::transpose_paired;
 use moye_device::arch::{f32x2_to_e4m3x2, prmt, shared_base, sync_threads, thread_idx};
@@ -101,7 +101,7 @@ fn accumulators_become_an_operand_whose_columns_are_in_the_order_of_pairs() {
     type A = SM90_64x32x32_F32E4M3E4M3_RS_TN;
     for thread in [0, 1, 2, 3, 5, 31, 32, 77, 127] {
         let mut scores = Fragment::<f32, AccumulatorOf<Tile, Scores>>::filled(0.0);
-        // The value of an accumulator is its column, shifted into what e4m3 holds exactly.
+        // The value of an accumulator is its column, mapped into the range that e4m3 holds exactly.
         let value = |row: i64, column: i64| ((column % 16 - 8) * if row & 8 == 0 { 1 } else { 2 }) as f32;
         for i in 0..32 {
             let place = <C as WgmmaAtom>::C.at_coord([thread, i]);

@@ -1,5 +1,5 @@
-//! Faults of a kernel name the kernel and its own line, also where an instruction of a whole warp
-//! stands deep in the library: fragments that were never filled, `ldmatrix` and `mma`.
+//! Faults name the kernel and its line, even if an instruction of a whole warp is deep in the
+//! library: fragments that were never filled, `ldmatrix` and `mma`.
 
 use core::panic::Location;
 use moye_device::prelude::*;
@@ -22,19 +22,19 @@ tiled_copy! {
 type Storage = (SharedArray<f16, Smem>, SharedArray<f16, SmemB>);
 type Line = &'static Location<'static>;
 
-/// Where [`here`] was called last.
+/// The line of the last call of [`here`].
 static LINE: Mutex<Option<Line>> = Mutex::new(None);
-/// One kernel runs at a time, as `LINE` is one.
+/// One kernel runs at a time, as they share `LINE`.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Marks the line below its own as the one that the fault is to name.
+/// Marks the line after the call as the line that the fault must name.
 #[track_caller]
 fn here() {
     *LINE.lock().unwrap() = Some(Location::caller());
 }
 
-/// The fault of a warp that runs `kernel` on filled shared memory, if it has one; it names the
-/// marked line.
+/// The fault, if any, of a warp that runs `kernel` on filled shared memory; asserts that it names
+/// the marked line.
 fn fault(kernel: impl Fn() + Sync) -> Option<Fault> {
     let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let memory = GlobalMemory::new();
@@ -61,10 +61,10 @@ fn is_unwritten(fault: Option<Fault>, element: usize) {
     );
 }
 
-/// Scores of Q and K, each loaded if it is said so.
+/// Scores of Q and K, each loaded on request.
 #[allow(non_snake_case)]
 fn scores(loads_q: bool, loads_k: bool) {
-    // SAFETY: the launch has the storage, and all lanes come here.
+    // SAFETY: the launch has the storage, and all lanes are here.
     unsafe {
         let (sQ, sK) = Storage::take();
         let mma = Mma::get_slice(thread_idx().x);
@@ -90,11 +90,11 @@ fn a_kernel_that_never_loaded_an_operand_is_a_fault_at_the_product() {
     is_unwritten(fault(|| scores(true, false)), 0);
 }
 
-/// Scores of Q and K of which the second half of Q's elements is not loaded, or left out by a
+/// Scores of Q and K, where the second half of Q's elements is not loaded, or excluded by a
 /// predicate.
 #[allow(non_snake_case)]
 fn half_of_q(predicated: bool) {
-    // SAFETY: the launch has the storage, and all lanes come here.
+    // SAFETY: the launch has the storage, and all lanes are here.
     unsafe {
         let (sQ, sK) = Storage::take();
         let mma = Mma::get_slice(thread_idx().x);
@@ -170,7 +170,7 @@ fn an_element_that_was_never_written_is_a_fault_wherever_it_is_read() {
 #[test]
 fn a_tiled_copy_of_a_fragment_that_was_never_filled_is_a_fault() {
     let stored = fault(|| {
-        // SAFETY: the launch has the storage, and all lanes come here.
+        // SAFETY: the launch has the storage, and all lanes are here.
         unsafe {
             let (s, _) = Storage::take();
             let store = Store::get_slice(thread_idx().x);
@@ -185,7 +185,7 @@ fn a_tiled_copy_of_a_fragment_that_was_never_filled_is_a_fault() {
 #[test]
 fn a_race_of_ldmatrix_names_the_users_line() {
     let race = fault(|| {
-        // SAFETY: the launch has the storage, and all lanes come here.
+        // SAFETY: the launch has the storage, and all lanes are here.
         unsafe {
             let (s, _) = Storage::take();
             let mma = Mma::get_slice(thread_idx().x);
@@ -203,7 +203,7 @@ fn a_race_of_ldmatrix_names_the_users_line() {
 #[test]
 fn an_mma_that_a_lane_does_not_come_to_names_the_users_line() {
     let missing = fault(|| {
-        // SAFETY: what the lane does that is missing is a fault.
+        // SAFETY: the missing lane is a fault.
         unsafe {
             let (s_q, s_k) = Storage::take();
             let mma = Mma::get_slice(thread_idx().x);

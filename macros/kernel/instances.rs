@@ -69,7 +69,7 @@ fn list(bounds: &Bounds, function: &ItemFn, table: &Ident) -> Result<TokenStream
     })
 }
 
-/// The function itself, which is given the shared tensors.
+/// The function itself, which receives the shared tensors as arguments.
 fn generic(bounds: &Bounds, function: &ItemFn) -> ItemFn {
     let mut generic = function.clone();
     let block = &function.block;
@@ -93,7 +93,7 @@ fn generic(bounds: &Bounds, function: &ItemFn) -> ItemFn {
     generic
 }
 
-/// One entry point, which calls it.
+/// One entry point, which calls the function.
 fn entry(bounds: &Bounds, function: &ItemFn, instance: &Instance) -> Result<TokenStream> {
     let Instance { cfgs, name, arguments } = instance;
     let params: Vec<_> = function
@@ -143,7 +143,7 @@ fn entry(bounds: &Bounds, function: &ItemFn, instance: &Instance) -> Result<Toke
         None => None,
         Some(Shared::Type(ty)) => Some(Shared::Type(substituted(ty, &values)?)),
         Some(Shared::Named(arrays)) => {
-            // The function's names may be those of its parameters here.
+            // The function's local names may equal its parameter names here.
             let names: Vec<_> = (0..arrays.len()).map(|i| format_ident!("__moye_shared_{i}")).collect();
             tensors = quote! { (#(#names,)*) };
             let types = arrays.iter().map(|(_, ty)| substituted(ty, &values)).collect::<Result<Vec<_>>>()?;
@@ -155,7 +155,7 @@ fn entry(bounds: &Bounds, function: &ItemFn, instance: &Instance) -> Result<Toke
     one(Ok(own_bounds), &own)
 }
 
-/// A piece of the function with its generic parameters replaced.
+/// A part of the function with its generic parameters replaced.
 fn substituted<T: ToTokens + Parse>(piece: &T, values: &HashMap<String, TokenStream>) -> Result<T> {
     T::parse.parse2(replaced(piece.to_token_stream(), values))
 }

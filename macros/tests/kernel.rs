@@ -1,4 +1,4 @@
-//! What `#[kernel]` makes of a function on the host.
+//! The expansion of `#[kernel]` on the host.
 
 use moye_device::kernel;
 use moye_device::kernel::{Kernel, LaunchBounds, ParamType, Scalar};
@@ -13,7 +13,7 @@ const WARPS: usize = 4;
 unsafe fn everything(n: u32, mut scale: f32, half: half::f16, x: Global<f32>, y: GlobalMut<u64>) {
     scale *= 2.0;
     assert_eq!(x.address(), 64);
-    // SAFETY: the test passes the address of a number of its own.
+    // SAFETY: the test passes the address of its own number.
     unsafe { *(y.address() as *mut u64) = u64::from(n) + scale as u64 + half.to_f32() as u64 };
     return;
 }
@@ -25,13 +25,13 @@ static_layout! {
 #[kernel(shared = SharedArray<f32, Tile>)]
 unsafe fn shared() {}
 
-/// Twice the text, each time with types of its own.
+/// The same source, each time with other types.
 ///
 /// # Safety
-/// `y` leads to a number.
+/// `y` points to a number.
 #[kernel(threads = <T as Storable>::BITS * 4, instances = (generic_f32<f32, 3>, generic_u64<u64, 5>))]
 unsafe fn generic<T: Storable, const N: u64>(flag: bool, y: GlobalMut<u64>) {
-    // The contract is the kernel's: nothing is unsafe here.
+    // The contract is the kernel's: no `unsafe` is needed here.
     *(y.address() as *mut u64) = if flag { N * size_of::<T>() as u64 } else { 0 };
 }
 
@@ -76,8 +76,7 @@ fn a_kernel_that_declares_nothing_has_no_bounds() {
 
 #[test]
 fn a_kernel_carries_the_shared_memory_that_it_needs() {
-    // From the first element to past the last: 31 columns 33 apart, and 32 elements of the last
-    // one.
+    // From the first element to past the last: 31 columns 33 apart, and 32 elements of the last.
     assert_eq!(shared.shared_bytes(), (31 * 33 + 32) * size_of::<f32>());
 }
 

@@ -1,4 +1,4 @@
-//! The slow path of loads and stores: the fault of an access that failed.
+//! The slow path of loads and stores: the fault of a failed access.
 
 use super::context::BlockContext;
 use super::shared::SHARED_BASE;
@@ -16,7 +16,7 @@ impl BlockContext {
             || self.settle_reads(offset, size_of::<T>()) && self.shared.store(offset, value)
     }
 
-    /// Whether `bytes` bytes at `address` are in one allocation, aligned to their number.
+    /// Whether `bytes` bytes at `address` are in one allocation and aligned to their size.
     #[inline(always)]
     pub(crate) fn global_fits(&self, address: u64, bytes: usize) -> bool {
         let aligned = address & (bytes as u64 - 1) == 0;
@@ -25,7 +25,7 @@ impl BlockContext {
 
     #[inline(never)]
     fn find(&self, address: u64, bytes: u64) -> bool {
-        // Kernels often access two allocations in turn.
+        // Kernels often alternate between two allocations.
         let last = (self.found.get(), self.found_number.get());
         let (mut span, mut number) = self.found_before.replace(last);
         if !span.contains(address, bytes) {
@@ -37,8 +37,8 @@ impl BlockContext {
         span.contains(address, bytes)
     }
 
-    /// Faults for an access to global memory that failed. Returns only in a thread that already
-    /// unwinds, which must not fault again.
+    /// Faults for a failed access to global memory. Returns only in a thread that already unwinds,
+    /// which must not fault again.
     #[cold]
     #[inline(never)]
     #[track_caller]
@@ -55,8 +55,7 @@ impl BlockContext {
         self.raise(Location::caller(), kind)
     }
 
-    /// Faults for an access to shared memory that failed. Returns only in a thread that already
-    /// unwinds.
+    /// Faults for a failed access to shared memory. Returns only in a thread that already unwinds.
     #[cold]
     #[inline(never)]
     #[track_caller]

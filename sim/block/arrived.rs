@@ -1,8 +1,8 @@
 //! Bytes that bulk copies and asynchronous stores have written, and the threads that may read them.
 //!
 //! A copy completes when *some* thread looks at its mbarrier. A thread that reads the bytes must
-//! know that the phase in which the copy completed is over: it has waited for that phase itself, or
-//! has synchronised with a thread that has (see [`Knowledge`](super::knowledge)).
+//! know that the phase in which the copy completed is over: it has waited for that phase, or has
+//! synchronised with a thread that has (see [`Knowledge`](super::knowledge)).
 
 use super::bulk::{COPY, STORE};
 use super::context::{BlockContext, running};
@@ -15,8 +15,8 @@ use std::collections::HashMap;
 /// The size of the smallest asynchronous store.
 const WORD: usize = 4;
 
-/// The writer of a piece or a word: the number of the clock of an mbarrier's phases, the phase,
-/// counted from 1, and the mbarrier.
+/// The writer of a piece or a word: the clock of an mbarrier's phases, the phase, counted from 1,
+/// and the mbarrier.
 #[derive(Clone, Copy, Debug, Default)]
 struct Brought {
     clock: u32,
@@ -26,7 +26,7 @@ struct Brought {
 }
 
 impl Brought {
-    /// For a piece whose words have different writers.
+    /// A piece whose words have different writers.
     const BY_WORDS: Self = Self { clock: u32::MAX, phase: 0, mbarrier: 0, by_store: true };
 
     const fn is_by_words(self) -> bool {
@@ -34,18 +34,18 @@ impl Brought {
     }
 }
 
-/// The writers of a block's shared memory. Entries for bytes that no copy has written have no
-/// meaning.
+/// The writers of a block's shared memory. Entries for bytes that no copy has written are
+/// meaningless.
 #[derive(Default)]
 pub(crate) struct Arrived {
     /// By piece; empty before the first copy.
     pieces: Vec<Brought>,
-    /// By word, for the pieces marked so. Copies write whole pieces, so that few have words.
+    /// By word, for pieces marked `BY_WORDS`. Copies write whole pieces, so few pieces have words.
     words: HashMap<usize, Brought>,
 }
 
 impl Arrived {
-    /// The writers of the bytes from `offset` to `end`, all in one piece, by ranges with one
+    /// The writers of the bytes from `offset` to `end`, all in one piece, as ranges with one
     /// writer.
     fn parts(&self, offset: usize, end: usize) -> impl Iterator<Item = (std::ops::Range<usize>, Brought)> {
         let piece = self.pieces[offset / PIECE];
@@ -59,8 +59,8 @@ impl Arrived {
 }
 
 impl BlockContext {
-    /// Records that a copy has written pieces of this block's shared memory, and completes on one
-    /// of its mbarriers.
+    /// Records that a copy has written pieces of this block's shared memory and completes on one of
+    /// its mbarriers.
     pub(crate) fn bring(&self, mbarrier: u32, pieces: impl Iterator<Item = usize>) {
         let brought = self.brought_at(mbarrier, false);
         let mut arrived = self.arrived.borrow_mut();
@@ -71,7 +71,7 @@ impl BlockContext {
     }
 
     /// Records that an asynchronous store has written words within a piece of this block's shared
-    /// memory, and completes on one of its mbarriers.
+    /// memory and completes on one of its mbarriers.
     pub(crate) fn bring_words(&self, mbarrier: u32, offset: usize, bytes: usize) {
         let brought = self.brought_at(mbarrier, true);
         let arrived = &mut *self.arrived.borrow_mut();
@@ -92,7 +92,7 @@ impl BlockContext {
     }
 
     /// Loads a `T` from an offset of this block's shared memory for the running thread, of any
-    /// block of the cluster, if it is allowed.
+    /// block of the cluster, if permitted.
     #[inline(always)]
     pub(crate) fn load_shared<T: Pod>(&self, offset: usize) -> Option<T> {
         self.shared.load(offset).or_else(|| self.load_brought(offset))
@@ -104,8 +104,8 @@ impl BlockContext {
         self.not_seen(offset, size_of::<T>()).is_none().then_some(value)
     }
 
-    /// The writer of a byte in a range within the memory whose phase the running thread does not
-    /// know to be over.
+    /// The writer of a byte in a valid range whose phase the running thread does not know to be
+    /// over.
     fn not_seen(&self, offset: usize, bytes: usize) -> Option<Brought> {
         self.shared.first_brought(offset, bytes)?;
         let reader = running()?;

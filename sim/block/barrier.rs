@@ -16,12 +16,12 @@ pub(crate) struct Barriers([Barrier; BARRIERS]);
 
 #[derive(Default)]
 struct Barrier {
-    /// Threads that it expects; 0 before the first arrives.
+    /// Expected threads; 0 before the first arrives.
     expected: u32,
     arrived: u32,
     /// The waiting threads.
     waiters: Vec<u32>,
-    /// The knowledge of the threads that have arrived.
+    /// The knowledge of the threads that arrived.
     known: Knowledge,
     /// The accesses before the arrivals without a wait.
     told: Gathered,
@@ -104,7 +104,7 @@ impl BlockContext {
             .then(|| format!("a thread count of {count}, which is more than the block's {threads} threads"))
     }
 
-    /// The number of threads that have arrived at a barrier, and the number that it expects.
+    /// The threads that have arrived at a barrier, and the threads that it expects.
     pub(crate) fn barrier_arrivals(&self, id: u32) -> (u32, u32) {
         let barriers = self.barriers.borrow();
         let barrier = &barriers.0[id as usize];

@@ -1,10 +1,10 @@
 //! Bulk loads: copies into shared memory, of bytes or of tensor boxes, that complete on an
 //! mbarrier.
 //!
-//! A load claims its destination at once. Its bytes are written when a thread looks at the
+//! A load claims its destination immediately. Its bytes are written when a thread looks at the
 //! mbarrier: a read without a wait finds them in flight. The source is read at the same time, so
-//! that the simulator detects a kernel which changes it before. Asynchronous stores complete in the
-//! same way, in the queue of loads.
+//! that the simulator detects a kernel that changes it too early. Asynchronous stores complete in
+//! the same way, in the queue of loads.
 
 use super::WARP_SIZE;
 use super::clock::Clock;
@@ -29,29 +29,29 @@ pub(crate) const STORE: &str = "st.async";
 pub(crate) enum LoadSource {
     /// Global memory.
     Bytes {
-        /// Where.
+        /// The address.
         address: u64,
-        /// How many.
+        /// The size.
         bytes: u32,
     },
     /// A box of a tensor in global memory.
     Tile(Tile),
     /// The shared memory of a block of the cluster.
     Shared {
-        /// The block.
+        /// The block's rank.
         rank: u32,
-        /// Where, a shared address.
+        /// The shared address.
         address: u32,
-        /// How many.
+        /// The size.
         bytes: u32,
     },
-    /// The registers of a thread, at its store.
+    /// The registers of a thread, when it stored them.
     Word {
         /// The value, in the lowest bytes.
         bits: u128,
-        /// How many: 4, 8 or 16.
+        /// The size: 4, 8 or 16.
         bytes: u32,
-        /// The thread, where it is one of the destination's block.
+        /// The thread, if it belongs to the destination's block.
         writer: Option<u32>,
     },
 }
@@ -76,7 +76,7 @@ impl LoadSource {
         if matches!(self, Self::Word { .. }) { Access::StoreAsync } else { Access::BulkDestination }
     }
 
-    /// Calls `range(address, bytes)` for the parts of global memory that it reads.
+    /// Calls `range(address, bytes)` for each part of global memory that it reads.
     fn for_each_range(&self, mut range: impl FnMut(u64, usize)) {
         match *self {
             Self::Bytes { address, bytes } => range(address, bytes as usize),
@@ -85,15 +85,15 @@ impl LoadSource {
         }
     }
 
-    /// The parts of shared memory that it writes from `destination` on, none of them larger than a
-    /// piece: for each, its offset in the source, its shared address, and its bytes.
+    /// The parts of shared memory that it writes, starting at `destination`, none larger than a
+    /// piece: the offset in the source, the shared address, and the size of each.
     fn parts(&self, destination: u32) -> impl Iterator<Item = (usize, u32, usize)> + use<> {
         let placement = self.placement();
         placement.pieces(destination).map(move |(at, address)| (at, address, PIECE.min(placement.bytes)))
     }
 }
 
-/// A load that has not completed, in the block of its destination.
+/// A load that has not completed, stored in the block of its destination.
 struct BulkLoad {
     source: LoadSource,
     /// Shared addresses in the destination's block.
@@ -103,7 +103,7 @@ struct BulkLoad {
     issued_at: &'static Location<'static>,
 }
 
-/// The loads into a block's shared memory that have not completed, oldest first.
+/// The pending loads into a block's shared memory, oldest first.
 #[derive(Default)]
 pub(crate) struct BulkLoads(VecDeque<BulkLoad>);
 
@@ -139,9 +139,9 @@ impl BulkLoads {
 }
 
 impl BlockContext {
-    /// Issues a load to `destination`, which completes on `mbarrier`: both addresses of the
-    /// cluster's shared memory, in one block. With a `multicast` mask it goes to the same offsets
-    /// in each of the blocks that the mask names.
+    /// Issues a load to `destination` that completes on `mbarrier`: both addresses of the cluster's
+    /// shared memory, in one block. With a `multicast` mask, the load goes to the same offsets in
+    /// each block of the mask.
     pub(crate) fn bulk_load(
         &self,
         operation: &'static str,
@@ -181,8 +181,8 @@ impl BlockContext {
         Ok(())
     }
 
-    /// The block of both a destination and an mbarrier, which are addresses of the cluster's shared
-    /// memory, and the addresses there.
+    /// The block of a destination and an mbarrier, given as addresses of the cluster's shared
+    /// memory, and the addresses inside it.
     fn one_block(
         &self,
         operation: &'static str,
@@ -203,7 +203,7 @@ impl BlockContext {
     }
 
     /// Issues an asynchronous store of the lowest `bytes` bytes of `bits` (4, 8 or 16) to
-    /// `destination`, which completes on `mbarrier`: both addresses of the cluster's shared memory,
+    /// `destination` that completes on `mbarrier`: both addresses of the cluster's shared memory,
     /// in one block.
     pub(crate) fn store_async(
         &self,
@@ -251,7 +251,7 @@ impl BlockContext {
         self.check_global(access, tile.map.address, tile.map.span_bytes())
     }
 
-    /// Adds a load to those of this block.
+    /// Adds a load to this block's queue.
     fn take_load(
         &self,
         source: LoadSource,
@@ -303,8 +303,8 @@ impl BlockContext {
         Ok(())
     }
 
-    /// Records that the block's last thread has exited: its memory is gone, and a load into it or a
-    /// copy from it that has not completed is a fault.
+    /// Records that the block's last thread has exited: its memory no longer exists, and a pending
+    /// load into it or copy from it is a fault.
     pub(crate) fn end_bulk_loads(&self) {
         let blocks = self.cluster().blocks();
         for block in blocks {
@@ -393,8 +393,8 @@ impl BlockContext {
         }
     }
 
-    /// Whether an asynchronous operation may read these bytes of this block's shared memory: all of
-    /// them are written, and fenced if threads wrote them.
+    /// Whether an asynchronous operation may read these bytes of this block's shared memory: all
+    /// are written, and fenced if threads wrote them.
     pub(crate) fn check_async_read(
         &self,
         access: Access,
@@ -429,11 +429,11 @@ impl BlockContext {
     }
 
     /// The fault of an asynchronous read, issued by the running warp, of a piece that threads wrote
-    /// without a later fence: by the thread that wrote last, or by the warp.
+    /// without a later fence: a fault of the last writer, or of the warp.
     pub(crate) fn unfenced(&self, access: Access, offset: usize) -> Option<FaultKind> {
         let (writer, before) = self.shared.last_write(offset / PIECE)?;
         let is_behind = |thread: &Thread| thread.fence.get() > before;
-        // For a write of another block the thread that has to fence is not known.
+        // For a write of another block, the thread that has to fence is unknown.
         let Some(writer) = writer else {
             return (self.shared.fences() == before).then_some(FaultKind::SharedUnfenced {
                 access,
@@ -453,7 +453,7 @@ impl BlockContext {
     }
 }
 
-/// The numbers of the pieces of a range of shared memory, which was checked.
+/// The indices of the pieces of a range of shared memory, which was checked.
 pub(crate) fn piece_numbers(address: u32, placement: Placement) -> impl Iterator<Item = usize> {
     placement.pieces(address).map(|(_, address)| (address - SHARED_BASE) as usize / PIECE)
 }

@@ -1,7 +1,7 @@
 //! Bulk stores: copies from shared memory to global memory, of bytes or of tensor boxes, that a
 //! thread waits for in groups.
 //!
-//! A store reads its source when the thread waits for the read, and no thread may write the source
+//! A store reads its source when the thread waits for the read; no thread may write the source
 //! before that. It writes its destination when the thread waits for the write, or exits.
 
 use super::bulk::{check_bytes, piece_numbers};
@@ -25,12 +25,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub(crate) enum BulkSink {
     /// Global memory.
     Bytes {
-        /// Where.
+        /// The address.
         address: u64,
-        /// How many.
+        /// The size.
         bytes: u32,
     },
-    /// A box of a tensor in global memory, as far as it is in bounds.
+    /// The in-bounds part of a box of a tensor in global memory.
     Tile(Tile),
 }
 
@@ -55,9 +55,9 @@ impl BulkSink {
 /// The event that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreWait {
-    /// That sources have been read.
+    /// The sources have been read.
     Read,
-    /// That destinations have been written.
+    /// The destinations have been written.
     Written,
 }
 
@@ -68,18 +68,18 @@ struct BulkStore {
     /// The elements are added to the destination's.
     add: Option<TensorElement>,
     issued_at: &'static Location<'static>,
-    /// The source's bytes, once they were read.
+    /// The source's bytes, once they are read.
     bytes: Option<Vec<u8>>,
 }
 
-/// A thread's stores that have not completed, oldest first.
+/// A thread's pending stores, oldest first.
 #[derive(Default)]
 pub(crate) struct BulkStores {
     stores: VecDeque<BulkStore>,
-    /// The number of stores of each committed group, oldest first.
+    /// Stores of each committed group, oldest first.
     groups: VecDeque<usize>,
     uncommitted: usize,
-    /// The number of committed groups.
+    /// Committed groups.
     committed: u32,
 }
 
@@ -100,7 +100,7 @@ impl BulkStores {
 }
 
 impl BlockContext {
-    /// Issues a store from the shared address `source`; with `add` the elements are added to the
+    /// Issues a store from the shared address `source`; with `add`, the elements are added to the
     /// destination's.
     pub(crate) fn bulk_store(
         &self,
@@ -238,7 +238,7 @@ fn write(store: BulkStore) {
     }
 }
 
-/// Adds an element to the one at an address, atomically.
+/// Adds an element to the element at an address, atomically.
 fn add(address: u64, element: TensorElement, addend: &[u8]) {
     if addend.len() == 8 {
         let addend = u64::from_le_bytes(addend.try_into().expect("8 bytes"));
@@ -255,7 +255,7 @@ fn add(address: u64, element: TensorElement, addend: &[u8]) {
     let mask = u32::MAX >> (32 - 8 * addend.len());
     let addend = addend.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
     let sum = |old: u32| match element {
-        // f32 has more than twice their bits, so that rounding the sum twice is as good as once.
+        // f32 has more than twice their precision, so rounding the sum twice is as good as once.
         TensorElement::F16 => {
             let sum = f16::from_bits(old as u16).to_f32() + f16::from_bits(addend as u16).to_f32();
             f16::from_f32(sum).to_bits().into()

@@ -1,20 +1,20 @@
-//! The clocks of asynchronous operations, whose ends threads may know.
+//! The clocks of asynchronous operations, whose completion threads may know.
 
 use super::WARP_SIZE;
 use super::cluster::Cluster;
 use super::knowledge::Knowledge;
 use super::wgmma::WARPGROUP;
 
-/// A sequence of steps that end in order, and for which threads wait.
+/// A sequence of steps that complete in order, for which threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
-    /// The groups of matrix instructions of a warpgroup of a block.
+    /// The groups of matrix instructions of a warpgroup.
     Warpgroup { rank: u32, number: u32 },
-    /// The groups of bulk stores of a thread of a block.
+    /// The groups of bulk stores of a thread.
     Stores { rank: u32, thread: u32 },
-    /// The copies between blocks of a cluster that arrive at an mbarrier of a block.
+    /// The copies between blocks of a cluster that complete on an mbarrier.
     Copies { rank: u32, mbarrier: u32 },
-    /// The phases of an mbarrier of a block, with the copies that arrive in them.
+    /// The phases of an mbarrier, with the copies that complete in them.
     Phases { rank: u32, mbarrier: u32 },
 }
 
@@ -29,18 +29,17 @@ impl Clock {
     }
 }
 
-/// The clocks of a cluster, numbered in order of creation, each with the steps that threads have
-/// waited for.
+/// The clocks of a cluster, in order of creation, each with the steps that threads have waited for.
 pub(crate) type Clocks = Vec<(Clock, u32)>;
 
 impl Cluster {
-    /// Whether there are clocks: without them there is nothing to know.
+    /// Whether there are clocks: without them, there is nothing to know.
     #[inline]
     pub(crate) fn has_clocks(&self) -> bool {
         !self.clocks.borrow().is_empty()
     }
 
-    /// The number of a clock, which is created if necessary.
+    /// The index of a clock, which is created if necessary.
     pub(crate) fn number_of(&self, clock: Clock) -> usize {
         let mut clocks = self.clocks.borrow_mut();
         clocks.iter().position(|&(other, _)| other == clock).unwrap_or_else(|| {

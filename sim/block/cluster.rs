@@ -1,8 +1,8 @@
 //! Clusters: blocks that run together, access each other's shared memory, and share a barrier.
 //!
 //! An address of the cluster's shared memory is a block's shared address with the block's rank,
-//! plus one, in the highest byte; with a byte of 0 it is the running block's own, so that plain
-//! shared addresses are such addresses too.
+//! plus one, in the highest byte; a byte of 0 is the running block itself, so that plain shared
+//! addresses are also such addresses.
 
 use super::clock::Clocks;
 use super::context::{BlockContext, Limits, Traces};
@@ -25,14 +25,15 @@ const RANK_SHIFT: u32 = 24;
 /// Blocks that run together, on one OS thread.
 pub(crate) struct Cluster {
     pub(crate) dim: Dim3,
-    /// The grid's extents in clusters, and the cluster's number in it.
+    /// The grid's extents in clusters, and this cluster's index in it.
     clusters: Dim3,
     pub(crate) number: Cell<u32>,
     blocks: Vec<BlockContext>,
     /// The phase of the barrier, and the threads that have arrived in it and not exited.
     phase: Cell<u32>,
     arrived: Cell<u32>,
-    /// The knowledge of the threads that have arrived, and of those of the last completed phase.
+    /// The knowledge of the threads that have arrived, and of the threads of the last completed
+    /// phase.
     coming: RefCell<Knowledge>,
     met: RefCell<Knowledge>,
     /// The same for accesses.
@@ -86,8 +87,8 @@ impl Cluster {
         self.clusters.count() > 1
     }
 
-    /// Makes the contexts those of a cluster that has not started; `index` is its own in the grid
-    /// of clusters.
+    /// Resets the contexts to a cluster that has not started; `index` is its index in the grid of
+    /// clusters.
     pub(crate) fn start(&self, index: Dim3) {
         self.phase.set(0);
         self.arrived.set(0);
@@ -106,8 +107,7 @@ impl Cluster {
         }
     }
 
-    /// The index in the grid of a block of a cluster, by the cluster's number and the block's in
-    /// it.
+    /// The index in the grid of a block, by its cluster's number and its rank.
     pub(crate) fn block_index(&self, number: u32, rank: u32) -> Dim3 {
         let (index, within) = (self.clusters.index_of(number.into()), self.dim.index_of(rank.into()));
         Dim3::new(
@@ -130,12 +130,12 @@ impl Cluster {
 }
 
 impl BlockContext {
-    /// The address in the cluster's shared memory of this block's `address` in block `rank`.
+    /// The address in the cluster's shared memory of `address` in block `rank`.
     pub(crate) fn cluster_address(&self, address: u32, rank: u32) -> u32 {
         address & ((1 << RANK_SHIFT) - 1) | (rank + 1) << RANK_SHIFT
     }
 
-    /// The block that has an address of the cluster's shared memory, and the address there.
+    /// The block of an address of the cluster's shared memory, and the address inside it.
     pub(crate) fn peer(&self, access: Access, address: u32) -> Result<(&Self, u32), FaultKind> {
         let Some(rank) = (address >> RANK_SHIFT).checked_sub(1) else { return Ok((self, address)) };
         self.peer_of_rank(access, address, rank).map(|peer| (peer, address & ((1 << RANK_SHIFT) - 1)))
@@ -153,8 +153,8 @@ impl BlockContext {
         Ok(peer)
     }
 
-    /// The running thread arrives at the cluster's barrier; if `tells`, the threads that wait for
-    /// it receive its knowledge.
+    /// The running thread arrives at the cluster's barrier; if `tells`, threads that wait there
+    /// receive its knowledge.
     #[track_caller]
     pub(crate) fn arrive_at_cluster(&self, tells: bool) {
         if std::thread::panicking() {
@@ -201,7 +201,7 @@ impl BlockContext {
         self.note_rendezvous(Location::caller());
     }
 
-    /// Records that the running thread has exited: the barrier does not expect it any more.
+    /// Records that the running thread has exited: the barrier no longer expects it.
     pub(crate) fn leave_cluster_barrier(&self) {
         let cluster = self.cluster();
         if self.thread().cluster_arrival.take() == Some(cluster.phase.get()) && cluster.arrived.get() > 0 {

@@ -8,17 +8,17 @@ use std::cell::UnsafeCell;
 use std::panic::Location;
 use std::ptr;
 
-/// The treatment of lanes in the mask that have exited, or that the block is too small to have.
+/// The treatment of lanes in the mask that have exited or that a partial warp lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitedLanes {
-    /// The operation proceeds without them, as `shfl.sync`, `vote.sync` or `bar.warp.sync` do.
+    /// The operation proceeds without them, as in `shfl.sync`, `vote.sync` and `bar.warp.sync`.
     Ignored,
-    /// The operation requires them: a fault, as for `ldmatrix` and `mma.sync`.
+    /// The operation requires them: a fault, as in `ldmatrix` and `mma.sync`.
     Fault,
 }
 
-/// An operation at which some lanes have arrived. Pointers refer to the stacks of those lanes,
-/// which are suspended.
+/// An operation at which some lanes have arrived. Pointers are to the stacks of these lanes, which
+/// are suspended.
 pub(crate) struct Pending {
     operation: &'static str,
     mask: u32,
@@ -40,7 +40,7 @@ struct Meeting<I, O> {
 }
 
 impl Pending {
-    /// Whether it is this operation. A name is nearly always the same literal, whose text need not
+    /// Whether it is this operation. Names are nearly always the same literal, whose bytes need not
     /// be compared.
     #[inline]
     fn is(&self, operation: &'static str, mask: u32, types: (TypeId, TypeId)) -> bool {
@@ -64,9 +64,9 @@ impl BlockContext {
         warp as u32 * WARP_SIZE + lane
     }
 
-    /// Faults unless the running lane may join the operation: it must be in its own mask, no lane
-    /// that the operation needs may be gone, and no lane may wait in another operation that needs
-    /// this one.
+    /// Faults unless the running lane may join the operation: the lane must be in its mask, no lane
+    /// that the operation needs may have exited, and no lane may wait in another operation that
+    /// needs this one.
     fn check_joining(
         &self,
         operation: &'static str,
@@ -169,9 +169,9 @@ impl BlockContext {
             self.meet_as_warp(warp as u32, done.arrived);
         }
         let meeting = |lane: usize| {
-            // SAFETY: the operation was found by the types `I` and `O`, so this is what each lane
-            // stored. The lanes are suspended within `collective`, where their meetings live, or
-            // are the one that runs.
+            // SAFETY: the operation was found by the types `I` and `O`, so each lane stored this
+            // type. Each lane is suspended within `collective`, where its meeting lives, or is the
+            // running one.
             (done.arrived & (1 << lane) != 0)
                 .then(|| unsafe { &*done.meetings[lane].cast::<Meeting<I, O>>() })
         };
@@ -225,14 +225,14 @@ impl BlockContext {
     }
 }
 
-/// The primitive of every warp-wide operation: the lanes of `mask` meet, and each gets its result.
+/// The primitive of every warp-wide operation: the lanes of `mask` meet, and each receives its
+/// result.
 ///
-/// Every lane of the mask calls it with the same `operation`, the same `mask` and the same types; a
-/// lane waits until the last has arrived. Then one of them runs `compute` with the inputs of all
-/// (`None` for a lane that is not in the mask or has exited) and stores the outputs of all; outputs
-/// of absent lanes are dropped. `compute` runs as that lane's code, so it should only compute:
-/// accesses to memory belong before or after the operation, where a fault names the right lane and
-/// line.
+/// Every lane of the mask calls it with the same `operation`, `mask` and types; a lane waits until
+/// the last has arrived. Then one of them runs `compute` with the inputs of all (`None` for a lane
+/// that is not in the mask or has exited) and stores the outputs of all; outputs of absent lanes
+/// are dropped. `compute` runs as code of that lane, so it should only compute: accesses to memory
+/// belong before or after the operation, where a fault names the right lane and line.
 ///
 /// ```
 /// use moye_sim::intrinsics::{ExitedLanes, warp_collective};

@@ -31,25 +31,25 @@ use std::sync::Arc;
 /// The recorded accesses of a launch, and the work that may run at the same time.
 pub(crate) type Traces = (Option<Arc<GlobalRaces>>, Option<Arc<Concurrent>>);
 
-/// Limits of the steps of a thread and of a block.
+/// Limits for a thread and for a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Memory accesses of a block in which none of its threads reaches a barrier, a warp operation
+    /// Memory accesses of a block without any of its threads reaching a barrier, a warp operation
     /// or its exit.
     pub(crate) accesses: u64,
-    /// Barriers and warp operations that a block completes without an exit of one of its threads.
+    /// Barriers and warp operations that a block completes without the exit of a thread.
     pub(crate) rendezvous: u64,
-    /// How many sectors a profile keeps, where one is taken.
+    /// The sectors that a profile keeps, if one is taken.
     pub(crate) profile: Option<usize>,
 }
 
 /// Memory accesses after which a thread yields: it may poll for a write of another thread.
 pub(crate) const SLICE: u32 = 1 << 14;
 
-/// Switches after which a warp yields, even if its threads could continue.
+/// Switches after which a warp yields even if its threads could continue.
 pub(crate) const TURNS: u32 = 64 * super::WARP_SIZE;
 
-/// The reason for which a suspended thread is resumed.
+/// The reason why a suspended thread is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
     /// To continue.
@@ -73,15 +73,15 @@ pub(crate) struct Thread {
     /// The lowest address of its stack, and the bytes above it that a kernel may use; set when it
     /// starts.
     pub(crate) stack: Cell<(usize, usize)>,
-    /// Where the thread switches away; set when it starts.
+    /// Suspends the thread; set when it starts.
     pub(crate) yielder: Cell<*const ThreadYielder>,
     pub(crate) wait: Cell<Option<Wait>>,
     pub(crate) exited: Cell<bool>,
     pub(crate) cp_async: RefCell<CpAsyncQueue>,
     pub(crate) bulk_stores: RefCell<BulkStores>,
-    /// The phase of the cluster's barrier at which the thread has arrived without a wait since.
+    /// The phase of the cluster's barrier at which the thread has arrived but not yet waited.
     pub(crate) cluster_arrival: Cell<Option<u32>>,
-    /// The asynchronous operations that it knows to be over.
+    /// The asynchronous operations known to be over.
     pub(crate) known: RefCell<Knowledge>,
     /// The number of its last proxy fence, 0 before the first.
     pub(crate) fence: Cell<u32>,
@@ -91,7 +91,7 @@ pub(crate) struct Thread {
     pub(crate) clock: ThreadClock,
     /// The order that its fences have released and will acquire.
     pub(crate) handover: Handover,
-    /// The work of other streams that it knows to have ended, by their flags.
+    /// The work of other streams known to have ended, by their flags.
     pub(crate) flags: RefCell<Clock>,
 }
 
@@ -102,28 +102,28 @@ pub(crate) struct RawFault {
     pub(crate) kind: FaultKind,
 }
 
-/// The state of a block that runs.
+/// The state of a running block.
 pub(crate) struct BlockContext {
-    // First the fields that every access uses.
+    // The fields of every access come first.
     steps_left: Cell<u32>,
     /// The accesses in the running thread's slice.
     pub(crate) slice: Cell<u32>,
-    /// The number of uncounted steps that only read an index.
+    /// Uncounted steps that only read an index.
     asked: Cell<u64>,
-    /// The lowest address of the running thread's stack at which an intrinsic may still begin.
+    /// The lowest stack address of the running thread at which an intrinsic may still begin.
     stack_floor: Cell<usize>,
     /// The allocation of the last lookup.
     pub(crate) found: Cell<Span>,
-    /// Its number.
+    /// Its index.
     pub(crate) found_number: Cell<usize>,
-    /// The allocation of the last lookup of another one, and its number.
+    /// The allocation found before that one, and its index.
     pub(super) found_before: Cell<(Span, usize)>,
     pub(crate) shared: SharedMemory,
     pub(crate) thread_index: Cell<Dim3>,
     /// The running thread's linear index.
     pub(crate) running: Cell<u32>,
 
-    /// The block's number in its cluster.
+    /// The block's rank in its cluster.
     pub(crate) rank: u32,
     /// The cluster that holds this block; set when it starts.
     cluster: Cell<*const Cluster>,
@@ -132,7 +132,7 @@ pub(crate) struct BlockContext {
     pub(crate) grid_dim: Dim3,
     pub(crate) global: Arc<Snapshot>,
     pub(crate) threads: Vec<Thread>,
-    /// One bit for each thread: it can run.
+    /// One bit per thread: it can run.
     pub(crate) ready: RefCell<Vec<u64>>,
     pub(crate) barriers: RefCell<Barriers>,
     /// Warp operations that wait for lanes, by warp.
@@ -143,7 +143,7 @@ pub(crate) struct BlockContext {
     pub(crate) exited_count: Cell<u32>,
     /// Bulk loads into this block's shared memory that have not completed.
     pub(crate) bulk_loads: RefCell<BulkLoads>,
-    /// The `wgmma` groups of each warpgroup without a wait, by warp.
+    /// The `wgmma` groups of each warpgroup not yet waited for, by warp.
     pub(crate) wgmma: Vec<RefCell<WgmmaQueue>>,
     /// The asynchronous reads of this block's shared memory.
     pub(crate) reads: RefCell<Reads>,
@@ -156,21 +156,21 @@ pub(crate) struct BlockContext {
     pub(crate) clock: BlockClock,
     pub(crate) shared_shadow: SharedShadow,
     races: Option<Arc<GlobalRaces>>,
-    /// The work that may run at the same time.
+    /// The work that may run concurrently.
     pub(crate) concurrent: Option<Arc<Concurrent>>,
-    /// Threads that read unwritten bytes, and wait for a write that makes it a race.
+    /// Threads that read unwritten bytes and wait for a write that makes it a race.
     pub(crate) parked: RefCell<Vec<Parked>>,
-    /// Copies between blocks that were issued and that have completed, by the mbarrier of this
-    /// block on which they complete.
+    /// Copies between blocks that were issued and that have completed, by this block's mbarrier on
+    /// which they complete.
     pub(crate) copies: RefCell<HashMap<u32, (u32, u32)>>,
     pub(crate) fault: RefCell<Option<RawFault>>,
-    /// A race that is not reported yet: a wider pair of threads may come.
+    /// A race not reported yet: a wider pair of threads may follow.
     pub(super) deferred: RefCell<Option<RawFault>>,
     pub(crate) unwinding: Cell<bool>,
     /// Whether a thread's condition was true since this was last cleared.
     pub(crate) condition_met: Cell<bool>,
-    /// Arrivals at mbarriers that wait for `cp.async` copies, of all threads: mostly none, so that
-    /// the threads' queues need no search.
+    /// Arrivals at mbarriers that wait for `cp.async` copies, of all threads: mostly 0, so that the
+    /// threads' queues need no search.
     pub(crate) late_arrivals: Cell<usize>,
 
     /// Whether a thread has used up a slice since this was last cleared.
@@ -196,7 +196,7 @@ thread_local! {
 }
 
 /// The block of the calling simulated thread: every intrinsic starts with it. Faults if the stack
-/// is used up.
+/// is exhausted.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn current<'a>() -> &'a BlockContext {
@@ -227,7 +227,7 @@ fn outside_launch() -> ! {
     panic!("a device intrinsic was called outside a launch: kernels run through `moye_sim::Launch`")
 }
 
-/// Whether this OS thread runs a simulated thread right now.
+/// Whether this OS thread currently runs a simulated thread.
 pub(crate) fn within_simulated_thread() -> bool {
     !CURRENT.get().is_null()
 }
@@ -313,7 +313,7 @@ impl BlockContext {
         }
     }
 
-    /// Makes the context that of a block that has not started.
+    /// Resets the context to a block that has not started.
     pub(crate) fn start(&self, cluster: &Cluster, block_index: Dim3) {
         self.profile_flush();
         self.cluster.set(cluster);
@@ -369,12 +369,12 @@ impl BlockContext {
         &self.threads[self.running.get() as usize]
     }
 
-    /// The bytes of the running thread's stack.
+    /// The size of the running thread's stack.
     pub(crate) fn stack_bytes(&self) -> usize {
         self.thread().stack.get().1
     }
 
-    /// Counts one access; after many, yields to the other threads.
+    /// Counts one access; after a slice of them, yields to the other threads.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn step(&self) {
@@ -384,14 +384,14 @@ impl BlockContext {
         }
     }
 
-    /// As [`step`](Self::step), for operations other than accesses: a loop without end may have no
-    /// accesses.
+    /// Same as [`step`](Self::step), for operations other than accesses: an infinite loop may have
+    /// no accesses.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn ask(&self) {
         let left = self.steps_left.get();
         self.step();
-        // A step that finds its slice used up is not counted.
+        // A step that finds its slice exhausted is not counted.
         if self.steps_left.get() < left {
             self.asked.set(self.asked.get() + 1);
         }
@@ -419,11 +419,11 @@ impl BlockContext {
             let what = "accesses to memory or indices since any of them came to a barrier, a warp operation or its end";
             self.no_progress(location, self.accesses.get(), what);
         }
-        // The write that it polls for may be another block's, on another OS thread.
+        // The write that it polls for may come from another block, on another OS thread.
         std::thread::yield_now();
         self.slice_over.set(true);
-        // Or that of threads that wait for conditions, which are evaluated only when no other
-        // thread can run.
+        // Or from threads that wait for conditions, which are evaluated only when no other thread
+        // can run.
         for block in self.cluster().blocks() {
             block.wake_for_conditions();
             block.wear_patience();
@@ -445,8 +445,7 @@ impl BlockContext {
         self.total_steps.set(self.total_steps.get() + made - self.asked.take());
     }
 
-    /// Records that threads of the block have met. That is progress, unless the block repeats it
-    /// without end.
+    /// Records that threads of the block have met: progress, unless the block repeats it forever.
     pub(crate) fn note_rendezvous(&self, location: &'static Location<'static>) {
         self.count_steps();
         self.accesses.set(0);
@@ -477,8 +476,8 @@ impl BlockContext {
     pub(crate) fn cluster(&self) -> &Cluster {
         let cluster = self.cluster.get();
         assert!(!cluster.is_null(), "a block that runs was started");
-        // SAFETY: set by the cluster that holds this block, when it started it; it is not moved
-        // while its blocks run.
+        // SAFETY: set by the cluster that owns this block when it started the block; it is not
+        // moved while its blocks run.
         unsafe { &*cluster }
     }
 
@@ -515,7 +514,7 @@ impl BlockContext {
     }
 
     /// Suspends the running thread until `condition` holds, unless it holds now. The condition is
-    /// evaluated again whenever no thread of the block can run.
+    /// re-evaluated whenever no thread of the block can run.
     pub(crate) fn wait_until(
         &self,
         what: &'static str,
@@ -533,8 +532,8 @@ impl BlockContext {
         self.raise_for(self.thread_index.get(), location, kind)
     }
 
-    /// Ends the running thread with a fault of any thread, which ends the block unless it keeps a
-    /// race to report.
+    /// Ends the running thread with a fault of any thread, which ends the block unless the block
+    /// defers a race.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_for(&self, thread: Dim3, location: &'static Location<'static>, kind: FaultKind) -> ! {
@@ -542,12 +541,12 @@ impl BlockContext {
         resume_unwind(Box::new(Unwound))
     }
 
-    /// The accesses of the launch's blocks; only with race detection.
+    /// The recorded accesses of the launch's blocks; only with race detection.
     pub(crate) fn races(&self) -> &GlobalRaces {
         self.races.as_ref().expect("used only with race detection")
     }
 
-    /// Records a fault, unless the block has one already, or keeps a race to report.
+    /// Records a fault, unless the block has a fault already or defers a race.
     pub(crate) fn record(&self, fault: RawFault) {
         if let Some(fault) = self.with_deferred(fault) {
             self.fault.borrow_mut().get_or_insert(fault);
@@ -560,8 +559,8 @@ impl BlockContext {
         self.ready.borrow_mut()[linear as usize / 64] |= 1 << (linear % 64);
     }
 
-    /// Lets the threads of the block that wait for conditions evaluate them; returns whether there
-    /// are any.
+    /// Lets the block's threads that wait for conditions evaluate them; returns whether there are
+    /// any.
     pub(crate) fn wake_for_conditions(&self) -> bool {
         let mut any = false;
         for (linear, thread) in self.threads.iter().enumerate() {
@@ -574,12 +573,12 @@ impl BlockContext {
         any
     }
 
-    /// Takes the first ready thread at or after `from`, going round.
+    /// Takes the first ready thread at or after `from`, cyclically.
     pub(crate) fn take_ready(&self, from: u32) -> Option<u32> {
         let mut ready = self.ready.borrow_mut();
         let words = ready.len();
         let first = from as usize / 64;
-        // The first word is checked twice: its bits from `from` on, and at the end those before.
+        // The first word is checked twice: its bits from `from` on, and at the end the bits before.
         for step in 0..=words {
             let at = (first + step) % words;
             let mut word = ready[at];
@@ -595,7 +594,7 @@ impl BlockContext {
         None
     }
 
-    /// Takes a random one of the ready threads; `below` draws a number below its argument.
+    /// Takes a random ready thread; `below` draws a number below its argument.
     pub(crate) fn take_any_ready(&self, below: impl FnOnce(u64) -> u64) -> Option<u32> {
         let mut ready = self.ready.borrow_mut();
         let count: u32 = ready.iter().map(|word| word.count_ones()).sum();

@@ -12,9 +12,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::Location;
 
-/// A copy that was issued and has not completed.
+/// A copy that was issued but has not completed.
 struct Copy {
-    /// In shared memory, from its start.
+    /// Offset in shared memory.
     offset: usize,
     bytes: usize,
     source: u64,
@@ -23,15 +23,15 @@ struct Copy {
     issued_at: &'static Location<'static>,
 }
 
-/// A thread's copies that have not completed, oldest first.
+/// A thread's pending copies, oldest first.
 #[derive(Default)]
 pub(crate) struct CpAsyncQueue {
     copies: VecDeque<Copy>,
-    /// How many copies each committed group has, oldest first.
+    /// Copies of each committed group, oldest first.
     groups: VecDeque<usize>,
-    /// Copies that no group has yet; the youngest.
+    /// Copies not yet in a group; the youngest.
     uncommitted: usize,
-    /// Copies that were issued, and those of them that have completed.
+    /// Issued copies, and completed copies.
     issued: u64,
     landed: u64,
     /// Arrivals at mbarriers that follow the copies issued before them, oldest first.
@@ -40,11 +40,11 @@ pub(crate) struct CpAsyncQueue {
 
 /// An arrival at an mbarrier that waits for copies.
 struct Arrival {
-    /// Copies of the thread that were issued before it.
+    /// Copies that the thread issued before it.
     after: u64,
     /// The shared address of the mbarrier.
     mbarrier: u32,
-    /// The thread's knowledge, and the accesses before.
+    /// The thread's knowledge, and the accesses before the arrival.
     known: Knowledge,
     before: Gathered,
 }
@@ -70,7 +70,7 @@ impl CpAsyncQueue {
         Outstanding { bytes, groups: groups as u64 + u64::from(self.uncommitted > 0) }
     }
 
-    /// Takes the oldest copy out of the queue and of its group.
+    /// Removes the oldest copy from the queue and from its group.
     fn take_oldest(&mut self) -> Option<Copy> {
         let copy = self.copies.pop_front()?;
         self.landed += 1;
@@ -89,7 +89,8 @@ impl CpAsyncQueue {
 }
 
 impl BlockContext {
-    /// Issues a copy of `bytes` bytes, of which `source_bytes` are read and the rest become 0.
+    /// Issues a copy of `bytes` bytes, of which `source_bytes` are read and the rest is
+    /// zero-filled.
     #[track_caller]
     pub(crate) fn cp_async(&self, address: u32, source: u64, bytes: u32, source_bytes: u32) {
         if std::thread::panicking() {
@@ -111,8 +112,8 @@ impl BlockContext {
         {
             return self.shared_fault(Access::CpAsyncDestination, address, bytes);
         }
-        // A copy that reads nothing accepts any source address: kernels predicate their edges by
-        // such copies.
+        // A copy that reads nothing accepts any source address: kernels predicate edges with such
+        // copies.
         if source_bytes > 0 {
             if !source.is_multiple_of(bytes as u64) {
                 return self.global_fault(Access::CpAsyncSource, source, bytes);
@@ -125,7 +126,7 @@ impl BlockContext {
                 self.raise(location, kind);
             }
         }
-        // The profile counts a copy that only writes zeros too; it reads no byte of its source.
+        // The profile also counts a copy that only writes zeros; it reads no byte of its source.
         self.profile_access(Action::AsyncSource, source, source_bytes);
         self.profile_access(Action::AsyncDestination, address.into(), bytes);
         let from = Noted::new(Access::CpAsyncSource, Kind::Read, location);
@@ -138,7 +139,7 @@ impl BlockContext {
         queue.issued += 1;
     }
 
-    /// Makes the running thread's uncommitted copies a group, which may be empty.
+    /// Commits the running thread's copies as a group, which may be empty.
     pub(crate) fn cp_async_commit(&self) {
         let mut queue = self.thread().cp_async.borrow_mut();
         let size = std::mem::take(&mut queue.uncommitted);
@@ -166,8 +167,7 @@ impl BlockContext {
         queue.borrow_mut().groups.clear();
     }
 
-    /// Lets the running thread arrive at an mbarrier when the copies that it has issued have
-    /// completed.
+    /// The running thread arrives at an mbarrier once its issued copies have completed.
     pub(crate) fn cp_async_arrive(&self, mbarrier: u32) {
         let queue = &self.thread().cp_async;
         {
@@ -195,8 +195,8 @@ impl BlockContext {
         }
     }
 
-    /// Completes the oldest copy of a queue, and the arrivals that waited for it. `waits` says that
-    /// the queue is the running thread's.
+    /// Completes the oldest copy of a queue, and the arrivals that waited for it. With `waits`, the
+    /// queue belongs to the running thread.
     fn land_oldest(&self, queue: &RefCell<CpAsyncQueue>, waits: bool) {
         let copy = queue.borrow_mut().take_oldest();
         if let Some(Copy { offset, bytes, source, source_bytes, issued_at }) = copy {
@@ -206,8 +206,8 @@ impl BlockContext {
             unsafe { words::copy_out(source, &mut buffer[..source_bytes]) };
             self.shared.land(offset, &buffer[..bytes], Proxy::Generic);
             if waits && self.clock.is_on() && !std::thread::panicking() {
-                // A thread that is ordered after the wait finds the bytes; a thread that is ordered
-                // only after the issue does not.
+                // A thread ordered after the wait finds the bytes; a thread ordered only after the
+                // issue does not.
                 self.note_shared(copy_to(issued_at), offset, bytes);
             }
         }
@@ -229,7 +229,7 @@ impl BlockContext {
     }
 
     /// The copy that will write a byte in flight, the thread that issued it, the line, and whether
-    /// that thread has exited so that the copy never completes.
+    /// that thread has exited, so that the copy never completes.
     pub(crate) fn issuer_of(&self, at: usize) -> (&'static str, Dim3, &'static Location<'static>, bool) {
         if let Some((what, issuer, issued_at)) = self.bulk_loads.borrow().issuer_of(at) {
             return (what, issuer, issued_at, false);

@@ -1,4 +1,4 @@
-//! A race whose report waits until no wider pair of threads can race at its lines.
+//! A race whose report is deferred until no wider pair of threads can race at its lines.
 //!
 //! Two lanes of a warp are often the first pair of many that race at the same line, and a barrier
 //! of the warp would order only this pair. So the block goes on until a pair is found that only
@@ -12,8 +12,8 @@ use super::context::{BlockContext, RawFault};
 use crate::fault::{FaultKind, RaceSpace, RaceThreads};
 
 impl BlockContext {
-    /// Keeps a race that may have a wider pair of threads, and returns `None`: the running thread
-    /// goes on. Returns a fault to report otherwise.
+    /// Defers a race that may have a wider pair of threads and returns `None`: the running thread
+    /// continues. Otherwise returns a fault to report.
     pub(crate) fn defer(&self, fault: RawFault) -> Option<RawFault> {
         let mut kept = self.deferred.borrow_mut();
         if kept.as_ref().is_some_and(|first| !fault.widens(first)) {
@@ -28,8 +28,8 @@ impl BlockContext {
         None
     }
 
-    /// The fault to report where this one comes while a race is kept: the race, a wider one, or
-    /// none yet. A race that is kept when the launch comes to a limit says what was not watched.
+    /// The fault to report if this fault occurs while a race is deferred: the race, a wider one, or
+    /// none yet. If the launch reaches a limit, the deferred race states what was not checked.
     pub(super) fn with_deferred(&self, fault: RawFault) -> Option<RawFault> {
         if self.deferred.borrow().is_none() {
             return Some(fault);
@@ -42,15 +42,15 @@ impl BlockContext {
         self.defer(fault)
     }
 
-    /// The race that was kept, with the threads that a limit of the launch leaves unwatched.
+    /// The deferred race, with the threads that a limit of the launch leaves unchecked.
     fn take_limited(&self) -> Option<RawFault> {
         let first = self.deferred.take()?;
         let reach = self.reach(&first);
         Some(first.with_unseen(reach))
     }
 
-    /// The blocks of a cluster have ended: reports the races that they keep, which say what was not
-    /// watched where one of the blocks came to a limit.
+    /// The blocks of a cluster have ended: reports their deferred races, which state what was not
+    /// checked if one of the blocks reached a limit.
     pub(super) fn settle_cluster(contexts: &[Self]) {
         let at_limit = |context: &Self| context.fault.borrow().as_ref().is_some_and(RawFault::is_of_a_limit);
         if contexts.iter().any(at_limit) {
@@ -71,7 +71,7 @@ impl BlockContext {
         }
     }
 
-    /// The widest group of threads, of this launch, that access the memory of a race.
+    /// The widest group of this launch's threads that access the memory of a race.
     fn reach(&self, fault: &RawFault) -> Option<RaceThreads> {
         let FaultKind::Race(race) = &fault.kind else { return None };
         Some(match race.space {
@@ -84,7 +84,8 @@ impl BlockContext {
 }
 
 impl RawFault {
-    /// Whether the launch came to a limit: this says so, or it is a race that was kept until then.
+    /// Whether the launch reached a limit: this fault is a limit's, or a race that was deferred
+    /// until then.
     pub(crate) fn is_of_a_limit(&self) -> bool {
         match &self.kind {
             FaultKind::NoProgress { .. } | FaultKind::NoStack { .. } => true,
@@ -93,7 +94,7 @@ impl RawFault {
         }
     }
 
-    /// A race, with the group of threads that were not watched where these may race at its lines.
+    /// A race, with the group of unchecked threads if these may race at its lines.
     pub(crate) fn with_unseen(mut self, reach: Option<RaceThreads>) -> Self {
         let may_widen = self.may_widen(reach);
         if let FaultKind::Race(race) = &mut self.kind
@@ -104,13 +105,14 @@ impl RawFault {
         self
     }
 
-    /// Whether it is to be reported instead of `first`, the fault of another block of the cluster.
+    /// Whether it is reported instead of `first`, the fault of another block of the cluster.
     pub(super) fn goes_before(&self, first: &Self) -> bool {
         let is_race = matches!(self.kind, FaultKind::Race(_));
         self.widens(first) || is_race && !matches!(first.kind, FaultKind::Race(_)) && first.is_of_a_limit()
     }
 
-    /// Whether it is a race that another way out orders for the threads of a wider group, `reach`.
+    /// Whether it is a race that needs another synchronisation for the threads of a wider group,
+    /// `reach`.
     pub(crate) fn may_widen(&self, reach: Option<RaceThreads>) -> bool {
         let (FaultKind::Race(race), Some(reach)) = (&self.kind, reach) else { return false };
         race.threads < reach && race.remedy_of(reach) != race.remedy()

@@ -1,16 +1,16 @@
-//! The knowledge of threads that asynchronous operations are over: vector clocks.
+//! What threads know about completed asynchronous operations: vector clocks.
 //!
-//! An asynchronous operation reads or writes shared memory until a thread waits for it. A thread
-//! that uses these bytes next must know of that wait: it waited itself, or has synchronised (by an
-//! mbarrier's phase, a barrier, a warp operation) with a thread that did. That the wait *happened*
-//! to come first in this run is not enough. So each thread has a [`Knowledge`], which
+//! An asynchronous operation reads or writes shared memory until a thread waits for it. The next
+//! thread that uses these bytes must know of that wait: it has waited itself, or has synchronised
+//! (by an mbarrier's phase, a barrier, a warp operation) with a thread that has. That the wait
+//! *happened* to come first in this run is not enough. So each thread has a [`Knowledge`], which
 //! synchronisation passes on.
 
 use super::context::BlockContext;
 use std::rc::Rc;
 
-/// For each [`Clock`](super::clock::Clock) of a cluster, by its number, the number of its steps
-/// that are known to be over.
+/// For each [`Clock`](super::clock::Clock) of a cluster, by its index, the number of its steps
+/// known to be over.
 ///
 /// Threads that have met share one allocation, which is immutable.
 #[derive(Clone, Debug, Default)]
@@ -21,12 +21,12 @@ impl Knowledge {
         self.0.as_deref().unwrap_or(&[])
     }
 
-    /// The steps of a clock that are known to be over.
+    /// The steps of a clock known to be over.
     pub(crate) fn of(&self, clock: usize) -> u32 {
         self.counts().get(clock).copied().unwrap_or(0)
     }
 
-    /// Whether `other` knows nothing that is not known here.
+    /// Whether it includes all of `other`.
     fn covers(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (_, None) => true,
@@ -48,7 +48,7 @@ impl Knowledge {
         self.0 = Some((0..clocks).map(|clock| self.of(clock).max(other.of(clock))).collect());
     }
 
-    /// Adds that `count` steps of a clock are over.
+    /// Adds `count` completed steps of a clock.
     pub(crate) fn learn(&mut self, clock: usize, count: u32) {
         if self.of(clock) >= count {
             return;
@@ -59,7 +59,7 @@ impl Knowledge {
 }
 
 impl BlockContext {
-    /// The knowledge of the running thread, of this block.
+    /// The knowledge of the running thread of this block.
     pub(crate) fn known(&self) -> Knowledge {
         self.thread().known.borrow().clone()
     }
@@ -83,9 +83,9 @@ impl BlockContext {
         }
     }
 
-    /// The running thread orders itself through memory: by an atomic operation, or by a fence. The
-    /// threads that it meets there are not known, so all threads of the cluster that ever did so
-    /// are assumed: no correct program is refused.
+    /// The running thread orders itself through memory: by an atomic operation or a fence. The
+    /// threads that it synchronises with are unknown, so all threads of the cluster that ever did
+    /// so are assumed: no correct program is refused.
     pub(crate) fn order_by_memory(&self) {
         if self.cluster().has_clocks() {
             let mut all = self.cluster().known.borrow_mut();

@@ -8,27 +8,27 @@ use std::panic::Location;
 /// The largest number of arrivals of a phase, and of bytes: 2^20 - 1.
 pub(crate) const MAX_COUNT: u32 = (1 << 20) - 1;
 
-/// The number of phases that are distinguished: a wait names the current phase or the previous one.
+/// The number of distinguished phases: a wait names the current phase or the previous one.
 const PHASES: u32 = 8;
 
 /// The 64 bits of an mbarrier, which are opaque on a GPU.
 ///
-/// A phase completes when no arrivals and no bytes are missing. Bytes may arrive before they are
+/// A phase completes when no arrivals and no bytes are pending. Bytes may arrive before they are
 /// expected: their count is then negative, and the phase cannot complete, because the thread that
 /// expects them has not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mbarrier {
-    /// Arrivals that the phase still waits for.
+    /// Pending arrivals of the phase.
     pub(crate) pending: u32,
-    /// Arrivals of a phase.
+    /// Arrivals per phase.
     pub(crate) expected: u32,
-    /// Bytes that the phase still waits for.
+    /// Pending bytes of the phase.
     pub(crate) transactions: i32,
-    /// Phases that have completed, modulo 8.
+    /// Completed phases, modulo 8.
     pub(crate) phase: u32,
 }
 
-/// The reason why an operation on an mbarrier fails.
+/// Why an operation on an mbarrier fails.
 type Misuse = String;
 
 impl Mbarrier {
@@ -42,7 +42,7 @@ impl Mbarrier {
         Self {
             pending: (bits & count) as u32,
             expected: (bits >> 20 & count) as u32,
-            // 21 bits with a sign.
+            // 21 bits, signed.
             transactions: (((bits >> 40) as u32) << 11) as i32 >> 11,
             phase: (bits >> 61) as u32,
         }
@@ -72,7 +72,7 @@ impl Mbarrier {
         }
     }
 
-    /// With `bytes` more to expect in this phase, or fewer if it is negative.
+    /// With `bytes` more to expect in this phase, or fewer if negative.
     pub(crate) fn expecting(self, bytes: i64) -> Result<Self, Misuse> {
         let transactions = i64::from(self.transactions) + bytes;
         if transactions.unsigned_abs() > u64::from(MAX_COUNT) {

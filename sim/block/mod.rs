@@ -1,10 +1,10 @@
 //! One block of a grid: its memory, and its threads as coroutines that wait for each other.
 //!
-//! A worker owns a [`Cluster`] of as many [`BlockContext`]s as the launch puts into one, and runs
-//! one cluster of blocks after another in them. While a thread of the block runs, the context is
-//! the worker's *current* one, which the intrinsics find through a thread-local pointer. A block
-//! never leaves its OS thread, and neither do the blocks of a cluster, so everything in the context
-//! is a plain `Cell` or `RefCell`; no borrow of a `RefCell` is held over a switch of coroutines.
+//! A worker owns a [`Cluster`] of as many [`BlockContext`]s as a cluster of the launch has blocks,
+//! and runs one cluster after another in them. While a thread of a block runs, its context is the
+//! worker's *current* one, which intrinsics find through a thread-local pointer. A block and its
+//! cluster never leave their OS thread, so everything in the context is a plain `Cell` or
+//! `RefCell`; no borrow of a `RefCell` is held across a coroutine switch.
 
 mod access;
 mod arrived;

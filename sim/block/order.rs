@@ -1,20 +1,20 @@
 //! The order of threads and blocks, if it is random.
 
-/// Random numbers from a seed: xorshift of 64 bits.
+/// Random numbers from a seed: 64-bit xorshift.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draw(u64);
 
 impl Draw {
-    /// The numbers of a part of a launch.
+    /// The generator for a part of a launch.
     pub(crate) fn new(seed: u64, part: u64) -> Self {
-        // Neighbouring seeds and parts should be unrelated (the finaliser of SplitMix64).
+        // Adjacent seeds and parts should be unrelated (the finaliser of SplitMix64).
         let mut bits = seed.wrapping_add((part + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
         Self((bits ^ bits >> 31).max(1))
     }
 
-    /// A number below `bound`, which is not 0.
+    /// A number below `bound`, which must not be 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -32,7 +32,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// The order of `count` clusters: by a seed, or by number.
+    /// The order of `count` clusters: by a seed, or sequential.
     pub(crate) fn new(seed: Option<u64>, count: u64) -> Self {
         let Some(seed) = seed else { return Self { step: 1, start: 0, count } };
         let mut draw = Draw::new(seed, u64::MAX - 1);

@@ -1,10 +1,10 @@
 //! Stack overflow of threads: a fault, if the host can identify the signal.
 //!
 //! Every intrinsic begins with [`current`](super::context::current), which checks that [`RESERVE`]
-//! bytes are left, so that no work of the simulator is interrupted half-way. Between intrinsics a
-//! thread hits the guard page below the stack: the handler of its signal then makes the coroutine
-//! return, with the fault recorded, instead of ending the process. Without such a handler (hosts
-//! other than Linux on x86-64) the signal ends the process.
+//! bytes are left, so that an overflow never interrupts the simulator's own work. Between
+//! intrinsics, a thread hits the guard page below the stack: the signal handler then makes the
+//! coroutine return with the fault recorded instead of ending the process. Without such a handler
+//! (hosts other than Linux on x86-64), the signal ends the process.
 
 /// Bytes of stack that an intrinsic may use, including the unwinding after a fault.
 pub(crate) const RESERVE: usize = 16 * 1024;
@@ -33,7 +33,7 @@ mod unguarded {
         }
     }
 
-    /// Without a handler no signal needs a stack.
+    /// Without a handler, no signal needs a stack.
     pub(crate) struct SignalStack;
 
     impl SignalStack {
@@ -59,7 +59,7 @@ mod guard {
     use std::ptr;
     use std::sync::{Once, OnceLock};
 
-    /// The coroutine that runs on this OS thread, and the address where its guard page starts.
+    /// The coroutine that runs on this OS thread, and the start address of its guard page.
     #[derive(Clone, Copy)]
     struct Running {
         trap: CoroutineTrapHandler<()>,
@@ -70,7 +70,7 @@ mod guard {
         static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
     }
 
-    /// As long as it lives, an overrun of a coroutine's stack is a fault of its thread.
+    /// While it lives, an overflow of a coroutine's stack is a fault of its thread.
     pub(crate) struct Watched;
 
     impl Watched {
@@ -87,11 +87,11 @@ mod guard {
         }
     }
 
-    /// A signal stack for this OS thread where it has none: `std` gives its threads one only in a
-    /// program that begins with Rust's `main`, not in a library of Python's.
+    /// A signal stack for this OS thread if it has none: `std` allocates one only in a program that
+    /// begins with Rust's `main`, not in a Python extension.
     pub(crate) struct SignalStack {
         memory: Option<Box<[u8]>>,
-        /// It is of the thread that it was made on.
+        /// It belongs to the thread that created it.
         _thread: PhantomData<*const ()>,
     }
 
@@ -100,7 +100,7 @@ mod guard {
 
         pub(crate) fn of_this_thread() -> Self {
             let mut present = MaybeUninit::<libc::stack_t>::zeroed();
-            // SAFETY: with a null pointer the call only writes the present stack to the local.
+            // SAFETY: with a null pointer, the call only writes the current stack to the local.
             let is_missing = unsafe {
                 libc::sigaltstack(ptr::null(), present.as_mut_ptr()) == 0
                     && present.assume_init().ss_flags & libc::SS_DISABLE != 0
@@ -109,7 +109,7 @@ mod guard {
             if let Some(memory) = &mut memory {
                 let stack =
                     libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: Self::BYTES };
-                // SAFETY: the memory lives until `drop`, on this thread, takes it away again.
+                // SAFETY: the memory lives until `drop`, on this thread, removes it.
                 unsafe { libc::sigaltstack(&raw const stack, ptr::null_mut()) };
             }
             Self { memory, _thread: PhantomData }
@@ -128,14 +128,14 @@ mod guard {
 
     static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-    /// Installs, once in a process, a handler of the guard pages' signal. It passes on signals that
+    /// Installs, once per process, a handler for the guard pages' signal. It forwards signals that
     /// are not the simulator's.
     pub(crate) fn install() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // SAFETY: a zeroed `sigaction` is a valid one; the handler is async-signal-safe where
-            // it acts (it reads a thread-local cell and writes to the coroutine's own stack), and
-            // the previous one is kept before the new one can be called.
+            // SAFETY: a zeroed `sigaction` is valid; the handler is async-signal-safe where it acts
+            // (it reads a thread-local cell and writes to the coroutine's own stack), and the
+            // previous handler is stored before the new one can be called.
             unsafe {
                 let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
                 if libc::sigaction(libc::SIGSEGV, ptr::null(), previous.as_mut_ptr()) != 0 {
@@ -145,7 +145,7 @@ mod guard {
                 let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
                 action.sa_sigaction =
                     handle as unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
-                // On the thread's `SignalStack`: the coroutine's own has no room.
+                // On the thread's `SignalStack`: the coroutine's stack is full.
                 action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
                 libc::sigemptyset(&raw mut action.sa_mask);
                 libc::sigaction(libc::SIGSEGV, &raw const action, ptr::null_mut());
@@ -158,11 +158,11 @@ mod guard {
     unsafe extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         /// A guard is one page of the architecture's smallest size.
         const PAGE: usize = 4096;
-        // SAFETY: with SA_SIGINFO the kernel passes both; the address is that of the access.
+        // SAFETY: with SA_SIGINFO the OS passes both; the address is that of the access.
         let (address, interrupted) =
             unsafe { ((*info).si_addr().addr(), &mut *context.cast::<libc::ucontext_t>()) };
         let registers = &mut interrupted.uc_mcontext.gregs;
-        // A thread that panics has increased the count of panics, and would never decrease it.
+        // A panicking thread has increased the panic count and would never decrease it.
         if let Some(running) = RUNNING.get()
             && !std::thread::panicking()
             && (running.guard..running.guard + PAGE).contains(&address)
@@ -186,11 +186,11 @@ mod guard {
             }
             return;
         }
-        // SAFETY: the process had this handler before, and the signal is its.
+        // SAFETY: the process had this handler before, and the signal is meant for it.
         unsafe { pass_on(signal, info, context) };
     }
 
-    /// The function that the coroutine runs in place of its remaining code.
+    /// The coroutine runs this function in place of its remaining code.
     fn overrun() {
         let Some(block) = running() else { return };
         let thread = block.thread_index.get();
@@ -202,7 +202,7 @@ mod guard {
     }
 
     /// # Safety
-    /// As for [`handle`].
+    /// Same contract as [`handle`].
     unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         let default = libc::SIG_DFL;
         let action = PREVIOUS.get();

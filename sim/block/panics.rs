@@ -1,4 +1,4 @@
-//! Panics of simulated threads: caught, reported as faults, and silent otherwise.
+//! Panics of simulated threads: caught, reported as faults, and otherwise silent.
 
 use super::context::{BlockContext, RawFault, within_simulated_thread};
 use crate::fault::FaultKind;
@@ -11,7 +11,7 @@ use std::sync::Once;
 /// it.
 pub(crate) struct Unwound;
 
-/// Message and place of a panic.
+/// Message and location of a panic.
 type Told = (String, Option<&'static Location<'static>>);
 
 thread_local! {
@@ -19,8 +19,8 @@ thread_local! {
     static TOLD: RefCell<Option<Told>> = const { RefCell::new(None) };
 }
 
-/// Installs, once in a process, a panic hook that keeps panics of simulated threads for their
-/// faults, and passes all others on to the previous hook.
+/// Installs, once per process, a panic hook that stores panics of simulated threads for their
+/// faults and forwards all others to the previous hook.
 pub(crate) fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -29,9 +29,9 @@ pub(crate) fn install_hook() {
             if !within_simulated_thread() {
                 return previous(info);
             }
-            // A `Location` of a panic is that of a `#[track_caller]` call and lives in the
-            // program's constants, but the hook hands it out with its own lifetime. SAFETY:
-            // `Location`s that the compiler makes are static; nothing else can make one.
+            // A panic's `Location` is that of a `#[track_caller]` call and lives in the program's
+            // constants, but the hook passes it with a shorter lifetime. SAFETY: `Location`s that
+            // the compiler emits are static; nothing else can create one.
             let location =
                 info.location().map(|l| unsafe { &*std::ptr::from_ref(l).cast::<Location<'static>>() });
             TOLD.with_borrow_mut(|told| *told = Some((message(info.payload()), location)));

@@ -1,15 +1,14 @@
-//! Reads of bytes that are not written yet.
+//! Reads of bytes that are not yet written.
 //!
-//! A thread that reads unwritten bytes either reads too early, or races with another thread's
-//! write. The simulator decides this after the other threads have run: a later write makes it a
-//! race, which names both lines. So the thread waits; without a later write the read alone is the
-//! fault.
+//! A thread that reads unwritten bytes either reads too early or races with another thread's write.
+//! The simulator decides which after the other threads have run: a later write makes it a race,
+//! which names both lines. So the thread waits; without a later write, the read alone is the fault.
 
 use super::context::{BlockContext, RawFault};
 use crate::fault::{FaultKind, WaitPlace};
 use std::panic::Location;
 
-/// A waiting thread, and its fault if no write comes.
+/// A waiting thread, and its fault if no write follows.
 pub(crate) struct Parked {
     thread: u32,
     offset: i64,
@@ -19,11 +18,11 @@ pub(crate) struct Parked {
     slices: u32,
 }
 
-/// Slices after which polling threads are not expected to write any more.
+/// Slices after which polling threads are no longer expected to write.
 const PATIENCE: u32 = 64;
 
 impl BlockContext {
-    /// Suspends the running thread, which read shared memory at an offset, for good.
+    /// Suspends for good the running thread, which read shared memory at an offset.
     #[cold]
     #[inline(never)]
     pub(crate) fn park(&self, offset: i64, location: &'static Location<'static>, kind: FaultKind) -> ! {
@@ -34,7 +33,7 @@ impl BlockContext {
         }
     }
 
-    /// Makes the first such thread the block's fault; returns whether there is one.
+    /// Reports the first parked thread as the block's fault; returns whether there is one.
     pub(crate) fn fault_parked(&self) -> bool {
         let parked = self.parked.borrow();
         let Some(first) = parked.iter().min_by_key(|parked| parked.thread) else { return false };

@@ -1,5 +1,5 @@
-//! The knowledge that an mbarrier passes on: threads that wait for a phase receive that of the
-//! threads that arrived in it.
+//! The knowledge that an mbarrier passes on: threads that wait for a phase receive the knowledge of
+//! the threads that arrived in it.
 
 use super::clock::Clock;
 use super::context::{BlockContext, running};
@@ -13,19 +13,19 @@ use std::rc::Rc;
 /// An arrival of a thread: the block's rank, the thread, and the line.
 type Arrival = ((u32, u32), &'static Location<'static>);
 
-/// The knowledge at an mbarrier. An arrival passes on what precedes it, in earlier phases too.
+/// The knowledge at an mbarrier. An arrival also passes on what precedes it in earlier phases.
 #[derive(Default)]
 struct Phase {
-    /// The knowledge of the threads that have arrived, those of the current phase included.
+    /// The knowledge of the threads that have arrived, including in the current phase.
     coming: Knowledge,
     arrivals: Vec<Arrival>,
     /// At the end of the last completed phase.
     complete: Knowledge,
     complete_arrivals: Vec<Arrival>,
-    /// The accesses before the arrivals, and before those of the last completed phase.
+    /// The accesses before the arrivals, and before the arrivals of the last completed phase.
     arriving: Gathered,
     arrived: Option<Rc<Seen>>,
-    /// Completed phases since this is recorded, and the number of their clock if copies complete in
+    /// Completed phases since recording began, and the index of their clock if copies complete in
     /// them.
     ended: u32,
     clock: Option<usize>,
@@ -53,7 +53,7 @@ impl BlockContext {
         }
     }
 
-    /// Passes on at an mbarrier of this block the knowledge at the time when a deferred arrival was
+    /// Passes on, at an mbarrier of this block, the knowledge from when a deferred arrival was
     /// issued.
     pub(crate) fn hand_on_later(&self, mbarrier: u32, known: &Knowledge, before: &Gathered) {
         if let Some(seen) = &before.seen {
@@ -64,7 +64,7 @@ impl BlockContext {
         }
     }
 
-    /// Changes the knowledge that threads receive which wait for the current phase.
+    /// Changes the knowledge that threads waiting for the current phase receive.
     pub(crate) fn with_phase(&self, mbarrier: u32, change: impl FnOnce(&mut Knowledge)) {
         change(&mut self.phases.borrow_mut().0.entry(mbarrier).or_default().coming);
     }
@@ -89,8 +89,8 @@ impl BlockContext {
         }
     }
 
-    /// For an mbarrier of this block on which a copy completes: the number of the clock of its
-    /// phases, and the current phase, from 1.
+    /// For an mbarrier of this block on which a copy completes: the index of its phases' clock, and
+    /// the current phase, counted from 1.
     pub(crate) fn phase_that_runs(&self, mbarrier: u32) -> (usize, u32) {
         let mut phases = self.phases.borrow_mut();
         let phase = phases.0.entry(mbarrier).or_default();
@@ -100,7 +100,7 @@ impl BlockContext {
         (clock, phase.ended + 1)
     }
 
-    /// The running thread has waited for a phase of an mbarrier of this block, its own.
+    /// The running thread of this block has waited for a phase of an mbarrier of this block.
     pub(crate) fn see_phase(&self, mbarrier: u32) {
         if let Some(phase) = self.phases.borrow().0.get(&mbarrier) {
             self.tell(&phase.complete);
@@ -109,7 +109,7 @@ impl BlockContext {
         }
     }
 
-    /// For the phase that the running thread, of this block, has waited for last: an arrival of a
+    /// For the last phase that the running thread of this block has waited for: an arrival of a
     /// thread without this knowledge.
     pub(crate) fn arrival_seen(
         &self,

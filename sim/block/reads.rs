@@ -1,7 +1,7 @@
 //! Asynchronous reads of shared memory: the readers of bytes, and the threads that may write them.
 //!
 //! Each read belongs to a step of a [`Clock`]; a thread may write the bytes when it knows that the
-//! step is over (see [`Knowledge`]). A read is recorded until then, whether it is over or not.
+//! step is over (see [`Knowledge`]). A read is recorded until then, whether or not it is over.
 
 use super::WARP_SIZE;
 use super::clock::Clock;
@@ -12,8 +12,8 @@ use super::wgmma::WARPGROUP;
 use crate::fault::{AsyncRead, FaultKind, ReadWait};
 use std::panic::Location;
 
-/// The last read of a piece by a clock's operations: its group, counted from 1, and the number of
-/// the instruction. No read is (0, 0).
+/// The last read of a piece by a clock's operations: its group, counted from 1, and the index of
+/// the instruction. (0, 0) if there is none.
 type LastRead = (u32, u32);
 
 /// An asynchronous operation, as a thread issued it.
@@ -26,7 +26,7 @@ pub(crate) struct Issued {
 /// The asynchronous reads of a block's shared memory.
 #[derive(Default)]
 pub(crate) struct Reads {
-    /// By the clock's number, for each piece. Empty for one whose operations have read nothing
+    /// By the clock's index, for each piece. Empty for a clock whose operations have read nothing
     /// here.
     last: Vec<Vec<LastRead>>,
     /// Instructions, by name and line.
@@ -42,7 +42,7 @@ impl Reads {
         at as u32
     }
 
-    /// A read of the pieces that a thread does not know to be over, and the clock's number.
+    /// A read of the pieces that a thread does not know to be over, and the clock's index.
     fn unknown(&self, pieces: std::ops::Range<usize>, known: &Knowledge) -> Option<(usize, LastRead)> {
         let reads = self.last.iter().enumerate().filter(|(_, last)| !last.is_empty());
         let mut reads =
@@ -51,7 +51,7 @@ impl Reads {
     }
 }
 
-/// The pieces that a range of bytes touches.
+/// The pieces that a range of bytes overlaps.
 pub(crate) const fn pieces_of(offset: usize, bytes: usize) -> std::ops::Range<usize> {
     offset / PIECE..(offset + bytes).div_ceil(PIECE)
 }
@@ -77,7 +77,7 @@ impl BlockContext {
             last.resize(self.shared.bytes().div_ceil(PIECE), (0, 0));
         }
         for piece in pieces {
-            // Warps of a warpgroup come one after another.
+            // Warps of a warpgroup arrive one after another.
             if last[piece].0 <= group {
                 last[piece] = (group, instruction);
             }
@@ -85,8 +85,8 @@ impl BlockContext {
         }
     }
 
-    /// The number of copies between blocks that complete on an mbarrier of this block, this one
-    /// included.
+    /// The number of copies between blocks that complete on an mbarrier of this block, including
+    /// this one.
     pub(crate) fn next_copy(&self, mbarrier: u32) -> u32 {
         let mut copies = self.copies.borrow_mut();
         let (issued, _) = copies.entry(mbarrier).or_default();
@@ -94,8 +94,8 @@ impl BlockContext {
         *issued
     }
 
-    /// Records that the oldest copy between blocks has completed on an mbarrier of this block, for
-    /// the threads that wait there.
+    /// Records for the threads that wait there that the oldest copy between blocks has completed on
+    /// an mbarrier of this block.
     pub(crate) fn end_copy(&self, mbarrier: u32) {
         let mut copies = self.copies.borrow_mut();
         let (_, arrived) = copies.entry(mbarrier).or_default();
@@ -104,8 +104,8 @@ impl BlockContext {
         self.with_phase(mbarrier, |known| self.cluster().end_steps(clock, *arrived, known));
     }
 
-    /// Whether asynchronous reads allow the running thread, of any block of the cluster, to write a
-    /// range of this block's shared memory: it knows all of them to be over. They are then
+    /// Whether asynchronous reads permit the running thread, of any block of the cluster, to write
+    /// a range of this block's shared memory: it knows all of them to be over. They are then
     /// forgotten.
     #[cold]
     #[inline(never)]
@@ -125,7 +125,7 @@ impl BlockContext {
         settled
     }
 
-    /// The read that prevents the running thread from writing a range, if there is one.
+    /// A read that prevents the running thread from writing a range.
     pub(crate) fn read_in_the_way(&self, offset: usize, bytes: usize) -> Option<AsyncRead> {
         self.shared.first_being_read(offset, bytes)?;
         let writer = running()?;

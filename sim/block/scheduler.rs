@@ -16,15 +16,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 type Thread = Coroutine<Resume, (), (), ThreadStack>;
 
-/// Runs clusters of one launch, one after another, on one OS thread. Without clusters in the launch
+/// Runs clusters of one launch, one after another, on one OS thread. In a launch without clusters,
 /// each has one block.
 pub(crate) struct Worker<'a> {
     cluster: &'a Cluster,
     entry: &'a (dyn Fn() + Sync),
     stacks: StackPool,
     blocks: Vec<Block>,
-    /// The seed of the order, if it is not that of the numbers, and the random numbers of this
-    /// cluster.
+    /// The seed if the order is random, and the random numbers of this cluster.
     seed: Option<u64>,
     draw: Option<Draw>,
     /// Set by the caller to end the launch.
@@ -43,7 +42,7 @@ struct Block {
 }
 
 /// Switches after which a block of a cluster lets the others run, whether or not its threads could
-/// go on.
+/// continue.
 const BLOCK_TURNS: u32 = 16 * TURNS;
 
 impl<'a> Worker<'a> {
@@ -72,7 +71,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Runs one cluster to its end, to an interrupt, or to its first fault, which it returns with
-    /// the index of the block.
+    /// the block's index.
     pub(crate) fn run(&mut self, index: Dim3) -> Result<(), (Dim3, RawFault)> {
         self.cluster.start(index);
         self.asked = false;
@@ -108,7 +107,7 @@ impl<'a> Worker<'a> {
         self.interrupted() || self.cluster.blocks().iter().any(|context| context.fault.borrow().is_some())
     }
 
-    /// Runs the threads of a block until none is ready, with a limit if there are other blocks.
+    /// Runs the threads of a block until none is ready, up to a limit if there are other blocks.
     /// Returns whether any ran.
     fn run_block(&mut self, rank: usize) -> bool {
         let contexts = self.cluster.blocks();
@@ -123,7 +122,7 @@ impl<'a> Worker<'a> {
             self.blocks[rank].last = linear;
             self.resume(rank, linear, Resume::Run);
             turns += 1;
-            // The write that a thread polls for may be another block's.
+            // The write that a thread polls for may come from another block.
             if context.slice_over.take() && contexts.len() > 1 {
                 break;
             }
@@ -176,7 +175,7 @@ impl<'a> Worker<'a> {
     /// exited.
     fn note_deadlock(&self) {
         let contexts = self.cluster.blocks();
-        // Threads that wait for a thread which waits for a write are not at fault.
+        // Threads that wait for a thread that waits for a write are not at fault.
         if contexts.iter().any(BlockContext::fault_parked) {
             return;
         }
@@ -188,7 +187,7 @@ impl<'a> Worker<'a> {
                 context.threads.iter().enumerate().filter_map(wait)
             })
         };
-        // A barrier explains more than the waits of the other threads.
+        // A barrier explains more than the other threads' waits.
         let at_barrier = waits().find(|(.., wait)| matches!(wait.place, WaitPlace::Barrier { .. }));
         let Some((context, linear, thread, wait)) = at_barrier.or_else(|| waits().next()) else { return };
         let mut waiting = context.waiting();
@@ -229,8 +228,8 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// The thread of a block to run after `last`: the next one of the same warp for a while, so that
-/// warp operations find the stacks of their lanes in the caches, then those of the next warps.
+/// The next thread of a block to run after `last`: for a while the next of the same warp, so that
+/// warp operations find the stacks of their lanes in the caches, then threads of the next warps.
 fn next_ready(context: &BlockContext, last: u32) -> Option<u32> {
     let turns = context.turns_left.get();
     if turns > 0 {
@@ -244,13 +243,13 @@ fn next_ready(context: &BlockContext, last: u32) -> Option<u32> {
     context.take_ready(if next_warp < context.count() { next_warp } else { 0 })
 }
 
-/// Any thread of the block, for a slice of any length.
+/// Any thread of the block, for a random slice.
 fn draw_ready(context: &BlockContext, draw: &mut Draw) -> Option<u32> {
     context.slice.set(64 + draw.below(u64::from(SLICE) - 64) as u32);
     context.take_any_ready(|count| draw.below(count))
 }
 
-/// A thread of the block, not started.
+/// A thread of the block, not yet started.
 fn spawn(context: &BlockContext, entry: &(dyn Fn() + Sync), linear: u32, stack: ThreadStack) -> Thread {
     context.threads[linear as usize].stack.set((stack.limit().get(), stack.usable()));
     let body = move |yielder: &ThreadYielder, _: Resume| {
@@ -259,7 +258,7 @@ fn spawn(context: &BlockContext, entry: &(dyn Fn() + Sync), linear: u32, stack: 
             context.note_unwound(&*payload);
         }
     };
-    // SAFETY: `Worker::run` drives every thread to its end before it returns, and a worker that is
-    // dropped earlier unwinds its threads; context and entry outlive the worker.
+    // SAFETY: `Worker::run` drives every thread to its end before it returns, and a worker dropped
+    // earlier unwinds its threads; context and entry outlive the worker.
     unsafe { Coroutine::with_stack_unchecked(stack, body) }
 }

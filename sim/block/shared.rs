@@ -3,20 +3,20 @@
 use crate::pod::{Pod, access_size, from_bits};
 use std::cell::{Cell, UnsafeCell};
 
-/// The shared address of a block's first byte. It is not 0, so that an offset used as an address is
+/// The shared address of a block's first byte. Not 0, so that an offset used as an address is
 /// noticed.
 pub(crate) const SHARED_BASE: u32 = 1024;
 
-/// A byte that a thread or a completed copy wrote. An unwritten byte is 0.
+/// A byte written by a thread or by a completed copy. An unwritten byte is 0.
 const WRITTEN: u8 = 1;
 /// A byte that an asynchronous copy will write.
 const IN_FLIGHT: u8 = 2;
-/// A byte that an asynchronous operation reads, or has read since it was last written.
+/// A byte that an asynchronous operation reads, or has read since the last write.
 const READING: u8 = 4;
-/// A byte that a bulk copy or an asynchronous store has written, in addition to [`WRITTEN`].
+/// A byte written by a bulk copy or an asynchronous store, in addition to [`WRITTEN`].
 const BROUGHT: u8 = 8;
 
-/// The number of no fence is 1, so that no stamp is 0.
+/// The fence count starts at 1, so that no stamp is 0.
 const FIRST_STAMP: u64 = 1;
 
 /// The granularity, in bytes, at which asynchronous reads are recorded.
@@ -33,23 +33,23 @@ pub(crate) enum Proxy {
 
 /// Shared memory and its states. Offsets count from the first byte.
 pub(crate) struct SharedMemory {
-    /// Both in units that are aligned as the widest access is.
+    /// Both in units aligned for the widest access.
     data: Box<[UnsafeCell<u128>]>,
     state: Box<[UnsafeCell<u128>]>,
     bytes: usize,
     /// For each piece, its last writer in the generic proxy and the time; 0 if there is none.
     written: Box<[Cell<u64>]>,
     /// The stamp of a write: the number of proxy fences so far, and above it one more than the
-    /// number of the running thread; 0 for another block's.
+    /// index of the running thread; 0 for another block's.
     stamp: Cell<u64>,
 }
 
-/// The stamp of a write of a thread of the block, or of another block's.
+/// The stamp of a write by a thread of the block, or by another block.
 fn stamp(writer: Option<u32>, fences: u32) -> u64 {
     writer.map_or(0, |thread| u64::from(thread) + 1) << 32 | u64::from(fences)
 }
 
-/// `byte` in every byte of an access's width.
+/// `byte` in every byte of an access.
 #[inline(always)]
 const fn everywhere(byte: u8, width: usize) -> u128 {
     (u128::from_ne_bytes([byte; 16])) >> (128 - 8 * width)
@@ -68,7 +68,7 @@ impl SharedMemory {
         }
     }
 
-    /// Forgets everything: all bytes are poison and unwritten.
+    /// Resets everything: all bytes are poison and unwritten.
     pub(crate) fn reset(&self) {
         for (data, state) in self.data.iter().zip(&self.state) {
             // SAFETY: one OS thread uses the block, and no reference into a cell is ever made.
@@ -87,7 +87,7 @@ impl SharedMemory {
         self.bytes
     }
 
-    /// Whether an access at `offset` is aligned and is within the memory.
+    /// Whether an access at `offset` is aligned and inside the memory.
     #[inline(always)]
     pub(crate) fn fits(&self, offset: usize, width: usize) -> bool {
         offset & (width - 1) == 0 && offset + width <= self.bytes
@@ -103,7 +103,7 @@ impl SharedMemory {
         self.state.as_ptr().cast::<u8>().wrapping_add(offset).cast_mut().cast()
     }
 
-    /// The states of `width` bytes from `offset`, which fits.
+    /// The states of `width` bytes at `offset`, which fits.
     #[inline(always)]
     fn states(&self, offset: usize, width: usize) -> u128 {
         // SAFETY: the range was checked by `fits`; an address that is a multiple of a power of two
@@ -119,18 +119,18 @@ impl SharedMemory {
         }
     }
 
-    /// Loads a `T` if the access fits, every byte was written, and no bulk copy wrote one.
+    /// Loads a `T` if the access fits, every byte was written, and none by a bulk copy.
     #[inline(always)]
     pub(crate) fn load<T: Pod>(&self, offset: usize) -> Option<T> {
         self.load_unless(IN_FLIGHT | BROUGHT, offset)
     }
 
-    /// As [`load`](Self::load), also of bytes that a bulk copy has written.
+    /// Same as [`load`](Self::load), but bulk copies may have written the bytes.
     pub(crate) fn load_brought<T: Pod>(&self, offset: usize) -> Option<T> {
         self.load_unless(IN_FLIGHT, offset)
     }
 
-    /// Loads a `T` if the access fits, every byte was written, and none has one of these bits in
+    /// Loads a `T` if the access fits, every byte was written, and no byte has one of these bits in
     /// its state.
     #[inline(always)]
     fn load_unless<T: Pod>(&self, bits: u8, offset: usize) -> Option<T> {
@@ -152,7 +152,7 @@ impl SharedMemory {
         unsafe { self.data_at::<T>(offset).read_unaligned() }
     }
 
-    /// Stores a `T` if the access fits and no asynchronous operation uses a byte of it; says
+    /// Stores a `T` if the access fits and no asynchronous operation uses a byte of it; returns
     /// whether it did.
     #[inline(always)]
     pub(crate) fn store<T: Pod>(&self, offset: usize, value: T) -> bool {
@@ -171,17 +171,17 @@ impl SharedMemory {
         true
     }
 
-    /// Stores the bytes of a completed copy of a proxy.
+    /// Stores the bytes of a completed copy by a proxy.
     pub(crate) fn land(&self, offset: usize, bytes: &[u8], proxy: Proxy) {
-        // In the async proxy a copy writes whole pieces.
+        // In the async proxy, a copy writes whole pieces.
         match proxy {
             Proxy::Generic => self.put(offset, bytes, self.stamp.get(), WRITTEN),
             Proxy::Async => self.put(offset, bytes, 0, WRITTEN | BROUGHT),
         }
     }
 
-    /// Stores the bytes of an asynchronous store of a thread of the block, or of another block's.
-    /// It counts as a bulk copy, but of the generic proxy.
+    /// Stores the bytes of an asynchronous store by a thread of the block, or by another block. It
+    /// counts as a bulk copy, but in the generic proxy.
     pub(crate) fn land_store(&self, offset: usize, bytes: &[u8], writer: Option<u32>) {
         self.put(offset, bytes, stamp(writer, self.fences()), WRITTEN | BROUGHT);
     }
@@ -200,7 +200,7 @@ impl SharedMemory {
         }
     }
 
-    /// Marks bytes that an asynchronous copy is to write.
+    /// Marks bytes that an asynchronous copy will write.
     pub(crate) fn take_off(&self, offset: usize, bytes: usize) {
         debug_assert!(offset + bytes <= self.bytes, "checked by the caller");
         for at in offset..offset + bytes {
@@ -212,24 +212,24 @@ impl SharedMemory {
         }
     }
 
-    /// The first byte of a range that is in flight, if any is.
+    /// The first byte of a range that is in flight.
     pub(crate) fn first_in_flight(&self, offset: usize, bytes: usize) -> Option<usize> {
         self.first_with(IN_FLIGHT, offset, bytes)
     }
 
-    /// The first byte of a range that an asynchronous operation reads, if one does.
+    /// The first byte of a range that an asynchronous operation reads.
     pub(crate) fn first_being_read(&self, offset: usize, bytes: usize) -> Option<usize> {
         self.first_with(READING, offset, bytes)
     }
 
-    /// The first byte of a range that a bulk copy has written, if there is one.
+    /// The first byte of a range that a bulk copy has written.
     pub(crate) fn first_brought(&self, offset: usize, bytes: usize) -> Option<usize> {
         self.first_with(BROUGHT, offset, bytes)
     }
 
-    /// The first byte of a range, which the caller checked, with this bit in its state.
+    /// The first byte of a range, checked by the caller, with this bit in its state.
     fn first_with(&self, bit: u8, offset: usize, bytes: usize) -> Option<usize> {
-        // Most are one access.
+        // Most ranges are one access.
         if bytes.is_power_of_two()
             && bytes <= PIECE
             && self.fits(offset, bytes)
@@ -241,7 +241,7 @@ impl SharedMemory {
         (offset..offset + bytes).find(|&at| unsafe { self.state_at::<u8>(at).read() } & bit != 0)
     }
 
-    /// Counts a fence between the proxies; gives its number.
+    /// Counts a fence between the proxies; returns its number.
     pub(crate) fn fence_proxies(&self) -> u32 {
         self.stamp.set(self.stamp.get() + 1);
         self.fences()
@@ -252,12 +252,12 @@ impl SharedMemory {
         self.stamp.get() as u32
     }
 
-    /// From here on the writes are those of a thread of the block, or of another block's.
+    /// From here on, the writes are by a thread of the block, or by another block.
     pub(crate) fn set_writer(&self, thread: Option<u32>) {
         self.stamp.set(stamp(thread, self.fences()));
     }
 
-    /// If threads wrote into a piece: the last of them, where it is the block's, and the number of
+    /// If threads wrote into a piece: the last of them, if it is of this block, and the number of
     /// the last fence before.
     pub(crate) fn last_write(&self, piece: usize) -> Option<(Option<u32>, u32)> {
         let written = self.written[piece].get();
@@ -266,7 +266,7 @@ impl SharedMemory {
 
     /// Whether every byte of a range within the memory was written, and none is in flight.
     pub(crate) fn is_written(&self, offset: usize, bytes: usize) -> bool {
-        // Most are one piece.
+        // Most ranges are one piece.
         if bytes == PIECE && self.fits(offset, bytes) {
             let (both, written) = (everywhere(WRITTEN | IN_FLIGHT, bytes), everywhere(WRITTEN, bytes));
             return self.states(offset, bytes) & both == written;
@@ -276,7 +276,7 @@ impl SharedMemory {
             .all(|at| unsafe { self.state_at::<u8>(at).read() } & (WRITTEN | IN_FLIGHT) == WRITTEN)
     }
 
-    /// The bytes from `offset` on, which are within the memory.
+    /// The bytes from `offset` on, which are inside the memory.
     pub(crate) fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
         for (i, byte) in bytes.iter_mut().enumerate() {
             // SAFETY: the caller checked the range.

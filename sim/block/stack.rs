@@ -1,4 +1,4 @@
-//! Stacks of simulated threads, kept from block to block and from launch to launch.
+//! Stacks of simulated threads, reused across blocks and launches.
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 use std::io;
@@ -7,8 +7,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// A stack whose first frame does not always start at the same offset within a page.
 ///
-/// Stacks of one size are mapped a multiple of the page size apart, so their hot frames would fall
-/// into the same few sets of the processor's caches.
+/// Stacks of one size are mapped at multiples of the page size, so their hot frames would share a
+/// few sets of the processor's caches.
 pub(crate) struct ThreadStack {
     inner: DefaultStack,
     base: StackPointer,
@@ -16,7 +16,7 @@ pub(crate) struct ThreadStack {
     bytes: usize,
 }
 
-/// Offsets between the first frames of successive stacks, and the number of different ones.
+/// The distance between the first frames of successive stacks, and the number of different offsets.
 const COLOUR_BYTES: usize = 320;
 const COLOURS: usize = 64;
 
@@ -65,7 +65,7 @@ pub(crate) const MAX_STACKS: usize = 12 * 1024;
 
 /// The stacks of the process.
 struct Stacks {
-    /// How many the workers may use, all together.
+    /// Stacks reserved by all workers together.
     reserved: usize,
     /// The idle stacks, by size in bytes.
     idle: Vec<(usize, Vec<ThreadStack>)>,
@@ -74,7 +74,7 @@ struct Stacks {
 static STACKS: Mutex<Stacks> = Mutex::new(Stacks { reserved: 0, idle: Vec::new() });
 static RELEASED: Condvar = Condvar::new();
 
-/// A worker's stacks, all of one size. They go back to the process when it is dropped.
+/// A worker's stacks, all of one size. Dropping the pool returns them to the process.
 pub(crate) struct StackPool {
     bytes: usize,
     reserved: usize,
@@ -83,7 +83,7 @@ pub(crate) struct StackPool {
 }
 
 impl StackPool {
-    /// A pool of up to `count` stacks of at least `bytes`; it first takes idle ones. Waits while
+    /// A pool of up to `count` stacks of at least `bytes`; it takes idle ones first. Waits while
     /// the workers of other launches use too many.
     pub(crate) fn new(bytes: usize, count: usize) -> Self {
         let stacks = STACKS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +95,7 @@ impl StackPool {
         Self { bytes, reserved: count, made: free.len(), free }
     }
 
-    /// A stack, mapped anew only when none is free.
+    /// Takes a stack; maps a new one only if none is free.
     pub(crate) fn take(&mut self) -> io::Result<ThreadStack> {
         if let Some(stack) = self.free.pop() {
             return Ok(stack);
@@ -104,7 +104,7 @@ impl StackPool {
         ThreadStack::new(self.bytes, self.made)
     }
 
-    /// Gives a stack back.
+    /// Returns a stack to the pool.
     pub(crate) fn put(&mut self, stack: ThreadStack) {
         self.free.push(stack);
     }

@@ -1,4 +1,4 @@
-//! The groups of `wgmma`: results that accumulators have not received, and shared memory that the
+//! The groups of `wgmma`: results not yet in the accumulators, and shared memory that the
 //! instructions still read.
 
 use super::clock::Clock;
@@ -22,13 +22,13 @@ const MARKS: u32 = 1 << 20;
 
 /// Results that a warp has not received.
 struct Kept {
-    /// The mark of the first register; the others follow it.
+    /// The mark of the first register; those of the others follow.
     mark: u32,
     /// The lanes' registers, lane by lane.
     words: Vec<u32>,
-    /// The number of the group that the instruction belongs to.
+    /// The index of the instruction's group.
     group: u64,
-    /// The lanes that have received theirs.
+    /// The lanes that have received their results.
     taken: u32,
 }
 
@@ -45,11 +45,11 @@ struct Operands {
 /// A warp's matrix instructions.
 #[derive(Default)]
 pub(crate) struct WgmmaQueue {
-    /// Whether there was a fence since the registers were last the thread's own.
+    /// Whether a fence followed the last time the thread could change the registers.
     fenced: bool,
     marks: u32,
     kept: Vec<Kept>,
-    /// Committed groups, and completed ones.
+    /// Committed groups, and completed groups.
     committed: u64,
     complete: u64,
 }
@@ -59,7 +59,7 @@ impl WgmmaQueue {
         *self = Self::default();
     }
 
-    /// The results that belong to the marks in these registers.
+    /// The pending results of the marks in these registers.
     fn find(&self, registers: &[u32]) -> Option<usize> {
         let mark = *registers.first()?;
         let at = self.kept.iter().position(|kept| kept.mark == mark)?;
@@ -79,7 +79,7 @@ impl WgmmaQueue {
     }
 }
 
-/// The registers of a lane, of all lanes' of a warp.
+/// One lane's registers out of all lanes' of a warp.
 fn lane_of(words: &[u32], lane: usize) -> &[u32] {
     let count = words.len() / LANES;
     &words[lane * count..][..count]
@@ -95,7 +95,7 @@ impl BlockContext {
         Clock::Warpgroup { rank: self.rank, number: warp as u32 / WARPGROUP }
     }
 
-    /// One lane of the running warp acts for all after all have arrived.
+    /// Once all lanes of the running warp have arrived, one acts for all.
     fn together<T: Copy + 'static>(
         &self,
         operation: &'static str,
@@ -105,7 +105,7 @@ impl BlockContext {
         self.collective(operation, u32::MAX, ExitedLanes::Fault, (), |_| [act(); LANES], location)
     }
 
-    /// Orders registers before the instructions that follow: `wgmma.fence`.
+    /// Orders registers before the following instructions: `wgmma.fence`.
     pub(crate) fn wgmma_fence(&self, location: &'static Location<'static>) {
         self.together("wgmma.fence", location, || self.wgmma[self.warp()].borrow_mut().fenced = true);
     }
@@ -133,11 +133,11 @@ impl BlockContext {
             std::ptr::from_ref(&input),
             |lanes| {
                 let lanes = lanes.each_ref().map(|lane| {
-                    // SAFETY: the operands of a lane that is suspended in this function, or of the
-                    // one that runs.
+                    // SAFETY: the operands of a lane suspended in this function, or of the running
+                    // lane.
                     unsafe { &*lane.expect("all lanes of the mask are there") }
                 });
-                // SAFETY: as above; the lane that runs does not use its own reference meanwhile.
+                // SAFETY: as above; the running lane does not use its own reference meanwhile.
                 let registers = lanes.map(|lane| unsafe { &*lane.registers });
                 let uniform =
                     |pick: fn(&WgmmaA) -> Option<u64>| lanes.iter().all(|lane| pick(&lane.a) == pick(&a));
@@ -160,8 +160,8 @@ impl BlockContext {
         }
     }
 
-    /// Computes the running warp's instruction, keeps its results until the wait, and returns their
-    /// mark.
+    /// Computes the running warp's instruction, stores its results until the wait, and returns
+    /// their mark.
     fn wgmma_of_warp(
         &self,
         instruction: &Wgmma,
@@ -230,7 +230,7 @@ impl BlockContext {
                 .or_else(|| self.unfenced(access, offset))
         };
         if pieces.iter().any(|address| fault(address).is_some()) {
-            // That of the lowest address.
+            // The fault at the lowest address.
             pieces.sort_unstable();
             return Err(pieces.iter().find_map(fault).expect("one of them has a fault"));
         }
@@ -264,19 +264,19 @@ impl BlockContext {
             queue.fenced = false;
             queue.complete
         });
-        // The four warps execute an instruction together, so none completes before the last warp
-        // has issued it.
+        // The four warps execute an instruction together, so it does not complete before the last
+        // warp has issued it.
         let first = warp / WARPGROUP as usize * WARPGROUP as usize;
         let warps = first..(first + WARPGROUP as usize).min(self.wgmma.len());
         let issued = || warps.clone().all(|warp| self.wgmma[warp].borrow().committed >= complete);
         self.wait_until("the wgmma of the other warps of its warpgroup", issued, location);
-        // A group belongs to the whole warpgroup: none of its warps reads any more.
+        // A group belongs to the whole warpgroup: none of its warps still reads.
         let known = &mut self.thread().known.borrow_mut();
         self.cluster().end_steps(self.warpgroup(warp), complete as u32, known);
     }
 
-    /// Writes completed results into the accumulators that hold their marks. Marks of groups
-    /// without a wait stay.
+    /// Writes completed results into the accumulators that hold their marks. Marks of groups not
+    /// yet waited for remain.
     pub(crate) fn wgmma_take(&self, registers: &mut [u32]) {
         let lane = (self.running.get() % WARP_SIZE) as usize;
         let mut queue = self.wgmma[self.warp()].borrow_mut();

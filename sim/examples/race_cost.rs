@@ -1,7 +1,7 @@
-//! What race detection costs kernels that do little but access memory: a transpose of a matrix of
-//! 2048 x 2048 words, through shared memory, and a copy of it, which touch each word of global
-//! memory once, and a matrix product of scalar loads. Prints processor time with race detection and
-//! without; `benches/races.py` makes rows of it.
+//! The cost of race detection for memory-bound kernels: a transpose of a matrix of 2048 x 2048
+//! words through shared memory and a copy of it, which access each word of global memory once, and
+//! a matrix product of scalar loads. Prints processor time with and without race detection;
+//! `benches/races.py` tabulates it.
 //!
 //! `cargo run -p moye-sim --example race_cost`
 
@@ -40,7 +40,7 @@ fn copy(a: u64, b: u64) {
 
 /// Processor time of the process, in seconds.
 fn seconds() -> Result<f64, Box<dyn std::error::Error>> {
-    // The first number of the file, in nanoseconds, of this thread.
+    // The first number of the file: nanoseconds of this thread.
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(text.split(' ').next().unwrap_or_default().parse::<f64>()? / 1e9)
 }
@@ -68,8 +68,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     measure("sgemm", &product, &|| sgemm::kernel(ab, ab, c))
 }
 
-/// Prints the kernel's name, the least time of some rounds with race detection and without, their
-/// ratio, and the nanoseconds of an access with race detection and without.
+/// Prints the kernel's name, the least time of several rounds with and without race detection,
+/// their ratio, and the nanoseconds per access with and without.
 fn measure(
     name: &str,
     launch: &Launch<'_>,

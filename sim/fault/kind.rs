@@ -7,7 +7,7 @@ use std::fmt;
 use std::panic::Location;
 use thiserror::Error;
 
-/// How a thread touched memory.
+/// The kind of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// A load.
@@ -37,7 +37,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether it changes what is there.
+    /// Whether it changes the memory.
     pub(crate) const fn writes(self) -> bool {
         matches!(
             self,
@@ -70,8 +70,8 @@ impl fmt::Display for Access {
     }
 }
 
-/// What a kernel did wrong. A place in shared memory is an offset from its start, one in global
-/// memory an address.
+/// What a kernel did wrong. Locations in shared memory are offsets from its start, locations in
+/// global memory are addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -82,9 +82,9 @@ pub enum FaultKind {
         access: Access,
         /// The access's size.
         bytes: usize,
-        /// Where it starts.
+        /// Its address.
         address: u64,
-        /// The allocation closest to it, if there is any.
+        /// The closest allocation, if there is any.
         nearest: Option<Nearest>,
     },
     /// An address of global memory that is not a multiple of the access's size.
@@ -106,7 +106,7 @@ pub enum FaultKind {
         address: u64,
         /// Its value.
         found: u32,
-        /// What the wait is for.
+        /// The value that the wait expects.
         value: u32,
     },
     /// An access past either end of the block's shared memory.
@@ -118,7 +118,7 @@ pub enum FaultKind {
         access: Access,
         /// The access's size.
         bytes: usize,
-        /// From the start of the block's shared memory; negative before it.
+        /// The offset from the start of the block's shared memory; negative before it.
         offset: i64,
         /// The block's shared memory in bytes.
         shared_bytes: usize,
@@ -132,7 +132,7 @@ pub enum FaultKind {
         access: Access,
         /// The access's size, which is also its alignment.
         bytes: usize,
-        /// From the start of the block's shared memory.
+        /// The offset from the start of the block's shared memory.
         offset: i64,
     },
     /// A read of shared memory in which at least one byte was never written.
@@ -144,7 +144,7 @@ pub enum FaultKind {
         access: Access,
         /// The access's size.
         bytes: usize,
-        /// From the start of the block's shared memory.
+        /// The offset from the start of the block's shared memory.
         offset: i64,
     },
     /// A read of an element of a fragment that the thread has not initialised.
@@ -173,9 +173,9 @@ pub enum FaultKind {
         access: Access,
         /// The access's size.
         bytes: usize,
-        /// From the start of the block's shared memory.
+        /// The offset from the start of the block's shared memory.
         offset: i64,
-        /// The copy: `cp.async`, a bulk one, or `st.async`.
+        /// The copy: `cp.async`, a bulk copy, or `st.async`.
         what: &'static str,
         /// The thread that issued the copy.
         issuer: Dim3,
@@ -185,7 +185,7 @@ pub enum FaultKind {
         issuer_exited: bool,
     },
     /// A read of shared memory that a bulk copy or an asynchronous store has written, by a thread
-    /// that has not waited on the mbarrier itself. Another thread has.
+    /// that has not waited on the mbarrier itself; another thread has.
     #[error(
         "{access} of {bytes} bytes of shared memory at offset {offset}, written by a {what} that completes on the mbarrier at offset {mbarrier}; this thread has not waited on it, nor synchronised with a thread that has\nwait on that mbarrier in this thread, or in a thread that it meets at a barrier before the access"
     )]
@@ -194,11 +194,11 @@ pub enum FaultKind {
         access: Access,
         /// The access's size.
         bytes: usize,
-        /// From the start of the block's shared memory.
+        /// The offset from the start of the block's shared memory.
         offset: i64,
         /// The writer: a bulk copy, or `st.async`.
         what: &'static str,
-        /// The mbarrier at which the writer completes, in bytes from the start of the block's
+        /// The mbarrier on which the writer completes, in bytes from the start of the block's
         /// shared memory.
         mbarrier: i64,
     },
@@ -210,13 +210,13 @@ pub enum FaultKind {
         access: Access,
         /// The access's size.
         bytes: usize,
-        /// From the start of the block's shared memory.
+        /// The offset from the start of the block's shared memory.
         offset: i64,
         /// The operation that reads it.
         read: Box<AsyncRead>,
     },
-    /// An asynchronous operation on shared memory that a thread wrote, with no proxy fence between
-    /// the two.
+    /// An asynchronous operation on shared memory that a thread wrote, without a proxy fence
+    /// between them.
     #[error(
         "{access} of shared memory at offset {offset}, which {} wrote with no fence.proxy.async since, so the operation may not see it\n{}",
         writer.map_or_else(|| "another block".to_owned(), |thread| format!("thread {thread}")),
@@ -225,12 +225,12 @@ pub enum FaultKind {
     SharedUnfenced {
         /// The kind of access.
         access: Access,
-        /// From the start of the block's shared memory.
+        /// The offset from the start of the block's shared memory.
         offset: i64,
-        /// The thread that wrote, if it is of the same block; `None` if it is of another block.
+        /// The thread that wrote, if it is in the same block; otherwise `None`.
         writer: Option<Dim3>,
     },
-    /// An asynchronous read of global memory that threads wrote in the same launch, with no fence
+    /// An asynchronous read of global memory that threads wrote in the same launch, without a fence
     /// between.
     #[error(
         "{access} of {bytes} bytes of global memory at {address:#x}, {}, which thread {}{} wrote in this launch at {}:{} with no fence.proxy.async since, so the copy may not see it\ncall `fence_proxy_async_global` after the write, and order the copy after that fence",
@@ -239,13 +239,13 @@ pub enum FaultKind {
         writer.location.file(), writer.location.line()
     )]
     GlobalUnfenced {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The access's size.
         bytes: usize,
         /// The first byte that was not fenced.
         address: u64,
-        /// The allocation that it is in.
+        /// The allocation that contains it.
         nearest: Option<Nearest>,
         /// The write.
         writer: RaceAccess,
@@ -265,12 +265,12 @@ pub enum FaultKind {
         bytes: usize,
         /// The address.
         address: u64,
-        /// The allocation that it is in.
+        /// The allocation that contains it.
         nearest: Option<Nearest>,
         /// The thread that wrote it.
         writer: RaceAccess,
     },
-    /// Two accesses to the same bytes that nothing orders.
+    /// Two unordered accesses to the same bytes.
     #[error("{0}")]
     Race(Box<Race>),
     /// An access to the shared memory of a block of the cluster that has exited.
@@ -280,7 +280,7 @@ pub enum FaultKind {
     PeerEnded {
         /// The kind of access.
         access: Access,
-        /// The block's number in the cluster.
+        /// The block's rank in the cluster.
         rank: u32,
     },
     /// An address of a cluster's shared memory that belongs to none of its blocks.
@@ -292,9 +292,9 @@ pub enum FaultKind {
         access: Access,
         /// The address.
         address: u32,
-        /// The block's number that the address names.
+        /// The block rank in the address.
         rank: u32,
-        /// Blocks of the cluster.
+        /// The cluster's blocks.
         blocks: u32,
     },
     /// A thread exited while bulk copies that it issued still read shared memory.
@@ -326,7 +326,7 @@ pub enum FaultKind {
     InvalidOperand {
         /// The instruction.
         operation: &'static str,
-        /// The operand, its value, and the values that are allowed.
+        /// The operand, its value, and the permitted values.
         reason: String,
     },
     /// Deadlock at a barrier: no thread of the block can continue, and some wait at a barrier.
@@ -336,13 +336,13 @@ pub enum FaultKind {
         exited_text(exited)
     )]
     BarrierIncomplete {
-        /// The barrier that the named thread waits at.
+        /// The barrier at which the named thread waits.
         barrier: u32,
         /// Threads that arrived at it.
         arrived: u32,
         /// Threads that the barrier expects.
         expected: u32,
-        /// All waiting threads, by what they wait for and where.
+        /// All waiting threads, by what they wait for and their line.
         waiting: Vec<WaitingThreads>,
         /// The threads that have exited.
         exited: ThreadSet,
@@ -469,12 +469,12 @@ pub enum FaultKind {
         /// The panic's message.
         message: String,
     },
-    /// The block has used up its budget of steps: its threads run, but make no progress.
+    /// The block has exhausted its budget of steps: its threads run but make no progress.
     #[error("no progress: the block's threads made {steps} {what}{}", waiting_text(waiting))]
     NoProgress {
         /// The number of steps.
         steps: u64,
-        /// Their kind, and since when they are counted.
+        /// The kind of steps, and since when they are counted.
         what: &'static str,
         /// The threads that wait while others spin.
         waiting: Vec<WaitingThreads>,

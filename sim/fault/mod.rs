@@ -24,7 +24,7 @@ pub struct Fault {
     pub block: Dim3,
     /// The thread's index in the block.
     pub thread: Dim3,
-    /// The line that called the faulting intrinsic, where it is known.
+    /// The line that called the faulting intrinsic, if known.
     pub location: Option<&'static Location<'static>>,
     /// What happened.
     pub kind: FaultKind,
@@ -44,15 +44,15 @@ impl fmt::Display for Fault {
 /// `main` that returns it print.
 #[derive(Clone, Error)]
 pub enum LaunchError {
-    /// The launch itself is not possible; nothing ran.
+    /// The launch is not possible; nothing ran.
     #[error("kernel `{kernel}` cannot be launched: {reason}")]
     Invalid {
         /// The kernel's name.
         kernel: String,
-        /// Which limit is exceeded, with the values.
+        /// The exceeded limit, with the values.
         reason: String,
     },
-    /// The kernel made a fault.
+    /// The kernel caused a fault.
     #[error(transparent)]
     Fault(Box<Fault>),
     /// The caller ended it ([`Launch::interrupt`](crate::Launch::interrupt)).
@@ -70,7 +70,7 @@ impl fmt::Debug for LaunchError {
 }
 
 impl LaunchError {
-    /// The fault, if the kernel made one.
+    /// The fault, if the kernel caused one.
     pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Fault(fault) => Some(fault),

@@ -11,24 +11,24 @@ use std::panic::Location;
 pub enum RaceSpace {
     /// The shared memory of a block.
     Shared {
-        /// The first byte that both accesses touch, from the start of that memory.
+        /// The first byte of both accesses, from the start of that memory.
         offset: i64,
-        /// The block's number in the cluster, where it is not the block of the fault.
+        /// The block's rank in the cluster, if it is not the block of the fault.
         rank: Option<u32>,
     },
     /// Global memory.
     Global {
-        /// The first byte that both accesses touch.
+        /// The first byte of both accesses.
         address: u64,
-        /// The allocation that it is in.
+        /// The allocation that contains it.
         nearest: Option<Nearest>,
     },
 }
 
-/// The closest group that the two threads of a race share. It decides what can order them.
+/// The closest group that both threads of a race belong to. It decides what can order them.
 ///
-/// A race is reported by the widest pair of threads that the launch has at one of its lines, so
-/// that the way out orders all of them.
+/// A race is reported with the widest pair of threads that the launch has at one of its lines, so
+/// that the suggested fix orders all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RaceThreads {
     /// Lanes of one warp.
@@ -41,10 +41,10 @@ pub enum RaceThreads {
     Grid,
     /// Threads of two launches that overlap: the second may begin before the first has ended.
     Launches,
-    /// Those of two launches of a chain that overlap: the wait is for the launch between, which has
-    /// not waited for the earlier one.
+    /// Threads of two launches of a chain that overlap: the wait is for the launch between, which
+    /// has not waited for the earlier one.
     Chain,
-    /// Those of two launches, or of a launch and a copy, on different streams.
+    /// Threads of two launches, or of a launch and a copy, on different streams.
     Streams,
 }
 
@@ -53,9 +53,9 @@ pub enum RaceThreads {
 pub struct RaceAccess {
     /// The kind of access.
     pub access: Access,
-    /// The kernel, if it is of another launch than the fault; `copy` is a stream's copy.
+    /// The kernel, if it belongs to another launch than the fault; `copy` is a stream's copy.
     pub kernel: Option<String>,
-    /// The block, if it is not that of the fault.
+    /// The block, if it is not the block of the fault.
     pub block: Option<Dim3>,
     /// The thread.
     pub thread: Dim3,
@@ -63,7 +63,7 @@ pub struct RaceAccess {
     pub location: &'static Location<'static>,
 }
 
-/// Two accesses to the same bytes, at least one of them a write, without an order between them.
+/// Two unordered accesses to the same bytes, at least one of them a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Race {
     /// The kind of access by the thread of the fault.
@@ -74,10 +74,10 @@ pub struct Race {
     pub space: RaceSpace,
     /// The other access.
     pub other: RaceAccess,
-    /// The closest group that both threads share.
+    /// The closest group that both threads belong to.
     pub threads: RaceThreads,
-    /// The widest group of threads that may race at its lines, where the launch came to a limit
-    /// before all of them had run.
+    /// The widest group of threads that may race at its lines, if the launch reached a limit before
+    /// all of them had run.
     pub unseen: Option<RaceThreads>,
 }
 
@@ -189,7 +189,7 @@ impl fmt::Display for Race {
 mod tests {
     use super::*;
 
-    /// The way out for a race of such threads by these accesses, in global memory or not.
+    /// The remedy for a race of such threads by these accesses, in global memory or not.
     fn remedy(threads: RaceThreads, [access, second]: [Access; 2], is_global: bool) -> &'static str {
         let location = Location::caller();
         let thread = Dim3::new(0, 0, 0);

@@ -1,4 +1,4 @@
-//! A write that may come before an asynchronous read of the same bytes has completed.
+//! A write that may precede the end of an asynchronous read of the same bytes.
 
 use crate::Dim3;
 use std::fmt;
@@ -11,7 +11,7 @@ pub enum ReadWait {
     WgmmaGroup,
     /// The thread that issued it, by `bulk_wait_group_read`.
     BulkGroup,
-    /// Threads of the destination block, at the mbarrier at which the copy completes.
+    /// Threads of the destination block, on the mbarrier on which the copy completes.
     Mbarrier,
 }
 
@@ -23,16 +23,16 @@ pub struct AsyncRead {
     pub operation: &'static str,
     /// The line that issued it.
     pub location: &'static Location<'static>,
-    /// The thread that issued it; for a warpgroup its first thread.
+    /// The thread that issued it; for a warpgroup, its first thread.
     pub thread: Dim3,
-    /// The block that owns the memory, by its number in the cluster, if another block writes.
+    /// The rank in the cluster of the block that owns the memory, if another block writes.
     pub block: Option<u32>,
     /// How a thread waits for it.
     pub wait: ReadWait,
     /// Whether some thread has waited for it. If so, the writing thread has not synchronised with
     /// that thread.
     pub is_complete: bool,
-    /// The reader that had arrived at the mbarrier on which the writing thread waited last, with
+    /// The reader that had arrived at the mbarrier on which the writing thread last waited, with
     /// the line: it released the bytes too early.
     pub released: Option<(Dim3, &'static Location<'static>)>,
 }

@@ -1,10 +1,10 @@
-//! Sets of threads and what they wait for, in compact text.
+//! Sets of threads and what they wait for, as compact text.
 
 use crate::Dim3;
 use std::fmt;
 use std::panic::Location;
 
-/// Consecutive threads of a block, `x` running fastest.
+/// Consecutive threads of a block, `x` fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadRange {
     /// The first.
@@ -21,7 +21,7 @@ pub struct ThreadSet {
     ranges: Vec<ThreadRange>,
 }
 
-/// The number of ranges that a message lists.
+/// The number of ranges in a message.
 const RANGES_TOLD: usize = 4;
 
 impl ThreadSet {
@@ -75,7 +75,7 @@ impl fmt::Display for ThreadSet {
 pub enum WaitPlace {
     /// A barrier of the block.
     Barrier {
-        /// Its number.
+        /// Its id.
         id: u32,
     },
     /// A warp-wide operation.
@@ -87,13 +87,13 @@ pub enum WaitPlace {
     },
     /// The end of an mbarrier's phase.
     Mbarrier {
-        /// Where it is, in bytes from the start of the block's shared memory.
+        /// Its offset from the start of the block's shared memory.
         offset: i64,
         /// The parity of the phase that the thread waits for.
         parity: u32,
-        /// Arrivals that are missing.
+        /// Pending arrivals.
         pending: u32,
-        /// Bytes that are missing.
+        /// Pending bytes.
         transactions: i32,
     },
     /// Shared memory that no thread has written yet.
@@ -101,9 +101,9 @@ pub enum WaitPlace {
         /// The offset from the start of the memory.
         offset: i64,
     },
-    /// A condition that another thread has to make true.
+    /// A condition that another thread must make true.
     Condition {
-        /// What is waited for.
+        /// Its description.
         what: &'static str,
     },
 }
@@ -126,7 +126,7 @@ impl fmt::Display for WaitPlace {
 /// Threads that wait for the same thing at the same line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingThreads {
-    /// The block's number in its cluster, if it is not the block of the fault.
+    /// The block's rank in its cluster, if it is not the block of the fault.
     pub block: Option<u32>,
     /// The threads.
     pub threads: ThreadSet,

@@ -1,9 +1,8 @@
 //! Atomic operations on global and shared memory, and fences.
 //!
-//! An address of type `u64` is one in global memory, of type `u32` one in shared memory. Each
-//! operation returns the value from before it. Operations of different blocks on one address have
-//! no fixed order. So a sum of floats over blocks may differ in its last bits from run to run, as
-//! on a GPU.
+//! An address of type `u64` is in global memory, of type `u32` in shared memory. Each operation
+//! returns the previous value. Operations of different blocks on one address have no fixed order,
+//! so a floating-point sum over blocks may differ in its last bits from run to run, as on a GPU.
 
 use crate::block::{SHARED_BASE, current, running};
 use crate::fault::Access;
@@ -16,7 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// An address with its space: `u64` is in global memory, `u32` in shared memory.
 pub trait AtomicSpace: Copy {
-    /// Replaces the `T` at the address by `update` of it, and returns the previous value. With
+    /// Replaces the `T` at the address by its `update`, and returns the previous value. With
     /// `of_block` the operation is atomic only for the threads of the block; `returns` says whether
     /// the instruction has a result.
     #[doc(hidden)]
@@ -54,8 +53,8 @@ impl AtomicSpace for u64 {
             if !block.clock.is_on() {
                 return act();
             }
-            // Operations are recorded in the order in which they run: a later one has seen the
-            // earlier ones.
+            // Operations are recorded in execution order: a later operation has seen the earlier
+            // ones.
             let mut old = None;
             let allocation = block.found_number.get();
             block.note_global_with(noted, allocation, self, size_of::<T>(), || old = act());
@@ -74,7 +73,7 @@ impl AtomicSpace for u32 {
         let action = if returns { Action::SharedAtomic } else { Action::SharedReduction };
         block.profile_access(action, self.into(), size_of::<T>());
         let offset = self.wrapping_sub(SHARED_BASE) as usize;
-        // One OS thread runs the whole block, so no other access runs between load and store.
+        // One OS thread runs the whole block, so no other access happens between load and store.
         let Some(old) = block.load_shared::<T>(offset) else {
             block.shared_fault(Access::Atomic, self, size_of::<T>());
             return poison();
@@ -91,25 +90,25 @@ impl AtomicSpace for u32 {
     }
 }
 
-/// Replaces the `T` (4 or 8 bytes) at `address` by `update` of it, atomically, and returns the
+/// Replaces the `T` (4 or 8 bytes) at `address` by its `update`, atomically, and returns the
 /// previous value.
 ///
-/// `update` may be called several times, and calls no intrinsics.
+/// `update` may be called several times, and must not call intrinsics.
 #[track_caller]
 pub fn atomic_update<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) -> T {
     const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
     address.update(false, true, update)
 }
 
-/// As [`atomic_update`], atomic only for the threads of the block (`.cta`): an atomic operation of
-/// another block on the same address is a race.
+/// Same as [`atomic_update`], but atomic only for the threads of the block (`.cta`): an atomic
+/// operation of another block on the same address is a race.
 #[track_caller]
 pub fn atomic_update_of_block<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) -> T {
     const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
     address.update(true, true, update)
 }
 
-/// [`atomic_update`] without a result: `red`, which a profile counts apart from `atom`.
+/// [`atomic_update`] without a result: `red`, which a profile counts separately from `atom`.
 #[track_caller]
 pub fn reduce_update<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) {
     const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
@@ -222,7 +221,7 @@ pub fn fence() {
     }
 }
 
-/// As [`fence`], for the threads of the cluster alone: `fence.acq_rel.cluster`.
+/// Same as [`fence`], but for the threads of the cluster only: `fence.acq_rel.cluster`.
 #[inline]
 #[track_caller]
 pub fn fence_cluster() {
@@ -234,8 +233,8 @@ pub fn fence_cluster() {
     }
 }
 
-/// As [`fence`], for the threads of the block alone: `fence.acq_rel.cta`. It orders no accesses of
-/// two blocks.
+/// Same as [`fence`], but for the threads of the block only: `fence.acq_rel.cta`. It orders no
+/// accesses of two blocks.
 #[inline]
 #[track_caller]
 pub fn fence_block() {

@@ -1,16 +1,16 @@
 //! Bulk copies: one thread moves bytes, or a box of a tensor, between global and shared memory,
 //! asynchronously.
 //!
-//! A load's bytes arrive when a thread looks at its mbarrier; until then no thread may access the
+//! A load's bytes arrive when a thread looks at its mbarrier; until then, no thread may access the
 //! destination. A store reads its source when its thread waits for the read; only a thread that
-//! knows of this wait may write the source. Both work in PTX's *async proxy*: writes of threads to
-//! shared memory are visible only after a [`fence_proxy_async`]. The simulator requires the fence
-//! of the writing thread, after its write, or of the warp that issues the operation. The same holds
-//! for global memory and [`fence_proxy_async_global`]. An operation in flight when the block ends
-//! is a fault.
+//! knows of this wait may write the source. Both run in PTX's *async proxy*: threads' writes to
+//! shared memory become visible to it only after a [`fence_proxy_async`]. The simulator requires
+//! the fence from the writing thread, after its write, or from the warp that issues the operation.
+//! The same holds for global memory and [`fence_proxy_async_global`]. An operation in flight when
+//! the block ends is a fault.
 //!
-//! A tensor map is the 128 bytes of [`TensorMap::encode`], at a multiple of 64: in global memory,
-//! or in a parameter of the kernel, whose address has the bit [`PARAMETER_SPACE`].
+//! A tensor map is the 128 bytes of [`TensorMap::encode`], at a multiple of 64 bytes: in global
+//! memory, or in a kernel parameter, whose address has the bit [`PARAMETER_SPACE`].
 
 use crate::block::{BulkSink, LoadSource, StoreWait, current};
 use crate::fault::{Access, FaultKind};
@@ -18,7 +18,7 @@ use crate::memory::words;
 use crate::tensor_map::{MAX_TENSOR_RANK, PARAMETER_SPACE, TENSOR_MAP_BYTES, TensorElement, TensorMap, Tile};
 use std::panic::Location;
 
-/// Where the box of a tensor copy begins: a coordinate for each dimension, the fastest first.
+/// The start of the box of a tensor copy: a coordinate for each dimension, the fastest first.
 fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> Result<Tile, FaultKind> {
     const { assert!(R >= 1 && R <= MAX_TENSOR_RANK, "a tensor map has 1 to 5 dimensions") };
     let block = current();
@@ -56,8 +56,8 @@ fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> R
 /// `cp.async.bulk.tensor.Rd.shared::cluster.global.mbarrier::complete_tx::bytes`.
 ///
 /// `destination` and `mbarrier` are addresses of the cluster's shared memory, in one block; the
-/// former a multiple of 128. With a mask, `.multicast::cluster`: to the same places in each block
-/// that it names.
+/// former a multiple of 128. With a mask, `.multicast::cluster`: to the same offsets in each block
+/// of the mask.
 #[track_caller]
 pub fn tensor_load<const R: usize>(
     destination: u32,
@@ -76,7 +76,7 @@ pub fn tensor_load<const R: usize>(
     block.or_raise(loaded);
 }
 
-/// Stores a box of a tensor, as far as it is in bounds:
+/// Stores the in-bounds part of a box of a tensor:
 /// `cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`. A box that a GPU does not store
 /// ([`TensorMap::stores_from`]) is a fault. A row of the tensor that ends within 16 bytes is stored
 /// up to their end, as on an H200.
@@ -86,8 +86,8 @@ pub fn tensor_store<const R: usize>(map: u64, start: [i32; R], source: u32) {
 }
 
 /// Adds a box of elements to those of a tensor:
-/// `cp.reduce.async.bulk.tensor.Rd.global.shared::cta.add.bulk_group`. It may begin where that of
-/// [`tensor_store`] may.
+/// `cp.reduce.async.bulk.tensor.Rd.global.shared::cta.add.bulk_group`. The start is restricted as
+/// for [`tensor_store`].
 #[track_caller]
 pub fn tensor_reduce_add<const R: usize>(map: u64, start: [i32; R], source: u32) {
     store(map, start, source, true);
@@ -122,7 +122,7 @@ fn store<const R: usize>(map: u64, start: [i32; R], source: u32, adds: bool) {
     block.or_raise(stored);
 }
 
-/// Fetches a box of a tensor into the L2 cache; the simulator has no cache:
+/// Prefetches a box of a tensor into L2; the simulator has no cache:
 /// `cp.async.bulk.prefetch.tensor.Rd`.
 #[track_caller]
 pub fn tensor_prefetch<const R: usize>(map: u64, start: [i32; R]) {
@@ -176,7 +176,7 @@ pub fn bulk_reduce_add(destination: u64, source: u32, bytes: u32, element: Tenso
     block.or_raise(block.bulk_store("cp.reduce.async.bulk", source, sink, Some(element), Location::caller()));
 }
 
-/// Fetches bytes into the L2 cache; the simulator has no cache: `cp.async.bulk.prefetch.L2.global`.
+/// Prefetches bytes into L2; the simulator has no cache: `cp.async.bulk.prefetch.L2.global`.
 #[track_caller]
 pub fn bulk_prefetch(address: u64, bytes: u32) {
     let block = current();
@@ -191,7 +191,7 @@ pub fn bulk_prefetch(address: u64, bytes: u32) {
     block.or_raise(checked);
 }
 
-/// Makes the thread's stores since the last commit a group, which may be empty:
+/// Commits the thread's stores since the last commit as a group, which may be empty:
 /// `cp.async.bulk.commit_group`.
 #[track_caller]
 pub fn bulk_commit() {
@@ -200,7 +200,7 @@ pub fn bulk_commit() {
     block.bulk_commit();
 }
 
-/// Waits until all of the thread's groups but the `pending` youngest are complete:
+/// Waits until all of the thread's groups except the `pending` youngest are complete:
 /// `cp.async.bulk.wait_group`.
 #[track_caller]
 pub fn bulk_wait_group(pending: u32) {
@@ -209,7 +209,7 @@ pub fn bulk_wait_group(pending: u32) {
     block.bulk_wait(pending as usize, StoreWait::Written);
 }
 
-/// Waits until all of the thread's groups but the `pending` youngest have read their sources:
+/// Waits until all of the thread's groups except the `pending` youngest have read their sources:
 /// `cp.async.bulk.wait_group.read`.
 #[track_caller]
 pub fn bulk_wait_group_read(pending: u32) {
@@ -218,11 +218,11 @@ pub fn bulk_wait_group_read(pending: u32) {
     block.bulk_wait(pending as usize, StoreWait::Read);
 }
 
-/// Makes writes of threads to shared and to global memory visible to bulk copies and `wgmma`:
+/// Makes threads' writes to shared and global memory visible to bulk copies and `wgmma`:
 /// `fence.proxy.async`.
 ///
-/// A bulk copy of bytes that threads of the same launch wrote is a fault, unless the writing
-/// thread, or another that is ordered after the write, has fenced since.
+/// A bulk copy of bytes that threads of the same launch wrote is a fault unless the writing thread,
+/// or another thread ordered after the write, has fenced since.
 #[track_caller]
 pub fn fence_proxy_async() {
     let block = current();
@@ -231,7 +231,8 @@ pub fn fence_proxy_async() {
     block.order_proxies();
 }
 
-/// As [`fence_proxy_async`], of the block's shared memory alone: `fence.proxy.async.shared::cta`.
+/// Same as [`fence_proxy_async`], for the block's shared memory only:
+/// `fence.proxy.async.shared::cta`.
 #[track_caller]
 pub fn fence_proxy_async_shared() {
     let block = current();
@@ -239,7 +240,7 @@ pub fn fence_proxy_async_shared() {
     block.fence_proxies();
 }
 
-/// As [`fence_proxy_async`], of global memory alone: `fence.proxy.async.global`.
+/// Same as [`fence_proxy_async`], for global memory only: `fence.proxy.async.global`.
 #[track_caller]
 pub fn fence_proxy_async_global() {
     let block = current();

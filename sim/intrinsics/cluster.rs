@@ -1,6 +1,6 @@
-//! Clusters: a block's place in its cluster, the cluster's barrier, and its shared memory.
+//! Clusters: a block's index in its cluster, the cluster's barrier, and its shared memory.
 //!
-//! Without clusters, every block is a cluster of its own.
+//! Without clusters, every block is a cluster of one.
 
 use crate::Dim3;
 use crate::block::{SHARED_BASE, current};
@@ -23,13 +23,13 @@ pub fn cluster_block_idx() -> Dim3 {
     block.cluster().dim.index_of(block.rank.into())
 }
 
-/// The block's number in its cluster, `x` running fastest: `%cluster_ctarank`.
+/// The block's rank in its cluster, `x` fastest: `%cluster_ctarank`.
 #[track_caller]
 pub fn cluster_rank() -> u32 {
     asked().rank
 }
 
-/// Blocks of a cluster: `%cluster_nctarank`.
+/// The blocks of a cluster: `%cluster_nctarank`.
 #[track_caller]
 pub fn cluster_size() -> u32 {
     asked().cluster().blocks().len() as u32
@@ -110,12 +110,12 @@ pub fn store_shared_cluster<T: Pod>(address: u32, value: T) {
 }
 
 /// Stores a `T` of 4, 8 or 16 bytes to the cluster's shared memory asynchronously, and completes as
-/// many bytes at an mbarrier there: `st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`.
-/// Both are addresses of one block.
+/// many bytes on an mbarrier: `st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`. Both
+/// addresses are in one block.
 ///
 /// As with a bulk copy, the value is written when a thread looks at the mbarrier, and only a thread
 /// that knows that the phase is over may read it. The store is in the generic proxy: a bulk copy or
-/// `wgmma` that reads the value needs a [`fence_proxy_async`] before.
+/// `wgmma` that reads the value needs a [`fence_proxy_async`] first.
 ///
 /// [`fence_proxy_async`]: super::fence_proxy_async
 #[track_caller]

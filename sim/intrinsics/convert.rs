@@ -1,18 +1,17 @@
 //! Conversions between floats, and from floats to integers, as `cvt` rounds them.
 //!
-//! A NaN becomes the one canonical NaN of the result's format (all bits below the sign set), as PTX
-//! has it.
+//! A NaN becomes the canonical NaN of the result's format (all bits below the sign set), as in PTX.
 
 use half::{bf16, f16};
 
-/// How a value between two neighbours is rounded.
+/// How a value between two representable values is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// To the nearer; from half way to the one whose last bit is 0: `.rn`.
+    /// To the nearest; ties to the value whose last bit is 0: `.rn`.
     NearestEven,
-    /// To the nearer; from half way to the one of larger magnitude: `.rna`.
+    /// To the nearest; ties to the value of larger magnitude: `.rna`.
     NearestAway,
-    /// To the one of smaller magnitude: `.rz`.
+    /// To the value of smaller magnitude: `.rz`.
     Zero,
 }
 
@@ -42,8 +41,8 @@ impl Format {
         }
         let bias = (1 << (exponent_bits - 1)) - 1;
         let (mantissa, least) = (mantissa_bits as i32, 1 - bias);
-        // The weight of the last bit. The exponent of a subnormal f64 is read too low, which `max`
-        // corrects.
+        // The weight of the last bit. The exponent of a subnormal f64 is too low here; `max`
+        // corrects it.
         let exponent = (magnitude.to_bits() >> 52) as i32 - 1023;
         let ulp = exponent.max(least) - mantissa;
         // A power of two scales exactly: the factor is within 2^150, the product within
@@ -90,10 +89,9 @@ narrow! {
     cvt_rn_bf16 cvt_rn_relu_bf16 BF16 -> bf16;
 }
 
-/// The bits of the tf32 value that `value` is rounded to, the 13 low ones 0:
-/// `cvt.{rn,rna,rz}{.relu}.tf32.f32`.
+/// The bits of `value` rounded to tf32, the 13 low bits 0: `cvt.{rn,rna,rz}{.relu}.tf32.f32`.
 ///
-/// `.rna` cuts the payload of a NaN off as it cuts a mantissa off, so that a NaN with a payload
+/// `.rna` truncates the payload of a NaN as it truncates a mantissa, so that a NaN with a payload
 /// only in these bits becomes an infinity (observed on an H200). The other forms return the NaN of
 /// all ones.
 pub fn cvt_tf32(value: f32, rounding: Rounding, with_relu: bool) -> u32 {
@@ -104,7 +102,7 @@ pub fn cvt_tf32(value: f32, rounding: Rounding, with_relu: bool) -> u32 {
     if value.is_nan() { f32_canonical_nan() } else { TF32.round(value, rounding) << 13 }
 }
 
-/// The bits of the NaN that f32 instructions give.
+/// The bits of the NaN that f32 instructions return.
 fn f32_canonical_nan() -> u32 {
     0x7FFF_FFFF
 }
@@ -118,7 +116,7 @@ macro_rules! integers {
     ($($(#[$doc:meta])* $name:ident $t:ty;)*) => { $(
         $(#[$doc])*
         pub fn $name(value: f32) -> $t {
-            // The cast saturates, and makes 0 of NaN.
+            // The cast saturates, and maps NaN to 0.
             value.round_ties_even() as $t
         }
     )* };
@@ -134,15 +132,15 @@ integers! {
     cvt_rni_sat_u32 u32;
 }
 
-/// `a * b + c` so rounded to f64 that rounding the result to a format of up to 25 bits of mantissa
-/// rounds the exact value: to odd. The product is exact: both factors have at most 26 bits.
+/// `a * b + c` rounded to odd in f64, so that rounding the result to a format of up to 25 bits of
+/// mantissa rounds the exact value. The product is exact: both factors have at most 26 bits.
 fn fused(a: f64, b: f64, c: f64) -> f64 {
     let product = a * b;
     let sum = product + c;
     if !sum.is_finite() {
         return sum;
     }
-    // Knuth's two-sum: what the addition lost, exactly.
+    // Knuth's two-sum: the exact error of the addition.
     let back = sum - product;
     let lost = (product - (sum - back)) + (c - back);
     let bits = sum.to_bits();
@@ -207,7 +205,7 @@ pub fn sub_f16(a: f16, b: f16) -> f16 {
     fma_f16(b, f16::NEG_ONE, a)
 }
 
-/// `a * b`: `mul.rn.f16`. Adding -0 changes no product, not even one that is 0.
+/// `a * b`: `mul.rn.f16`. Adding -0 changes no product, not even 0.
 pub fn mul_f16(a: f16, b: f16) -> f16 {
     fma_f16(a, b, f16::NEG_ZERO)
 }
@@ -254,7 +252,7 @@ mod tests {
             let bits = value.to_bits();
             let kept = bits & !0x1FFF;
             assert_eq!(cvt_tf32(value, Rounding::Zero, false), kept, "{value:e} cut off");
-            // In units of the last bit that is kept, a carry into the exponent is the next value.
+            // In units of the last kept bit, a carry into the exponent is the next value.
             let away = if value.is_infinite() { bits } else { (bits + 0x1000) & !0x1FFF };
             assert_eq!(cvt_tf32(value, Rounding::NearestAway, false), away, "{value:e} ties away");
             let tie = bits & 0x1FFF == 0x1000;

@@ -3,9 +3,9 @@
 use crate::block::running;
 use std::panic::Location;
 
-/// Counts an instruction of the calling line in the profile, if one is taken: for instructions that
-/// the simulator does not see, such as those of the special function unit. Outside a launch it does
-/// nothing.
+/// Counts an instruction at the calling line in the profile, if one is taken: for instructions that
+/// the simulator does not see, such as those of the special function unit. Does nothing outside a
+/// launch.
 ///
 /// ```
 /// use moye_sim::profile::Profiler;

@@ -1,15 +1,15 @@
 //! `cp.async`: asynchronous copies from global to shared memory.
 //!
 //! The data arrive at the wait. Between issue and wait, the destination may be neither read nor
-//! written. A wait completes the copies of the thread that waits, for all threads of the block.
-//! Copies that a thread leaves behind when it returns never arrive; that alone is not a fault, only
-//! an access to their destination is.
+//! written. A wait completes the copies of the waiting thread, for all threads of the block. Copies
+//! still pending when a thread returns never arrive; that alone is not a fault, only an access to
+//! their destination is.
 
 use crate::block::current;
 use std::panic::Location;
 
 /// Issues a copy of `bytes` bytes (4, 8 or 16) to shared memory, of which the first `source_bytes`
-/// come from global memory and the others become 0.
+/// come from global memory and the rest is zero-filled.
 ///
 /// Both addresses are multiples of `bytes`. A source of which nothing is read may be any address.
 #[inline]
@@ -18,7 +18,7 @@ pub fn cp_async(destination: u32, source: u64, bytes: u32, source_bytes: u32) {
     current().cp_async(destination, source, bytes, source_bytes);
 }
 
-/// Makes the copies that the thread issued since the last commit a group, which may be empty.
+/// Commits the copies that the thread issued since the last commit as a group, which may be empty.
 #[inline]
 #[track_caller]
 pub fn cp_async_commit() {

@@ -1,8 +1,8 @@
 //! Fused multiply-add, rounded once as on the GPU.
 //!
-//! The standard library's `mul_add` rounds once too, but where the host's instruction set at
-//! compile time lacks the instruction it calls a library function, which on some hosts computes in
-//! integers. These ask the processor at run time.
+//! The standard library's `mul_add` rounds once too, but if the host's compile-time instruction set
+//! lacks the instruction, it calls a library function, which on some hosts computes in integers.
+//! These functions test the processor at run time.
 
 macro_rules! fma {
     ($(#[$doc:meta])* $name:ident, $t:ty) => {

@@ -28,8 +28,8 @@ pub fn load_global<T: Pod>(address: u64) -> T {
     unsafe { words::load(address) }
 }
 
-/// As [`load_global`], through the read-only cache: `ld.global.nc`. With race detection, a load of
-/// bytes that the same launch has written is a fault.
+/// Same as [`load_global`], through the read-only cache: `ld.global.nc`. With race detection, a
+/// load of bytes that the same launch has written is a fault.
 #[inline]
 #[track_caller]
 pub fn load_global_read_only<T: Pod>(address: u64) -> T {
@@ -56,8 +56,8 @@ pub fn wait_for_prior_launch() {
     block.wait_for_prior();
 }
 
-/// Allows the next launch to begin, if it may overlap this one:
-/// `griddepcontrol.launch_dependents`. It begins when each block has called this or ended.
+/// Allows the next launch to begin, if it may overlap this one: `griddepcontrol.launch_dependents`.
+/// It begins when each block has called this or ended.
 #[track_caller]
 pub fn launch_dependents() {
     let block = current();
@@ -67,8 +67,8 @@ pub fn launch_dependents() {
 
 /// Waits until a word that a stream raises ([`Stream::raise`](crate::Stream::raise)) has reached
 /// `value`, modulo 2^32. This thread's later accesses are then ordered after that stream's work;
-/// barriers do not hand this order on. A flag that is not raised is a fault at once: what raises it
-/// has run before the launch, or never does.
+/// barriers do not pass this order on. A flag that is not raised is an immediate fault: the work
+/// that raises it runs before the launch, or never.
 #[track_caller]
 pub fn wait_flag(address: u64, value: u32) {
     let block = current();

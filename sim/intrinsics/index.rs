@@ -1,12 +1,12 @@
-//! Where a thread is in its grid, and how large block and grid are.
+//! A thread's index in its grid, and the extents of block and grid.
 //!
-//! These are not inlined: kernels have many of them, and compile faster.
+//! These are not inlined: kernels call them often, and compile faster this way.
 
 use crate::Dim3;
 use crate::block::{BlockContext, SHARED_BASE, WARP_SIZE, current};
 
-/// The block of the calling thread. The call is counted, so that an endless loop that only reads
-/// its index is detected too.
+/// The block of the calling thread. The call is counted, so that an infinite loop that only reads
+/// its index is also detected.
 #[inline]
 #[track_caller]
 pub(crate) fn asked<'a>() -> &'a BlockContext {
@@ -44,7 +44,7 @@ pub fn grid_dim() -> Dim3 {
 }
 
 /// The thread's lane in its warp, 0 to 31. Threads fill warps in the order of their index, `x`
-/// running fastest.
+/// fastest.
 #[inline(never)]
 #[track_caller]
 pub fn lane_id() -> u32 {
@@ -58,16 +58,16 @@ pub fn warp_id() -> u32 {
     asked().running.get() / WARP_SIZE
 }
 
-/// The block's shared memory in bytes, as the launch gave it.
+/// The block's shared memory in bytes, as set by the launch.
 #[inline(never)]
 #[track_caller]
 pub fn dynamic_shared_bytes() -> u32 {
     asked().shared.bytes() as u32
 }
 
-/// The shared address of the first byte of the block's shared memory: 1024 always.
+/// The shared address of the first byte of the block's shared memory: always 1024.
 ///
-/// It is not 0, so that an offset used as an address faults. The alignment is that of 128-byte
+/// Not 0, so that an offset used as an address faults. The alignment suffices for 128-byte
 /// swizzles.
 #[inline(never)]
 pub const fn shared_base() -> u32 {

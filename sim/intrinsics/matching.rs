@@ -1,8 +1,8 @@
-//! Matches beside [`match_any`](super::match_any): of 64-bit values, and of all lanes.
+//! Further matches beside [`match_any`](super::match_any): of 64-bit values, and of all lanes.
 
 use crate::block::{ExitedLanes, warp_collective};
 
-/// The lanes of `mask` that hold the same value as the calling one: `match.any.sync.b64`.
+/// The lanes of `mask` that hold the same value as the calling lane: `match.any.sync.b64`.
 #[track_caller]
 pub fn match_any_u64(mask: u32, value: u64) -> u32 {
     warp_collective("match.any.sync.b64", mask, ExitedLanes::Ignored, value, |lanes| {

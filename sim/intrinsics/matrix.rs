@@ -2,7 +2,7 @@
 //!
 //! In registers, lane `4 * row + column / 2` holds the elements `(row, column)` and
 //! `(row, column + 1)` of a matrix (`column` even), the first in the lower half. In shared memory a
-//! matrix is 8 rows of 16 bytes each, and lane `8 * matrix + row` gives the address of one.
+//! matrix is 8 rows of 16 bytes, and lane `8 * matrix + row` passes the address of one.
 
 use crate::block::{ExitedLanes, SHARED_BASE, current, warp_collective};
 use crate::fault::Access;
@@ -35,7 +35,7 @@ const fn operation<const N: usize>(names: [&'static str; 3]) -> &'static str {
     }
 }
 
-/// The lane's part of element `(row, column)`: which lane, and which half of its register.
+/// The lane that holds element `(row, column)`, and the half of its register.
 const fn holder(row: usize, column: usize) -> (usize, usize) {
     (4 * row + column / 2, column % 2)
 }
@@ -90,8 +90,8 @@ fn note_loads<const N: usize>(addresses: [Option<u32>; 32], noted: Noted, receiv
     });
 }
 
-/// Records the access to the rows of `N` matrices at these addresses, by the lanes that hold a
-/// row's elements. `access(offset, row)` returns both; `row` counts through all matrices.
+/// Records the access to the rows of `N` matrices at these addresses by the lanes that hold a row's
+/// elements. `access(offset, row)` returns both; `row` counts across all matrices.
 fn note_rows<const N: usize>(addresses: [Option<u32>; 32], access: impl Fn(usize, u32) -> (Noted, u32)) {
     let block = current();
     if !block.clock.is_on() || std::thread::panicking() {
@@ -111,15 +111,16 @@ fn note_rows<const N: usize>(addresses: [Option<u32>; 32], access: impl Fn(usize
 
 /// Loads `N` matrices (1, 2 or 4): `ldmatrix.sync.aligned.m8n8.xN{.trans}.shared.b16`.
 ///
-/// Lane `8 * i + r`, for `i` below `N`, gives in `address` where row `r` of matrix `i` starts, a
-/// multiple of 16; the addresses of the other lanes are ignored. The lane gets its two elements of
-/// each matrix, or of its transpose. All 32 lanes take part.
+/// Lane `8 * i + r`, for `i` below `N`, passes in `address` the start of row `r` of matrix `i`, a
+/// multiple of 16; the addresses of the other lanes are ignored. Each lane receives its two
+/// elements of each matrix, or of its transpose. All 32 lanes take part.
 ///
-/// A row is read when its lane arrives, so a barrier must order the writes of other lanes before.
+/// A row is read when its lane arrives, so a barrier must order the writes of other lanes before
+/// it.
 #[track_caller]
 pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
     let name = const { operation::<N>(["ldmatrix.x1", "ldmatrix.x2", "ldmatrix.x4"]) };
-    // No closure: it would not know the caller's line.
+    // Not a closure, which would lose the caller's line.
     let row: Option<Row> = if lane() < 8 * N as u32 { Some(load_row(address)) } else { None };
     let location = Location::caller();
     warp_collective(name, FULL_WARP, ExitedLanes::Fault, (row, address), |lanes| {
@@ -141,7 +142,7 @@ pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
     })
 }
 
-/// Stores `N` matrices (1, 2 or 4): `stmatrix.sync.aligned.m8n8.xN{.trans}.shared.b16`. The reverse
+/// Stores `N` matrices (1, 2 or 4): `stmatrix.sync.aligned.m8n8.xN{.trans}.shared.b16`. The inverse
 /// of [`ldmatrix`].
 ///
 /// A row is written as its lane leaves, so other lanes see it after a barrier.

@@ -1,19 +1,18 @@
-//! mbarriers: barriers in shared memory, at which copies arrive as well as threads.
+//! mbarriers: barriers in shared memory, at which threads and copies arrive.
 //!
 //! An mbarrier is 8 bytes of shared memory, aligned to 8. A phase ends when the mbarrier has
-//! received its number of arrivals, and all bytes that threads have announced; then the next phase
-//! begins. A phase is named by a state that an arrival gave, or by its parity: the first phase has
-//! parity 0, the second 1, and so on in turn.
+//! received its count of arrivals and all announced bytes; then the next phase begins. A phase is
+//! identified by the state that an arrival returned, or by its parity: the first phase has parity
+//! 0, the second 1, and so on alternately.
 //!
-//! An `address` is a shared address of the block; where it says so, one of the cluster's shared
-//! memory.
+//! An `address` is a shared address of the block, or, where stated, of the cluster's shared memory.
 
 use crate::block::{MAX_COUNT, Mbarrier, SHARED_BASE, current};
 use crate::fault::{Access, FaultKind};
 use crate::race::{Kind, Noted};
 use std::panic::Location;
 
-/// Makes an mbarrier whose phases take `count` arrivals each, 1 to 2^20 - 1:
+/// Initialises an mbarrier whose phases take `count` arrivals each, 1 to 2^20 - 1:
 /// `mbarrier.init.shared.b64`.
 #[track_caller]
 pub fn mbarrier_init(address: u32, count: u32) {
@@ -33,8 +32,7 @@ pub fn mbarrier_init(address: u32, count: u32) {
     block.or_raise(made);
 }
 
-/// Ends an mbarrier, so that its memory can be used for something else:
-/// `mbarrier.inval.shared.b64`.
+/// Invalidates an mbarrier, so that its memory can be reused: `mbarrier.inval.shared.b64`.
 #[track_caller]
 pub fn mbarrier_inval(address: u32) {
     let block = current();
@@ -46,7 +44,8 @@ pub fn mbarrier_inval(address: u32) {
     }
 }
 
-/// Arrives, and gives the state from before, which names the phase: `mbarrier.arrive.shared.b64`.
+/// Arrives, and returns the previous state, which identifies the phase:
+/// `mbarrier.arrive.shared.b64`.
 #[track_caller]
 pub fn mbarrier_arrive(address: u32) -> u64 {
     let block = current();
@@ -83,8 +82,8 @@ pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
     block.or_raise(changed);
 }
 
-/// Arrives at an mbarrier of any block of the cluster; `address` is one of the cluster's shared
-/// memory. If `bytes` is not 0, the phase first expects that many more bytes of copies:
+/// Arrives at an mbarrier of any block of the cluster; `address` is in the cluster's shared memory.
+/// If `bytes` is not 0, the phase first expects that many more bytes of copies:
 /// `mbarrier.arrive{.expect_tx}.release.cluster.shared::cluster.b64`.
 #[track_caller]
 pub fn mbarrier_arrive_cluster(address: u32, bytes: u32) {
@@ -102,16 +101,16 @@ pub fn mbarrier_arrive_cluster(address: u32, bytes: u32) {
     block.or_raise(arrived);
 }
 
-/// Whether the phase of `state`, which an arrival gave, is over: `mbarrier.test_wait.shared.b64`.
+/// Whether the phase of `state`, returned by an arrival, is over: `mbarrier.test_wait.shared.b64`.
 ///
-/// Copies that are to arrive at the mbarrier complete here at the latest.
+/// Copies that arrive at the mbarrier complete here at the latest.
 #[track_caller]
 pub fn mbarrier_test_wait(address: u32, state: u64) -> bool {
     test(address, |now| now.phase != Mbarrier::of(state).phase)
 }
 
-/// Whether the phase of this parity (0 or 1) is over; it is the current phase or the previous one:
-/// `mbarrier.test_wait.parity.shared.b64`. On a new mbarrier the phase of parity 1 is over.
+/// Whether the phase of this parity (0 or 1) is over; it is the current or the previous phase:
+/// `mbarrier.test_wait.parity.shared.b64`. On a new mbarrier, the phase of parity 1 is over.
 #[track_caller]
 pub fn mbarrier_test_wait_parity(address: u32, parity: u32) -> bool {
     test(address, |now| now.is_past(parity))
@@ -153,7 +152,7 @@ pub fn mbarrier_wait_parity(address: u32, parity: u32) {
 /// Arrives when all `cp.async` copies that the thread has issued are complete:
 /// `cp.async.mbarrier.arrive.shared.b64`.
 ///
-/// With `counted` (PTX's `.noinc`) the arrival is one of the initialised count; without it, the
+/// With `counted` (PTX's `.noinc`), the arrival is one of the initialised count; without it, the
 /// phase expects one more.
 #[track_caller]
 pub fn cp_async_mbarrier_arrive(address: u32, counted: bool) {

@@ -1,11 +1,11 @@
-//! The functions that a simulated thread may call: one per instruction of the GPU.
+//! The functions that a simulated thread may call: one per GPU instruction.
 //!
-//! A function that is called outside a launch panics. A function that can fault is
-//! `#[track_caller]`, so the fault names the line that called it; a wrapper that is
-//! `#[track_caller]` too passes on the line of its own caller.
+//! A function called outside a launch panics. A function that can fault is `#[track_caller]`, so
+//! the fault names the line that called it; a wrapper that is also `#[track_caller]` passes on the
+//! line of its caller.
 //!
-//! In a thread that unwinds already, from a panic or a fault, accesses that would fault do nothing
-//! (loads give all bits set) and nothing waits, so destructors may call whatever they like.
+//! In a thread that already unwinds, from a panic or a fault, accesses that would fault do nothing
+//! (loads return all bits set) and nothing waits, so destructors may call anything.
 
 mod atomic;
 mod barrier;

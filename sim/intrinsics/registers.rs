@@ -1,4 +1,4 @@
-//! Registers. The simulator does not track them; fragments do, in memory that it keeps for them.
+//! Registers. The simulator does not track them; fragments do, in memory that this module provides.
 
 use crate::block::running;
 use crate::fault::FaultKind;
@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 /// Bytes of the memory for a fragment's registers and their record, aligned to 16.
 pub const REGISTER_BYTES: usize = 1168;
 
-/// Memory for a fragment. While it is free, it has the next free one.
+/// Memory for a fragment. While free, it holds the next free one.
 #[repr(C, align(16))]
 struct Memory {
     next: Option<NonNull<Memory>>,
@@ -34,13 +34,13 @@ thread_local! {
     static FREE: Free = const { Free(Cell::new(None)) };
 }
 
-/// Memory for a fragment: [`REGISTER_BYTES`] bytes that are zeros or what they were before, and
-/// that [`give_registers`] takes back. A kernel makes a fragment every few instructions, and an
-/// allocator would take longer than these.
+/// Returns memory for a fragment: [`REGISTER_BYTES`] bytes that are zeros or their previous
+/// contents; [`give_registers`] takes it back. A kernel creates a fragment every few instructions,
+/// for which an allocator would be slower.
 pub fn take_registers() -> NonNull<u8> {
     let free = |free: &Free| {
         let memory = free.0.take()?;
-        // SAFETY: free memory has the next one.
+        // SAFETY: free memory holds the next one.
         free.0.set(unsafe { (*memory.as_ptr()).next });
         Some(memory)
     };
@@ -64,13 +64,12 @@ pub unsafe fn give_registers(memory: NonNull<u8>) {
     };
     if FREE.try_with(keep).is_err() {
         // The OS thread ends.
-        // SAFETY: it comes from a box.
         drop(unsafe { Box::from_raw(memory.as_ptr()) });
     }
 }
 
-/// Faults for a read of an element of a fragment that the thread has not written; the fragment
-/// tracks its elements and calls this. Returns only in a thread that already unwinds.
+/// Faults for a read of a fragment's element that the thread has not written; the fragment tracks
+/// its elements and calls this. Returns only in a thread that already unwinds.
 ///
 /// # Panics
 /// Outside a launch, with the text of the fault.

@@ -8,7 +8,7 @@ use crate::profile::Action;
 use crate::race::{Kind, Noted};
 use std::panic::Location;
 
-/// Loads a `T` from shared memory, in one access; the address is a multiple of its size, and every
+/// Loads a `T` from shared memory in one access; the address is a multiple of its size, and every
 /// byte was written.
 #[inline]
 #[track_caller]
@@ -32,7 +32,7 @@ pub fn load_shared<T: Pod>(address: u32) -> T {
     }
 }
 
-/// Stores a `T` to shared memory, in one access; the address is a multiple of its size, and no
+/// Stores a `T` to shared memory in one access; the address is a multiple of its size, and no
 /// `cp.async` into it is in flight.
 #[inline]
 #[track_caller]

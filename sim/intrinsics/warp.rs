@@ -1,7 +1,6 @@
 //! Warp-wide instructions that move 32-bit values: barriers, shuffles, votes, matches, reductions.
 //!
-//! As in PTX, the lanes of `mask` meet, except lanes that have exited or that the block is too
-//! small to have.
+//! As in PTX, the lanes of `mask` meet, except lanes that have exited or that a partial warp lacks.
 
 use crate::block::{ExitedLanes, WARP_BARRIER, WARP_SIZE, current};
 use crate::fault::FaultKind;
@@ -13,11 +12,11 @@ use std::panic::Location;
 pub enum ShuffleMode {
     /// Lane `b` of the segment.
     Idx,
-    /// `b` lanes down in number.
+    /// The lane `b` lower.
     Up,
-    /// `b` lanes up in number.
+    /// The lane `b` higher.
     Down,
-    /// The lane whose number differs from the own in the bits of `b`: PTX's `bfly`.
+    /// The lane whose index differs from the own in the bits of `b`: PTX's `bfly`.
     Xor,
 }
 
@@ -31,8 +30,8 @@ impl ShuffleMode {
         }
     }
 
-    /// PTX's rule: the lane that `lane` reads, and whether it is in range (where not, a lane
-    /// reads itself).
+    /// PTX's rule: the lane that `lane` reads, and whether it is in range (if not, a lane reads
+    /// itself).
     fn source(self, lane: u32, b: u32, c: u32) -> (u32, bool) {
         let (b, clamp, segment) = (b & 31, c & 31, (c >> 8) & 31);
         let max_lane = (lane & segment) | (clamp & !segment);
@@ -50,11 +49,11 @@ impl ShuffleMode {
     }
 }
 
-/// `__shfl_sync` and the other forms: the value of another lane, within segments of `width` lanes
-/// (a power of two up to 32), and whether that lane is in the segment; if not, the value is the
-/// lane's own.
+/// `__shfl_sync` and its variants: the value of another lane, within segments of `width` lanes (a
+/// power of two up to 32), and whether that lane is in the segment; if not, the value is the lane's
+/// own.
 ///
-/// Reading a lane that takes no part is a fault.
+/// Reading a lane that does not take part is a fault.
 #[track_caller]
 pub fn shfl(mode: ShuffleMode, mask: u32, value: u32, b: u32, width: u32) -> (u32, bool) {
     if !width.is_power_of_two() || width > WARP_SIZE {
@@ -97,7 +96,7 @@ fn ballot(holds: impl Fn(usize) -> bool) -> u32 {
     (0..32).filter(|&lane| holds(lane)).fold(0, |mask, lane| mask | 1 << lane)
 }
 
-/// Faults for an operand. Returns only in a thread that already unwinds.
+/// Faults for an invalid operand. Returns only in a thread that already unwinds.
 #[cold]
 #[track_caller]
 fn misuse(operation: &'static str, reason: String) {
@@ -155,7 +154,7 @@ fn vote(
     current().collective(operation, mask, ExitedLanes::Ignored, predicate, count, location)
 }
 
-/// The lanes of `mask` that hold the same value as the calling one: `match.any.sync.b32`.
+/// The lanes of `mask` that hold the same value as the calling lane: `match.any.sync.b32`.
 #[track_caller]
 pub fn match_any(mask: u32, value: u32) -> u32 {
     let matches = |lanes: &[Option<u32>; 32]| {

@@ -1,18 +1,17 @@
-//! `wgmma`: matrix instructions of a warpgroup. See [`Wgmma`](super::Wgmma) for what is
-//! asynchronous about them.
+//! `wgmma`: matrix instructions of a warpgroup. [`Wgmma`](super::Wgmma) describes their asynchrony.
 
 use crate::block::current;
 use crate::wgmma::{Wgmma, WgmmaA};
 use std::panic::Location;
 
-/// Orders the thread's registers before the instructions that follow: `wgmma.fence.sync.aligned`.
+/// Orders the thread's registers before the following instructions: `wgmma.fence.sync.aligned`.
 #[track_caller]
 pub fn wgmma_fence() {
     current().wgmma_fence(Location::caller());
 }
 
-/// The running lane's part in an instruction, with its accumulators: the words of D. Without `adds`
-/// their previous values are ignored.
+/// The running lane's part in an instruction, with its accumulators: the words of D. Without
+/// `adds`, their previous values are ignored.
 #[track_caller]
 pub fn wgmma(instruction: &Wgmma, registers: &mut [u32], a: WgmmaA, b: u64, adds: bool) {
     let block = current();
@@ -20,13 +19,14 @@ pub fn wgmma(instruction: &Wgmma, registers: &mut [u32], a: WgmmaA, b: u64, adds
     block.wgmma(instruction, registers, a, b, adds, Location::caller());
 }
 
-/// Makes the instructions since the last one a group: `wgmma.commit_group.sync.aligned`.
+/// Commits the instructions since the last commit as a group: `wgmma.commit_group.sync.aligned`.
 #[track_caller]
 pub fn wgmma_commit_group() {
     current().wgmma_commit(Location::caller());
 }
 
-/// Waits until all groups but the `pending` youngest are complete: `wgmma.wait_group.sync.aligned`.
+/// Waits until all groups except the `pending` youngest are complete:
+/// `wgmma.wait_group.sync.aligned`.
 #[track_caller]
 pub fn wgmma_wait_group(pending: u32) {
     current().wgmma_wait(pending as usize, Location::caller());

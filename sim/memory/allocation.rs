@@ -9,7 +9,7 @@ use thiserror::Error;
 /// The alignment of an allocation and the least distance between two, in bytes.
 const ALIGNMENT: usize = 256;
 
-/// Why the host could not allocate or access simulated memory.
+/// The reason why the host could not allocate or access simulated memory.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum MemoryError {
     /// The host's allocator refused.
@@ -20,29 +20,29 @@ pub enum MemoryError {
         /// The label of the allocation.
         label: String,
     },
-    /// Bytes that are not within one live allocation.
+    /// The bytes are not inside one live allocation.
     #[error("{bytes} bytes at address {address:#x} are not within one allocation of the simulated device")]
     NotAllocated {
-        /// The first one's address.
+        /// The address of the first byte.
         address: u64,
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
-    /// A read, write or fill by the host is not within the allocation.
+    /// A host read, write or fill is not inside the allocation.
     #[error("{bytes} bytes at offset {offset} do not fit into allocation `{label}` of {len} bytes")]
     OutOfBounds {
         /// The label of the allocation.
         label: String,
         /// Its length in bytes.
         len: usize,
-        /// Where the access starts.
+        /// The offset of the access.
         offset: usize,
-        /// How long it is.
+        /// The size of the access.
         bytes: usize,
     },
 }
 
-/// The memory of an allocation, freed when neither its owner nor a launch holds it.
+/// The memory of an allocation, freed when neither its owner nor a launch references it.
 pub(crate) struct Block {
     /// What the host's allocator returned; the allocation starts `ALIGNMENT` bytes after it.
     raw: *mut u8,
@@ -51,7 +51,7 @@ pub(crate) struct Block {
     label: String,
 }
 
-// SAFETY: the memory is reached only through relaxed atomic accesses (`words`).
+// SAFETY: the memory is accessed only through relaxed atomics (`words`).
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
@@ -61,12 +61,12 @@ impl Block {
         let padded = bytes.checked_next_multiple_of(ALIGNMENT).and_then(|b| b.checked_add(2 * ALIGNMENT));
         let layout = padded.and_then(|padded| Layout::from_size_align(padded, ALIGNMENT).ok());
         let Some(layout) = layout else { return Err(MemoryError::OutOfMemory { bytes, label }) };
-        // SAFETY: the layout is never empty, it has two gaps.
+        // SAFETY: the layout is never empty, as it includes two gaps.
         let raw = unsafe { alloc(layout) };
         if raw.is_null() {
             return Err(MemoryError::OutOfMemory { bytes, label });
         }
-        // SAFETY: the range is within what was just allocated.
+        // SAFETY: the range is inside the new allocation.
         unsafe { raw.write_bytes(0xFF, layout.size()) };
         let span = Span { base: (raw.expose_provenance() + ALIGNMENT) as u64, len: bytes as u64 };
         Ok(Self { raw, layout, span, label })
@@ -90,7 +90,7 @@ impl Drop for Block {
 
 /// Memory of a simulated device, unregistered when dropped.
 ///
-/// A launch that runs while it is dropped keeps the memory itself until the launch ends.
+/// A launch that runs while it is dropped keeps the memory alive until the launch ends.
 pub struct Allocation {
     memory: GlobalMemory,
     block: Arc<Block>,
@@ -116,7 +116,7 @@ impl Allocation {
         self.len() == 0
     }
 
-    /// The name that faults print.
+    /// The name in faults.
     pub fn label(&self) -> &str {
         &self.block.label
     }
@@ -124,7 +124,7 @@ impl Allocation {
     /// Copies the bytes at `offset` to `destination`.
     ///
     /// # Errors
-    /// The range is not within the allocation.
+    /// If the range is not inside the allocation.
     pub fn read(&self, offset: usize, destination: &mut [u8]) -> Result<(), MemoryError> {
         let address = self.range(offset, destination.len())?;
         // SAFETY: the range was checked.
@@ -135,7 +135,7 @@ impl Allocation {
     /// Copies `source` to the bytes at `offset`.
     ///
     /// # Errors
-    /// The range is not within the allocation.
+    /// If the range is not inside the allocation.
     pub fn write(&self, offset: usize, source: &[u8]) -> Result<(), MemoryError> {
         let address = self.range(offset, source.len())?;
         // SAFETY: the range was checked.
@@ -143,7 +143,7 @@ impl Allocation {
         Ok(())
     }
 
-    /// All of it as values of `T`; bytes at the end that are not a whole value are left out.
+    /// The whole allocation as values of `T`; an incomplete value at the end is dropped.
     pub fn download<T: Pod>(&self) -> Vec<T> {
         let count = self.len() / size_of::<T>().max(1);
         let mut bytes = vec![0; count * size_of::<T>()];
@@ -157,7 +157,7 @@ impl Allocation {
     /// Sets `bytes` bytes at `offset` to `value`.
     ///
     /// # Errors
-    /// The range is not within the allocation.
+    /// If the range is not inside the allocation.
     pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
         let address = self.range(offset, bytes)?;
         // SAFETY: the range was checked.

@@ -1,4 +1,4 @@
-//! Global memory: allocations in host memory, known by their addresses.
+//! Global memory: allocations in host memory, identified by their addresses.
 
 mod allocation;
 mod snapshot;
@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The global memory of a simulated device: the allocations that its launches may access.
 ///
-/// A clone is another handle to the same memory. Device addresses are addresses of the host, so
-/// host code may keep and compute with them as a CUDA program does, but kernels reach only what is
+/// A clone is another handle to the same memory. Device addresses are host addresses, so host code
+/// may store them and compute with them as a CUDA program does, but kernels can access only what is
 /// registered here.
 #[derive(Clone, Default)]
 pub struct GlobalMemory {
@@ -35,11 +35,11 @@ impl GlobalMemory {
     /// Allocates `bytes` bytes, aligned to 256 bytes, filled with 0xFF bytes (a NaN to floats of
     /// every width).
     ///
-    /// At least 256 bytes on either side belong to no allocation, so that running over an end is
-    /// always noticed. `label` names the allocation in faults.
+    /// At least 256 bytes on either side belong to no allocation, so that every overrun is
+    /// detected. `label` is the allocation's name in faults.
     ///
     /// # Errors
-    /// The host has no memory for it.
+    /// If the host has no memory for it.
     pub fn alloc(&self, bytes: usize, label: impl Into<String>) -> Result<Allocation, MemoryError> {
         let block = Arc::new(Block::new(bytes, label.into())?);
         let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ impl GlobalMemory {
         Ok(Allocation::new(self.clone(), block))
     }
 
-    /// Allocates memory that holds `values`.
+    /// Allocates memory that contains `values`.
     ///
     /// ```
     /// let memory = moye_sim::GlobalMemory::new();
@@ -58,7 +58,7 @@ impl GlobalMemory {
     /// ```
     ///
     /// # Errors
-    /// As for [`alloc`](Self::alloc).
+    /// Same as [`alloc`](Self::alloc).
     pub fn upload<T: Pod>(&self, values: &[T], label: impl Into<String>) -> Result<Allocation, MemoryError> {
         let allocation = self.alloc(size_of_val(values), label)?;
         // SAFETY: all bytes of a `Pod` have a value.
@@ -78,7 +78,7 @@ impl GlobalMemory {
         registry.iter().map(|block| block.span().len as usize).sum()
     }
 
-    /// What is allocated now; it stays allocated as long as the snapshot lives.
+    /// The current allocations, which stay allocated as long as the snapshot lives.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         Snapshot::new(registry.clone())

@@ -12,10 +12,10 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The span that holds nothing.
+    /// The empty span.
     pub(crate) const EMPTY: Self = Self { base: 0, len: 0 };
 
-    /// Whether `bytes` bytes at `address` are within it.
+    /// Whether `bytes` bytes at `address` are inside it.
     #[inline(always)]
     pub(crate) const fn contains(self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
@@ -36,23 +36,24 @@ impl Snapshot {
         Self { blocks, spans }
     }
 
-    /// The allocation that `address` is in.
+    /// The allocation that contains `address`.
     pub(crate) fn find(&self, address: u64) -> Option<Span> {
         self.number_of(address).map(|number| self.spans[number])
     }
 
-    /// The allocations' ranges, by number.
+    /// The allocations' ranges, by index.
     pub(crate) fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// The number of the allocation that `address` is in.
+    /// The index of the allocation that contains `address`.
     pub(crate) fn number_of(&self, address: u64) -> Option<usize> {
         let number = self.spans.partition_point(|span| span.base <= address).checked_sub(1)?;
         self.spans[number].contains(address, 1).then_some(number)
     }
 
-    /// The allocation nearest to an access that is outside all or crosses the end of one.
+    /// The allocation nearest to an access that is outside all allocations or crosses the end of
+    /// one.
     pub(crate) fn nearest(&self, address: u64, bytes: u64) -> Option<Nearest> {
         let distance = |span: &Span| {
             if address < span.base {
@@ -68,14 +69,14 @@ impl Snapshot {
             Place::After(address - (span.base + span.len))
         } else {
             let offset = address - span.base;
-            // For the tensor of a tensor map, `address + bytes` may be past 2^64.
+            // For a tensor map's tensor, `address + bytes` may exceed 2^64.
             Place::Crossing { offset, excess: bytes.saturating_sub(span.len - offset) }
         };
         Some(Nearest { label: self.blocks[at].label().into(), base: span.base, len: span.len, place })
     }
 }
 
-/// The allocation that an access out of bounds missed by the least distance.
+/// The allocation nearest to an out-of-bounds access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nearest {
     /// The allocation's label.
@@ -84,20 +85,20 @@ pub struct Nearest {
     pub base: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// Where the access is, seen from the allocation.
+    /// The position of the access relative to the allocation.
     pub place: Place,
 }
 
-/// Where an access out of bounds is, seen from an allocation.
+/// The position of an out-of-bounds access relative to an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It starts this many bytes before the first byte.
     Before(u64),
     /// It starts this many bytes after the end (0: right at the end).
     After(u64),
-    /// It starts inside and runs over the end.
+    /// It starts inside and crosses the end.
     Crossing {
-        /// Where it starts, in bytes from the first.
+        /// The offset of its first byte.
         offset: u64,
         /// The number of its bytes past the end.
         excess: u64,

@@ -1,14 +1,14 @@
-//! A part of an allocation, known by its address.
+//! A part of an allocation, given by its address.
 
 use super::allocation::Block;
 use super::{GlobalMemory, MemoryError, words};
 use std::sync::{Arc, PoisonError};
 
-/// Some bytes of a live allocation, found by their address. It does not own them: dropped, it
+/// Some bytes of a live allocation, found by their address. It does not own them: dropping it
 /// leaves the allocation registered.
 ///
-/// The bytes stay readable to the host while the view lives, also where the allocation is dropped
-/// before; kernels can no longer reach them then.
+/// The bytes stay readable to the host while the view lives, even if the allocation is dropped
+/// first; kernels can no longer access them then.
 pub struct View {
     memory: GlobalMemory,
     block: Arc<Block>,
@@ -20,7 +20,7 @@ impl GlobalMemory {
     /// The `bytes` bytes at an address.
     ///
     /// # Errors
-    /// They are not within one live allocation.
+    /// If they are not inside one live allocation.
     pub fn view(&self, address: u64, bytes: usize) -> Result<View, MemoryError> {
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         let behind = registry.partition_point(|block| block.span().base <= address);
@@ -45,7 +45,7 @@ impl View {
     /// Copies the bytes at `offset` to `destination`.
     ///
     /// # Errors
-    /// The range is not within the view.
+    /// If the range is not inside the view.
     pub fn read(&self, offset: usize, destination: &mut [u8]) -> Result<(), MemoryError> {
         let address = self.range(offset, destination.len())?;
         // SAFETY: the range was checked.
@@ -56,7 +56,7 @@ impl View {
     /// Copies `source` to the bytes at `offset`.
     ///
     /// # Errors
-    /// The range is not within the view.
+    /// If the range is not inside the view.
     pub fn write(&self, offset: usize, source: &[u8]) -> Result<(), MemoryError> {
         let address = self.range(offset, source.len())?;
         // SAFETY: the range was checked.
@@ -67,7 +67,7 @@ impl View {
     /// Sets `bytes` bytes at `offset` to `value`.
     ///
     /// # Errors
-    /// The range is not within the view.
+    /// If the range is not inside the view.
     pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
         let address = self.range(offset, bytes)?;
         // SAFETY: the range was checked.

@@ -1,15 +1,15 @@
-//! Accesses to memory that several host threads may touch at once.
+//! Accesses to memory that several host threads may use concurrently.
 //!
-//! Blocks of a grid run in parallel, and a wrong kernel may well race. Every access is therefore a
-//! relaxed atomic of its own width (16 bytes as two of 8), so that a race gives some value and is
-//! no undefined behaviour of the host.
+//! Blocks of a grid run in parallel, and a wrong kernel may race. Every access is therefore a
+//! relaxed atomic of its own width (16 bytes as two of 8), so that a race yields some value instead
+//! of undefined behaviour on the host.
 
 use crate::pod::{Pod, access_size, from_bits};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 macro_rules! atomic {
     ($atomic:ty, $address:expr) => {
-        // SAFETY: the caller of the function around it vouches for the address.
+        // SAFETY: the caller of the enclosing function guarantees the address.
         unsafe { <$atomic>::from_ptr(std::ptr::with_exposed_provenance_mut($address as usize)) }
     };
 }
@@ -18,7 +18,7 @@ pub(crate) use atomic;
 /// Loads a `T`.
 ///
 /// # Safety
-/// `address` is that of `size_of::<T>()` allocated bytes, aligned to as many.
+/// `address` is that of `size_of::<T>()` allocated bytes, aligned to their number.
 #[inline(always)]
 pub(crate) unsafe fn load<T: Pod>(address: u64) -> T {
     from_bits(match access_size::<T>() {
@@ -37,7 +37,7 @@ pub(crate) unsafe fn load<T: Pod>(address: u64) -> T {
 /// Stores a `T`.
 ///
 /// # Safety
-/// As for [`load`].
+/// Same contract as [`load`].
 #[inline(always)]
 pub(crate) unsafe fn store<T: Pod>(address: u64, value: T) {
     let bits = to_bits(value);
@@ -53,17 +53,17 @@ pub(crate) unsafe fn store<T: Pod>(address: u64, value: T) {
     }
 }
 
-/// Loads `bytes` bytes and stores the lowest ones of `bits`, in two accesses.
+/// Loads `bytes` bytes and stores the lowest bytes of `bits`, in two accesses.
 ///
 /// # Safety
-/// As for [`load`], with `bytes` one of 1, 2, 4, 8 and 16.
+/// Same contract as [`load`], with `bytes` one of 1, 2, 4, 8 and 16.
 #[inline(always)]
 pub(crate) unsafe fn exchange_bits(address: u64, bits: u128, bytes: usize) -> u128 {
     macro_rules! exchange {
         ($($bytes:literal $ty:ty;)*) => {
             match bytes {
                 $($bytes => {
-                    // SAFETY: `bytes` bytes are allocated at `address`, aligned to as many.
+                    // SAFETY: `bytes` bytes are allocated at `address`, aligned to their number.
                     let before = unsafe { load::<$ty>(address) };
                     // SAFETY: as above.
                     unsafe { store(address, from_bits::<$ty>(bits)) };

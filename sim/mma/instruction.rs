@@ -1,4 +1,4 @@
-//! One `mma.sync` as a value, and its emulation.
+//! A `mma.sync` instruction as a value, and its emulation.
 
 use super::operand::{MmaOperand, MmaResult, extract, insert_sum, places};
 use super::product::MmaSum;
@@ -6,26 +6,26 @@ use crate::block::{ExitedLanes, WARP_SIZE, current};
 use std::panic::Location;
 use std::sync::OnceLock;
 
-/// The most 32-bit registers that a lane gives to one operand of any instruction.
+/// The most 32-bit registers per lane of one operand, in any instruction.
 pub const MMA_WORDS: usize = 8;
 
 const LANES: usize = WARP_SIZE as usize;
 
-/// An `mma.sync` instruction: `D = A B + C` of an `m x k`, a `k x n` and an `m x n` matrix.
+/// A `mma.sync` instruction: `D = A B + C` of an `m x k`, a `k x n` and an `m x n` matrix.
 #[derive(Debug)]
 pub struct Mma {
     /// The instruction's name in messages.
     pub operation: &'static str,
     /// The extents m, n and k.
     pub shape: [usize; 3],
-    /// How many threads hold one set of matrices: 32, or 8 where a warp holds four sets.
+    /// How many threads hold one set of matrices: 32, or 8 if a warp holds four sets.
     pub threads: usize,
     /// The lane of a thread of the first set. The other lanes hold the other sets in the same
     /// order.
     pub lane: fn(usize) -> usize,
     /// The matrix A, (m, k).
     pub a: MmaOperand,
-    /// The matrix B, (n, k): counted column by column, n runs first.
+    /// The matrix B, (n, k): counted column by column, n is fastest.
     pub b: MmaOperand,
     /// The matrix C, (m, n).
     pub c: MmaOperand,
@@ -42,7 +42,7 @@ pub struct Mma {
 pub struct MmaTables(OnceLock<Tables>);
 
 impl MmaTables {
-    /// Tables that are computed at the first use.
+    /// Tables that are computed at first use.
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
@@ -50,7 +50,7 @@ impl MmaTables {
 
 #[derive(Debug)]
 struct Tables {
-    /// For each set and thread its lane.
+    /// The lanes of each set's threads.
     sets: Vec<Vec<usize>>,
     // The position of each thread's values. A, C and D are stored row by row, so that the elements
     // of a row are contiguous, as are those of B for one k.
@@ -60,7 +60,7 @@ struct Tables {
     d: Vec<usize>,
 }
 
-/// A lane's registers of one operand; unused ones follow the used.
+/// A lane's registers of one operand; unused registers follow.
 type Words = [u32; MMA_WORDS];
 
 impl Mma {
@@ -92,7 +92,7 @@ impl Mma {
             sets.push(first.iter().map(|lane| base + lane).collect());
         }
         let [m, n, k] = self.shape;
-        // From column by column to row by row.
+        // From column-major to row-major.
         let turned = |mut places: Vec<usize>, columns: usize| {
             places.iter_mut().for_each(|place| *place = *place % m * columns + *place / m);
             places
@@ -130,7 +130,7 @@ impl Mma {
     }
 }
 
-/// A tile's values from the registers of the lanes, of which each gives three operands.
+/// A tile's values from the lanes' registers; each lane passes three operands.
 fn gather(
     operand: &MmaOperand,
     places: &[usize],

@@ -1,30 +1,30 @@
 //! Operands of `mma.sync`: the positions of their elements, and the meaning of their bits.
 
-/// An operand that is read: A, B or C.
+/// An input operand: A, B or C.
 #[derive(Clone, Copy, Debug)]
 pub struct MmaOperand {
-    /// The bits of one element. A lane's elements follow each other in its registers, the first in
+    /// The bits of one element. A lane's elements are consecutive in its registers, the first in
     /// the lowest bits.
     pub bits: usize,
     /// How many elements a lane holds.
     pub values: usize,
-    /// From a thread and one of its values to the element's place in the tile, counted column by
-    /// column.
+    /// Maps a thread and the index of one of its values to the element's position in the tile,
+    /// counted column by column.
     pub place: fn(usize, usize) -> usize,
     /// The value of an element's bits, exactly.
     pub decode: fn(u64) -> f64,
 }
 
-/// The operand that is written, D.
+/// The output operand, D.
 #[derive(Clone, Copy, Debug)]
 pub struct MmaResult {
-    /// As of [`MmaOperand`].
+    /// Same as in [`MmaOperand`].
     pub bits: usize,
-    /// As of [`MmaOperand`].
+    /// Same as in [`MmaOperand`].
     pub values: usize,
-    /// As of [`MmaOperand`].
+    /// Same as in [`MmaOperand`].
     pub place: fn(usize, usize) -> usize,
-    /// The bits of the nearest number, ties to even.
+    /// The bits of the nearest representable value, ties to even.
     pub encode: fn(f64) -> u64,
 }
 
@@ -37,7 +37,7 @@ pub fn extract(registers: &[u32], bits: usize, index: usize) -> u64 {
     u64::from(registers[at / 32] >> (at % 32) & (u32::MAX >> (32 - bits)))
 }
 
-/// Replaces element `index` of a lane's registers, which were zero there.
+/// Replaces element `index` of a lane's registers, which must be zero there.
 fn insert(registers: &mut [u32], bits: usize, index: usize, element: u64) {
     let at = index * bits;
     if bits == 64 {
@@ -48,15 +48,15 @@ fn insert(registers: &mut [u32], bits: usize, index: usize, element: u64) {
     }
 }
 
-/// Replaces element `index` of a lane's registers, as [`insert`], by the bits of a sum: `encode`
-/// returns those of the nearest number. A NaN becomes the one that a GPU's floating-point
+/// Replaces element `index` of a lane's registers, like [`insert`], by the bits of a sum, for which
+/// `encode` returns the nearest value. A NaN becomes the NaN that a GPU's floating-point
 /// instructions return: all bits but the sign.
 pub fn insert_sum(registers: &mut [u32], bits: usize, index: usize, encode: fn(f64) -> u64, sum: f64) {
     let nan = u64::MAX >> (64 - bits) >> 1;
     insert(registers, bits, index, if sum.is_nan() { nan } else { encode(sum) });
 }
 
-/// For each thread and value the element's place.
+/// The position of the element of each thread and value.
 pub fn places(threads: usize, values: usize, place: fn(usize, usize) -> usize) -> Vec<usize> {
     (0..threads).flat_map(|thread| (0..values).map(move |value| place(thread, value))).collect()
 }

@@ -5,7 +5,7 @@
 /// The model of the floating-point forms with 16- and 32-bit accumulators: products are exact (they
 /// fit in an f64), they are added to C in the order of k in f64, and the sum is rounded once, to
 /// nearest even. A tensor core adds several products at a time, aligned to the largest of them, and
-/// drops what falls below its last bit; NVIDIA documents neither order nor width. So hardware and
+/// drops what is below its last bit; NVIDIA documents neither order nor width. So hardware and
 /// model differ by up to a unit in the last place of the largest partial sum for each addend, and
 /// another for each block of them: see [`MmaSum::bound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,9 +14,9 @@ pub enum MmaSum {
     Float,
     /// A fused multiply-add for each k, in order: the f64 form.
     Fused,
-    /// Exact integers, of which the low 32 bits are kept.
+    /// Exact integers; the low 32 bits are kept.
     Wrap,
-    /// Exact integers, of which the nearest 32-bit one is kept: `.satfinite`.
+    /// Exact integers, saturated to 32 bits: `.satfinite`.
     Saturate,
     /// The number of k at which the bits of A and B differ, added to C.
     XorPopc,
@@ -25,11 +25,11 @@ pub enum MmaSum {
 }
 
 impl MmaSum {
-    /// Adds the products of a row of A to a row of C, the accumulators `sums`. `b` has a row of
-    /// their number for each of A's numbers. Integer results are within 32 bits.
+    /// Adds the products of a row of A to a row of C, the accumulators `sums`. `b` has a row of as
+    /// many elements for each element of A. Integer results fit in 32 bits.
     ///
     /// Each accumulator adds its products in the order of k. The loop over the row is the inner
-    /// one, so that a processor overlaps the additions of neighbouring accumulators.
+    /// one, so that a processor overlaps the additions of adjacent accumulators.
     pub(crate) fn row(self, a: &[f64], b: &[f64], sums: &mut [f64]) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
@@ -39,8 +39,8 @@ impl MmaSum {
         self.row_of_any(a, b, sums)
     }
 
-    /// As [`row`](Self::row), with the same results: four accumulators at a time, and without a
-    /// call for each fused multiply-add.
+    /// Same as [`row`](Self::row), with the same results: four accumulators at a time, and without
+    /// a call for each fused multiply-add.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
     fn row_by_vectors(self, a: &[f64], b: &[f64], sums: &mut [f64]) {
@@ -71,10 +71,10 @@ impl MmaSum {
     /// bits. To first order `((q + t) 2^(1 - kept) + t 2^(1 - result)) magnitude` for `q` products
     /// in `t = q / 4` blocks, rounded up; 0 for exact forms.
     ///
-    /// NVIDIA does not say how tensor cores add. What has been found by measuring them (Fasi,
-    /// Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021, of V100, T4
-    /// and A100; later work finds the same of Hopper, with wider blocks), and is assumed here, at
-    /// its worst:
+    /// NVIDIA does not document how tensor cores add. The bound assumes the worst of what
+    /// measurements found (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor
+    /// cores", 2021, for V100, T4 and A100; later work finds the same for Hopper, with wider
+    /// blocks):
     ///
     /// - Products are exact.
     /// - They are added in blocks, of 4 on the oldest chips and of up to 16 since. A block takes
@@ -108,7 +108,7 @@ impl MmaSum {
     }
 }
 
-/// Adds the product of each number of A and its row of B to all sums, some of which stay in
+/// Adds the product of each element of A and its row of B to all sums, some of which stay in
 /// registers from product to product.
 #[inline(always)]
 fn add(a: &[f64], b: &[f64], sums: &mut [f64], step: impl Fn(f64, f64, f64) -> f64) {
@@ -132,10 +132,10 @@ fn add(a: &[f64], b: &[f64], sums: &mut [f64], step: impl Fn(f64, f64, f64) -> f
     }
 }
 
-/// Accumulators that are kept in registers. The narrowest instructions have as many columns.
+/// Accumulators held in registers. The narrowest instructions have as many columns.
 const BLOCK: usize = 8;
 
-/// The low 32 bits of a whole number, as a signed integer.
+/// The low 32 bits of an integer, as a signed integer.
 fn wrap(sum: f64) -> f64 {
     f64::from(sum as i64 as i32)
 }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn each_sum_of_a_row_takes_its_products_in_the_order_of_k() {
-        // 2^53 and 1 are 2^53 again, 1 and -2^53 are exact: so the order can be seen.
+        // 2^53 plus 1 is 2^53 again, 1 and -2^53 are exact: so the order is observable.
         let (large, a) = (2_f64.powi(53), [1.0; 3]);
         // (3 products, 4 results)
         let b = [large, 1.0, 0.0, 1.0, 1.0, 1.0, large, -large, -large, -large, -large, large];
@@ -181,8 +181,8 @@ mod tests {
         assert_eq!(MmaSum::AndPopc.element(&row, &column, 10.0), 11.0);
     }
 
-    /// A block of a tensor core that keeps `kept` bits of the largest addend, the leading one
-    /// included.
+    /// A block of a tensor core that keeps `kept` bits of the largest addend, including the leading
+    /// bit.
     fn truncated(addends: &[f64], kept: i32) -> f64 {
         let largest = addends.iter().fold(0_f64, |most, addend| most.max(addend.abs()));
         let unit = 2_f64.powi(largest.log2().floor() as i32 + 1 - kept);

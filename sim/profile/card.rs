@@ -1,57 +1,57 @@
-//! GPUs by name: how many blocks fit on a multiprocessor, and what would limit a kernel.
+//! GPUs by name: how many blocks fit on an SM, and what would limit a kernel.
 
 use super::KernelProfile;
 use super::tensor::{TensorInstruction, tensor_instructions};
 use std::collections::BTreeSet;
 
 const CARDS: &str = include_str!("cards.csv");
-/// Registers of a multiprocessor, of every GPU since sm_50.
+/// Registers of an SM, on every GPU since sm_50.
 const REGISTERS: u64 = 64 * 1024;
-/// Registers are given to a warp in units of this many.
+/// The unit of register allocation of a warp.
 const REGISTER_UNIT: u64 = 256;
-/// Shared memory that the system takes of each block, since sm_80.
+/// Shared memory that the system reserves per block, since sm_80.
 const SYSTEM_SHARED: u64 = 1024;
-/// Warp schedulers of a multiprocessor, each of which issues an instruction a cycle.
+/// Warp schedulers of an SM, each of which issues one instruction per cycle.
 const SCHEDULERS: f64 = 4.0;
 
-/// A GPU's rates and capacities, from its maker's documents (`cards.csv` beside this file names
-/// them).
+/// A GPU's rates and capacities, from its vendor's documents (listed in `cards.csv` beside this
+/// file).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
     /// Its name: `H100`, `H200`, `A100`, `RTX 4090`.
     pub name: &'static str,
     /// Its architecture by compute capability: 9 and 0 for sm_90.
     pub capability: (u32, u32),
-    /// Multiprocessors.
+    /// The number of SMs.
     pub multiprocessors: u64,
     /// The boost clock in MHz.
     pub clock_mhz: f64,
     /// The rate of its memory in GB/s.
     pub memory_gb_s: f64,
-    /// The rates of its tensor cores in 10^12 operations per second: f16 and bf16 with accumulators
-    /// of f32, f16 with those of f16, tf32, fp8 with accumulators of f32, and of f16, int8, f64; 0
-    /// where it has none.
+    /// The rates of its tensor cores in 10^12 operations per second: f16 and bf16 with f32
+    /// accumulators, f16 with f16 accumulators, tf32, fp8 with f32 accumulators and with f16
+    /// accumulators, int8, f64; 0 if it has none.
     pub tensor_tops: [f64; 7],
-    /// Shared memory of a multiprocessor in KiB.
+    /// Shared memory of an SM in KiB.
     pub shared_kib: u64,
-    /// Shared memory that one block may have in KiB.
+    /// The most shared memory of one block in KiB.
     pub shared_block_kib: u64,
-    /// Threads that a multiprocessor holds.
+    /// The most threads of an SM.
     pub threads: u64,
-    /// Blocks that it holds.
+    /// The most blocks of an SM.
     pub blocks: u64,
 }
 
-/// How many blocks fit on a multiprocessor.
+/// The occupancy of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Blocks on a multiprocessor; 0 where not one fits.
+    /// Blocks per SM; 0 if none fits.
     pub blocks: u64,
-    /// Their warps.
+    /// Warps of these blocks.
     pub warps: u64,
-    /// Warps that a multiprocessor holds at most.
+    /// The most warps of an SM.
     pub most_warps: u64,
-    /// What admits no further block: `threads`, `blocks`, `shared memory` or `registers`.
+    /// The limiting resource: `threads`, `blocks`, `shared memory` or `registers`.
     pub limit: &'static str,
 }
 
@@ -62,13 +62,13 @@ impl Occupancy {
     }
 }
 
-/// The least time that each unit of a GPU needs for a kernel, if it is never kept waiting.
+/// The least time that each unit of a GPU needs for a kernel if it never stalls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roofline {
     /// The units with their times in seconds, the slowest first.
     pub times: Vec<(&'static str, f64)>,
     /// Types of operands and accumulators for which the card's tensor cores have no known rate:
-    /// `e4m3 to f32`. Their operations are not in the times.
+    /// `e4m3 to f32`. Their operations are not included in the times.
     pub no_rate: BTreeSet<String>,
 }
 
@@ -78,15 +78,14 @@ impl Roofline {
         self.times.first().map_or("nothing", |(unit, _)| unit)
     }
 
-    /// The time that the kernel takes at least, in seconds. It is a bound, no forecast.
+    /// A lower bound of the kernel's time, in seconds; not a prediction.
     pub fn seconds(&self) -> f64 {
         self.times.first().map_or(0.0, |(_, seconds)| *seconds)
     }
 }
 
 impl Card {
-    /// The card of this name; upper and lower case are the same, and so are `RTX 4090` and
-    /// `rtx4090`.
+    /// The card of this name; case is ignored, and `RTX 4090` equals `rtx4090`.
     pub fn named(name: &str) -> Option<Self> {
         let plain = |name: &str| name.replace([' ', '-', '_'], "").to_lowercase();
         Self::all().into_iter().find(|card| plain(card.name) == plain(name))
@@ -119,7 +118,7 @@ impl Card {
     }
 
     /// How many blocks of this many threads, bytes of shared memory and registers per thread fit on
-    /// a multiprocessor. Without registers, which `ptxas` decides, they are no limit.
+    /// an SM. Without registers, which `ptxas` decides, they are no limit.
     pub fn occupancy(&self, threads: u64, shared_bytes: u64, registers: Option<u64>) -> Occupancy {
         let warps = threads.div_ceil(32).max(1);
         let most_warps = self.threads / 32;
@@ -130,7 +129,7 @@ impl Card {
         };
         let of_registers = registers.map_or(u64::MAX, |registers| {
             let of_warp = (32 * registers.max(1)).next_multiple_of(REGISTER_UNIT);
-            // A warp's registers are in one of four files.
+            // A warp's registers are in one of four register files.
             REGISTERS / 4 / of_warp * 4 / warps
         });
         let limits = [
@@ -143,14 +142,13 @@ impl Card {
         Occupancy { blocks, warps: blocks * warps, most_warps, limit }
     }
 
-    /// Its architecture: `sm_90`.
+    /// Its architecture, for example `sm_90`.
     pub fn arch(&self) -> String {
         format!("sm_{}{}", self.capability.0, self.capability.1)
     }
 
-    /// The rate of its tensor cores for operands of a type and accumulators of another, in
-    /// operations per second; `None` if the card lacks such a product or its
-    /// rate is not in `cards.csv`.
+    /// The rate of its tensor cores for these types of operands and accumulators, in operations per
+    /// second; `None` if the card lacks such a product or its rate is not in `cards.csv`.
     ///
     /// ```
     /// use moye_sim::profile::Card;
@@ -174,12 +172,12 @@ impl Card {
         (rate > 0.0).then_some(rate * 1e12)
     }
 
-    /// What limits a launch of a kernel.
+    /// The limits of a launch of a kernel.
     ///
-    /// Memory moves each sector once that a launch reads or writes, as with an L2 cache that is
-    /// empty before and large enough. Shared memory makes one wavefront in a cycle. Instructions
-    /// are the ones that the simulator counts, without plain arithmetic. If the grid has fewer
-    /// blocks than the card multiprocessors, the others are idle.
+    /// Memory transfers each sector that a launch reads or writes once, as with a large enough L2
+    /// that starts empty. Shared memory completes one wavefront per cycle. Only the instructions
+    /// that the simulator counts are included, without plain arithmetic. If the grid has fewer
+    /// blocks than the card has SMs, the other SMs are idle.
     pub fn roofline(&self, kernel: &KernelProfile) -> Roofline {
         let total = kernel.total();
         let launches = kernel.launches.max(1) as f64;
@@ -205,8 +203,8 @@ impl Card {
         Roofline { times, no_rate }
     }
 
-    /// An instruction of a kernel that the card does not have, with the architecture that has it:
-    /// the card cannot run this kernel.
+    /// An instruction of a kernel that the card lacks, with the architecture that has it: the card
+    /// cannot run this kernel.
     pub fn lacks(&self, kernel: &KernelProfile) -> Option<(&'static str, &'static str)> {
         let total = kernel.total();
         let mut needs = total.instructions.keys().map(|name| (*name, architecture_of(name)));
@@ -221,7 +219,7 @@ impl Card {
     }
 }
 
-/// Beginnings of instructions that sm_80 does not have, with the architectures that do.
+/// Prefixes of instructions that sm_80 lacks, with the architectures that have them.
 const NEWER: &[(&str, &str, (u32, u32))] = &[
     ("wgmma", "sm_90a", (9, 0)),
     ("setmaxnreg", "sm_90a", (9, 0)),
@@ -241,7 +239,7 @@ const NEWER: &[(&str, &str, (u32, u32))] = &[
     ("elect", "sm_90", (9, 0)),
 ];
 
-/// The architecture from which on there is an instruction.
+/// The first architecture that has an instruction.
 fn architecture_of(name: &str) -> (&'static str, (u32, u32)) {
     let newer = NEWER.iter().find(|(beginning, ..)| name.starts_with(beginning));
     let is_fp8 = name.starts_with("mma") && name.split('.').any(|part| matches!(part, "e4m3" | "e5m2"));

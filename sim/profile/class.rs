@@ -1,6 +1,6 @@
 //! Classes of instructions, as a profiler groups them.
 
-/// What an instruction does.
+/// The effect of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Class {
@@ -8,9 +8,9 @@ pub enum Class {
     GlobalLoad,
     /// Stores to global memory.
     GlobalStore,
-    /// Loads from shared memory, `ldmatrix` with them.
+    /// Loads from shared memory, including `ldmatrix`.
     SharedLoad,
-    /// Stores to shared memory, `stmatrix` with them.
+    /// Stores to shared memory, including `stmatrix`.
     SharedStore,
     /// `cp.async`, bulk and tensor copies, their prefetches, `st.async`.
     AsyncCopy,
@@ -28,11 +28,11 @@ pub enum Class {
     Special,
     /// Conversions between types.
     Convert,
-    /// What is left.
+    /// All others.
     Other,
 }
 
-/// Beginnings of names with their classes. The first that fits counts.
+/// Prefixes of names with their classes. The first match counts.
 const BEGINNINGS: &[(&str, Class)] = &[
     ("ld.global", Class::GlobalLoad),
     ("st.global", Class::GlobalStore),
@@ -75,7 +75,7 @@ const BEGINNINGS: &[(&str, Class)] = &[
 ];
 
 impl Class {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Self; 13] = [
         Self::GlobalLoad,
         Self::GlobalStore,

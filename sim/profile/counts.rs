@@ -1,35 +1,35 @@
-//! The counts of a source line, and how a request's addresses become sectors and wavefronts.
+//! The counts of a source line, and the sectors and wavefronts of a request.
 
 use super::class::Class;
 use super::flight::InFlight;
 use super::tensor::tensor_instructions;
 use std::collections::BTreeMap;
 
-/// Bytes of a sector, the unit in which the L1 cache asks the L2 cache.
+/// Bytes of a sector, the unit of transfers from L2 to L1.
 pub(super) const SECTOR: u64 = 32;
-/// Banks of shared memory, of one word of 4 bytes each.
+/// Banks of shared memory, each of 4-byte words.
 const BANKS: usize = 32;
 
 /// Requests to global memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GlobalCounts {
-    /// Instructions of a warp.
+    /// Warp instructions.
     pub requests: u64,
     /// Lanes that took part in them.
     pub lanes: u64,
     /// Bytes that the lanes of each request access; bytes of several lanes count once.
     pub bytes: u64,
-    /// Sectors of 32 bytes that hold them.
+    /// Sectors of 32 bytes that contain them.
     pub sectors: u64,
 }
 
 impl GlobalCounts {
-    /// The part of the bytes moved that was wanted, 0 to 1; 1 where nothing was moved.
+    /// The fraction of transferred bytes that were requested, 0 to 1; 1 if nothing was transferred.
     pub fn coalescing(&self) -> f64 {
         if self.sectors == 0 { 1.0 } else { self.bytes as f64 / (self.sectors * SECTOR) as f64 }
     }
 
-    /// Sectors of a request, on average.
+    /// The mean number of sectors per request.
     pub fn sectors_per_request(&self) -> f64 {
         self.sectors as f64 / self.requests.max(1) as f64
     }
@@ -45,23 +45,23 @@ impl GlobalCounts {
 /// Requests to shared memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedCounts {
-    /// Instructions of a warp; `ldmatrix` and `stmatrix` of one among them.
+    /// Warp instructions; `ldmatrix` and `stmatrix` of one matrix among them.
     pub requests: u64,
     /// Lanes that took part in them.
     pub lanes: u64,
-    /// Cycles that the banks need: in each, a bank gives one word.
+    /// Cycles that the banks need: in each, a bank delivers one word.
     pub wavefronts: u64,
-    /// The wavefronts without conflicts: one for 128 bytes of lanes.
+    /// The wavefronts without conflicts: one per 128 bytes of the lanes.
     pub ideal: u64,
 }
 
 impl SharedCounts {
-    /// Wavefronts that bank conflicts add.
+    /// Additional wavefronts due to bank conflicts.
     pub fn conflicts(&self) -> u64 {
         self.wavefronts - self.ideal
     }
 
-    /// How many times as long as without conflicts accesses take: 1 without, 32 at worst.
+    /// The ratio of wavefronts to wavefronts without conflicts: 1 without conflicts, 32 at worst.
     pub fn conflict_degree(&self) -> f64 {
         if self.ideal == 0 { 1.0 } else { self.wavefronts as f64 / self.ideal as f64 }
     }
@@ -74,22 +74,22 @@ impl SharedCounts {
     }
 }
 
-/// What a source line, or a kernel, did.
+/// The counts of a source line or a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Instructions of a warp by name: `ld.global.b128`, `bar.sync`, `shfl.sync.bfly`.
+    /// Warp instructions by name: `ld.global.b128`, `bar.sync`, `shfl.sync.bfly`.
     pub instructions: BTreeMap<&'static str, u64>,
     /// Lanes that took part in them, summed.
     pub lanes: u64,
-    /// Lanes that could have: lanes that had not exited.
+    /// Lanes that could have taken part: lanes that had not exited.
     pub live_lanes: u64,
-    /// Instructions in which lanes that had not returned took no part.
+    /// Instructions in which lanes that had not returned did not take part.
     pub divergent: u64,
     /// `ld.global`.
     pub global_loads: GlobalCounts,
     /// `st.global`.
     pub global_stores: GlobalCounts,
-    /// `cp.async`: what it reads of global memory.
+    /// The reads of `cp.async` from global memory.
     pub async_loads: GlobalCounts,
     /// Atomic operations on global memory.
     pub global_atomics: GlobalCounts,
@@ -97,27 +97,27 @@ pub struct Counts {
     pub shared_loads: SharedCounts,
     /// `st.shared` and `stmatrix`.
     pub shared_stores: SharedCounts,
-    /// `cp.async`: what it writes to shared memory.
+    /// The writes of `cp.async` to shared memory.
     pub async_stores: SharedCounts,
     /// Atomic operations on shared memory.
     pub shared_atomics: SharedCounts,
-    /// Bytes that bulk and tensor copies bring or take.
+    /// Bytes of bulk and tensor copies.
     pub bulk_bytes: u64,
-    /// Those of them that go from shared to global memory.
+    /// The part of these bytes that goes from shared to global memory.
     pub bulk_stored_bytes: u64,
-    /// Bytes of global memory that bulk and tensor copies read or write: none of copies between the
-    /// blocks of a cluster, nor outside of a tensor.
+    /// Bytes of global memory that bulk and tensor copies read or write: excluding copies between
+    /// the blocks of a cluster, and out-of-bounds parts of tensors.
     pub bulk_global_bytes: u64,
-    /// What is outstanding where threads wait for copies.
+    /// Outstanding copies where threads wait for them.
     pub in_flight: InFlight,
 }
 
-/// Waits at barriers, as instructions of warps.
+/// Waits at barriers, in warp instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BarrierWaits {
     /// `bar.sync`: all threads of the block.
     pub block: u64,
-    /// `barrier.sync` with a number and a count of threads.
+    /// `barrier.sync` with an id and a thread count.
     pub named: u64,
     /// `mbarrier.try_wait` and `mbarrier.test_wait`.
     pub mbarrier: u64,
@@ -126,14 +126,14 @@ pub struct BarrierWaits {
 }
 
 impl BarrierWaits {
-    /// All of them.
+    /// The total.
     pub const fn total(&self) -> u64 {
         self.block + self.named + self.mbarrier + self.cluster
     }
 }
 
 impl Counts {
-    /// Notes an instruction of a warp that `lanes` took part in, of the `live` lanes.
+    /// Counts a warp instruction that `lanes` took part in, out of the `live` lanes.
     pub(super) fn instruction(&mut self, name: &'static str, lanes: u32, live: u32) {
         *self.instructions.entry(name).or_default() += 1;
         self.lanes += u64::from(lanes.count_ones());
@@ -141,12 +141,12 @@ impl Counts {
         self.divergent += u64::from(lanes != live);
     }
 
-    /// Instructions of a warp of a class.
+    /// Warp instructions of a class.
     pub fn of_class(&self, class: Class) -> u64 {
         self.instructions.iter().filter(|(name, _)| Class::of(name) == class).map(|(_, count)| count).sum()
     }
 
-    /// Instructions of a warp by class, those classes that there are.
+    /// Warp instructions by class, for the classes that occur.
     pub fn classes(&self) -> BTreeMap<Class, u64> {
         let mut classes = BTreeMap::new();
         for (name, count) in &self.instructions {
@@ -165,23 +165,23 @@ impl Counts {
         }
     }
 
-    /// The part of the instructions in which some lanes took no part, though they had not returned,
-    /// 0 to 1.
+    /// The fraction of instructions in which some lanes did not take part although they had not
+    /// returned, 0 to 1.
     pub fn divergence(&self) -> f64 {
         self.divergent as f64 / self.warp_instructions().max(1) as f64
     }
 
-    /// Instructions of a warp whose names begin with this.
+    /// Warp instructions whose names begin with `name`.
     pub fn count(&self, name: &str) -> u64 {
         self.instructions.iter().filter(|(full, _)| full.starts_with(name)).map(|(_, count)| count).sum()
     }
 
-    /// All instructions of warps that the simulator sees.
+    /// All warp instructions that the simulator sees.
     pub fn warp_instructions(&self) -> u64 {
         self.instructions.values().sum()
     }
 
-    /// Loads, stores and copies of threads from and to global memory together.
+    /// The threads' loads, stores and copies of global memory together.
     pub fn global(&self) -> GlobalCounts {
         let mut all = self.global_loads;
         for other in [&self.global_stores, &self.async_loads, &self.global_atomics] {
@@ -190,8 +190,8 @@ impl Counts {
         all
     }
 
-    /// Bytes between the multiprocessors and the L2 cache, if the L1 cache keeps nothing: sectors
-    /// of requests, and what bulk and tensor copies read or write.
+    /// Bytes between the SMs and L2 if L1 caches nothing: sectors of requests, and what bulk and
+    /// tensor copies read or write.
     pub fn l2_bytes(&self) -> u64 {
         self.global().sectors * SECTOR + self.bulk_global_bytes
     }
@@ -205,22 +205,22 @@ impl Counts {
         all
     }
 
-    /// The part of the bytes moved from and to global memory that was wanted, 0 to 1.
+    /// The fraction of bytes transferred from and to global memory that were requested, 0 to 1.
     pub fn coalescing(&self) -> f64 {
         self.global().coalescing()
     }
 
-    /// How many times as long as without bank conflicts accesses to shared memory take.
+    /// The ratio of wavefronts of shared memory to wavefronts without bank conflicts.
     pub fn conflict_degree(&self) -> f64 {
         self.shared().conflict_degree()
     }
 
-    /// The part of the lanes that took part in instructions, 0 to 1: below 1 where lanes diverge.
+    /// The fraction of lanes that took part in instructions, 0 to 1: below 1 if lanes diverge.
     pub fn active(&self) -> f64 {
         if self.live_lanes == 0 { 1.0 } else { self.lanes as f64 / self.live_lanes as f64 }
     }
 
-    /// Multiplications and additions of tensor cores, by the type of A as the instruction names it.
+    /// Multiplications and additions of tensor cores, by the type of A in the instruction's name.
     pub fn tensor_operations(&self) -> BTreeMap<&'static str, u64> {
         let mut all = BTreeMap::new();
         for (instruction, count) in tensor_instructions(self) {
@@ -264,7 +264,7 @@ impl Request {
         (0..32).filter(|lane| self.mask >> lane & 1 != 0).map(|lane| (lane, self.addresses[lane]))
     }
 
-    /// The units of `unit` bytes that accesses of `bytes` bytes touch, each once.
+    /// The units of `unit` bytes that accesses of `bytes` bytes overlap, each once.
     pub fn units(&self, bytes: u64, unit: u64) -> Vec<u64> {
         let mut units: Vec<u64> = self
             .lanes()
@@ -287,15 +287,15 @@ impl Request {
     }
 
     pub fn shared(&self, bytes: u64) -> SharedCounts {
-        // 128 bytes go at a time: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.
+        // 128 bytes are transferred at a time: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.
         let group = if bytes <= 4 { 32 } else { 128 / bytes.min(16) as u32 };
         self.by_groups(bytes, (0..32 / group).map(|at| lanes_from(at * group, group)))
     }
 
-    /// As [`shared`](Self::shared), of `ld.shared`. For a load of 8 bytes the halves of the warp
-    /// share a wavefront if neighbouring lanes, or all lanes two apart, want the same; of one of 16
-    /// bytes the quarters of each half. A lane that takes no part wants what the other wants. Seen
-    /// on an H100; stores do not.
+    /// Same as [`shared`](Self::shared), for `ld.shared`. For a load of 8 bytes, the halves of the
+    /// warp share a wavefront if adjacent lanes, or all lanes two apart, load the same; for 16
+    /// bytes, the quarters of each half do. An inactive lane matches any other. Observed on an
+    /// H100; stores do not share.
     pub fn shared_load(&self, bytes: u64) -> SharedCounts {
         if bytes <= 4 {
             return self.shared(bytes);
@@ -309,7 +309,8 @@ impl Request {
         self.by_groups(bytes, parts)
     }
 
-    /// Whether lanes whose numbers differ in the bit `apart` want the same, of these lanes.
+    /// Whether, among these lanes, lanes whose indices differ in the bit `apart` load the same
+    /// address.
     fn agree(&self, lanes: u32, apart: usize) -> bool {
         let takes_part = |lane: usize| self.mask & lanes & (1 << lane) != 0;
         (0..32_usize).filter(|lane| lane & apart == 0).all(|lane| {
@@ -337,7 +338,7 @@ impl Request {
     }
 }
 
-/// The mask of `count` lanes from a lane on.
+/// The mask of `count` lanes starting at `first`.
 const fn lanes_from(first: u32, count: u32) -> u32 {
     u32::MAX >> (32 - count) << first
 }

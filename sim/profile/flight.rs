@@ -1,15 +1,15 @@
 //! Copies in flight: what is outstanding where threads wait for copies.
 //!
 //! The n-th wait of a thread at a line belongs to the n-th waits of the block's other threads
-//! there. The copies of `cp.async` and bulk stores belong to a thread, so their bytes are summed
-//! over the threads of such a wait. Bulk loads belong to the block, so the most that a thread of
-//! the wait finds counts.
+//! there. `cp.async` copies and bulk stores belong to a thread, so their bytes are summed over the
+//! threads of such a wait. Bulk loads belong to the block, so the maximum over the wait's threads
+//! counts.
 
 use super::gather::BlockProfile;
 use crate::block::BlockContext;
 use std::panic::Location;
 
-/// What was outstanding at waits of blocks, each before it has completed anything.
+/// What was outstanding at waits of blocks, before each completed anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InFlight {
     /// Waits of a block.
@@ -20,17 +20,17 @@ pub struct InFlight {
     pub max_bytes: u64,
     /// Committed groups of a thread, or bulk loads of the block, summed over the waits.
     pub groups: u64,
-    /// The most of them at one wait.
+    /// The most groups or loads at one wait.
     pub max_groups: u64,
 }
 
 impl InFlight {
-    /// Bytes outstanding at a wait, on average.
+    /// The mean of bytes outstanding at a wait.
     pub fn mean_bytes(&self) -> f64 {
         self.bytes as f64 / self.waits.max(1) as f64
     }
 
-    /// Groups or bulk loads outstanding at a wait, on average.
+    /// The mean of groups or bulk loads outstanding at a wait.
     pub fn mean_groups(&self) -> f64 {
         self.groups as f64 / self.waits.max(1) as f64
     }
@@ -54,9 +54,9 @@ pub(crate) struct Outstanding {
 /// The waits of a block at one line.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    /// How many waits each thread has made.
+    /// The waits of each thread.
     made: Vec<u32>,
-    /// Bytes and groups at the n-th of them.
+    /// Bytes and groups at the n-th wait.
     found: Vec<(u64, u64)>,
 }
 
@@ -86,7 +86,7 @@ impl Waits {
     }
 }
 
-/// The hooks: each is one branch where no profile is taken.
+/// The hooks: each is one branch if no profile is taken.
 impl BlockContext {
     fn note_wait(
         &self,
@@ -101,7 +101,7 @@ impl BlockContext {
         }
     }
 
-    /// Notes a wait of the running thread for its `cp.async` copies.
+    /// Records a wait of the running thread for its `cp.async` copies.
     #[inline(always)]
     pub(crate) fn profile_wait_for_copies(&self, name: &'static str, location: &'static Location<'static>) {
         if self.profile.is_some() {
@@ -110,7 +110,7 @@ impl BlockContext {
         }
     }
 
-    /// Notes a wait of the running thread for its bulk stores.
+    /// Records a wait of the running thread for its bulk stores.
     #[inline(always)]
     pub(crate) fn profile_wait_for_stores(&self, name: &'static str, location: &'static Location<'static>) {
         if self.profile.is_some() {
@@ -119,7 +119,7 @@ impl BlockContext {
         }
     }
 
-    /// Notes a wait of the running thread at an mbarrier, for bulk loads or for `cp.async` copies
+    /// Records a wait of the running thread at an mbarrier, for bulk loads or for `cp.async` copies
     /// that arrive there.
     #[inline(always)]
     pub(crate) fn profile_wait_at_mbarrier(&self, name: &'static str, location: &'static Location<'static>) {

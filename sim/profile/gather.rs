@@ -1,4 +1,4 @@
-//! Gathers the accesses of lanes to requests of warps.
+//! Combines the accesses of lanes into requests of warps.
 
 use super::counts::{Counts, Request, SECTOR};
 use super::flight::{Outstanding, Waits};
@@ -7,11 +7,11 @@ use crate::block::{BlockContext, WARP_SIZE};
 use std::collections::{HashMap, VecDeque};
 use std::panic::Location;
 
-/// Requests of a line that wait for lanes. More are counted as they are: lanes that never come
-/// leave theirs incomplete.
+/// The most requests of a line that wait for lanes. Further requests are counted as they are: lanes
+/// that never arrive leave theirs incomplete.
 const OPEN: usize = 1024;
 
-/// What a lane does.
+/// The action of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
     GlobalLoad,
@@ -27,9 +27,9 @@ pub(crate) enum Action {
     MatrixLoad,
     /// A row that `stmatrix` writes.
     MatrixStore,
-    /// What `cp.async` reads.
+    /// The read of `cp.async`.
     AsyncSource,
-    /// What it writes. No instruction of its own.
+    /// The write of `cp.async`; not a separate instruction.
     AsyncDestination,
     /// An instruction without an address.
     Event(&'static str),
@@ -62,36 +62,36 @@ impl Action {
     }
 }
 
-/// What one place of the source does in a warp.
+/// The actions of a warp at one source location.
 #[derive(Debug, Default)]
 struct Site {
-    /// How many requests are complete.
+    /// Completed requests.
     done: u64,
     /// The open requests, oldest first.
     open: VecDeque<Request>,
-    /// How many accesses each lane has made.
+    /// Accesses of each lane.
     made: [u64; WARP_SIZE as usize],
 }
 
-/// What a copy does to global memory.
+/// The effect of a copy on global memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
     Read,
     Write,
-    /// It adds to what is there.
+    /// Adds to the contents.
     Update,
 }
 
 type Key = (usize, Action, u64);
 
-/// What the blocks of one worker do.
+/// The actions of the blocks of one worker.
 #[derive(Debug)]
 pub(crate) struct BlockProfile {
-    /// By warp, what was not counted yet.
+    /// By warp, actions not yet counted.
     sites: HashMap<(u32, Key), (Site, &'static Location<'static>)>,
-    /// The counts of each place, by its address.
+    /// The counts of each location, by its address.
     pub(super) lines: HashMap<usize, (&'static Location<'static>, Counts)>,
-    /// Waits for copies of the block that runs, by place.
+    /// Waits of the running block for copies, by location.
     waits: HashMap<usize, (Waits, &'static Location<'static>)>,
     /// Sectors of global memory that were read, and written.
     pub(super) read: Sectors,
@@ -104,7 +104,7 @@ fn key_of(location: &'static Location<'static>) -> usize {
 }
 
 impl BlockProfile {
-    /// That of a worker that has run no block, which keeps this many sectors.
+    /// The profile of a worker that has run no block, which keeps this many sectors.
     pub fn new(sector_limit: usize) -> Self {
         let sectors = || Sectors::new(sector_limit);
         Self {
@@ -117,7 +117,7 @@ impl BlockProfile {
         }
     }
 
-    /// Notes a wait of a thread for copies: see [`Waits::record`].
+    /// Records a wait of a thread for copies: see [`Waits::record`].
     pub(super) fn wait(
         &mut self,
         thread: u32,
@@ -129,7 +129,7 @@ impl BlockProfile {
         of_line.0.record(thread, outstanding, own);
     }
 
-    /// Notes what a thread does; `gone` are the lanes of its warp that have returned.
+    /// Records an action of a thread; `gone` are the lanes of its warp that have returned.
     fn record(
         &mut self,
         thread: u32,
@@ -163,13 +163,12 @@ impl BlockProfile {
         }
     }
 
-    /// Counts what waits for lanes that have not come, at the end of a block.
+    /// Counts, at the end of a block, the requests that wait for lanes that have not arrived.
     fn flush(&mut self, gone: impl Fn(u32) -> u32) {
         for ((warp, (_, action, bytes)), (site, location)) in self.sites.drain() {
             for request in site.open {
                 let sets = (&mut self.read, &mut self.written);
-                // Lanes that the block does not have never lived; all others did when this was
-                // executed.
+                // Lanes that the block lacks never lived; all others did when this was executed.
                 Self::count(&mut self.lines, sets, (action, bytes, gone(warp)), &request, location);
             }
         }
@@ -219,7 +218,7 @@ impl BlockProfile {
         }
     }
 
-    /// Notes an instruction that lanes of a warp execute together.
+    /// Records an instruction that lanes of a warp execute together.
     fn collective(
         &mut self,
         name: &'static str,
@@ -231,9 +230,9 @@ impl BlockProfile {
     }
 }
 
-/// The hooks: each is one branch where no profile is taken.
+/// The hooks: each is one branch if no profile is taken.
 impl BlockContext {
-    /// Notes an access of the running thread.
+    /// Records an access of the running thread.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn profile_access(&self, action: Action, address: u64, bytes: usize) {
@@ -242,7 +241,7 @@ impl BlockContext {
         }
     }
 
-    /// Notes an instruction of the running thread that no address belongs to.
+    /// Records an instruction of the running thread without an address.
     #[inline(always)]
     pub(crate) fn profile_event(&self, name: &'static str, location: &'static Location<'static>) {
         if self.profile.is_some() {
@@ -260,7 +259,7 @@ impl BlockContext {
         }
     }
 
-    /// Notes an instruction of these lanes of the running thread's warp.
+    /// Records an instruction of these lanes of the running thread's warp.
     pub(crate) fn profile_collective(
         &self,
         name: &'static str,
@@ -273,8 +272,8 @@ impl BlockContext {
         }
     }
 
-    /// Notes a copy of the running thread that one lane issues. `ranges` gives the ranges of global
-    /// memory that it touches, by address and bytes.
+    /// Records a copy of the running thread that one lane issues. `ranges` calls its argument for
+    /// the ranges of global memory that the copy accesses, by address and bytes.
     pub(crate) fn profile_bulk(
         &self,
         name: &'static str,
@@ -302,7 +301,7 @@ impl BlockContext {
         }
     }
 
-    /// Counts what the block has left, before the next begins.
+    /// Counts what the block has left before the next begins.
     pub(crate) fn profile_flush(&self) {
         if let Some(profile) = &self.profile {
             let threads = self.count();
@@ -313,7 +312,7 @@ impl BlockContext {
         }
     }
 
-    /// What the blocks that ran here did.
+    /// The actions of the blocks that ran here.
     pub(crate) fn take_profile(&self) -> Option<BlockProfile> {
         self.profile_flush();
         self.profile.as_ref().map(|profile| {

@@ -1,10 +1,10 @@
-//! The profile as a page of HTML: each source file with the figures of its lines.
+//! The profile as an HTML page: each source file with the figures of its lines.
 
 use super::text::{COLUMNS, Row, arithmetic, heading, on_card, row, shown};
 use super::{Card, Counts, KernelProfile, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Lines of the source shown around those with figures.
+/// Source lines shown around lines with figures.
 const AROUND: u32 = 4;
 
 const STYLE: &str = "body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}td,th{padding:1px 8px;text-align:right;\
@@ -12,7 +12,7 @@ white-space:pre}td:last-child,th:last-child{text-align:left;font-family:monospac
 tr.sum td{border-top:1px solid}th{border-bottom:1px solid}.card th{text-align:left;border:0}.n{color:#888;padding-right:1em}\
 tr.file td{text-align:left;font-family:sans-serif}";
 
-/// What the lines of a kernel are shaded by.
+/// The quantity by which the lines of a kernel are shaded.
 #[derive(Clone, Copy)]
 struct Shade {
     unit: &'static str,
@@ -20,20 +20,20 @@ struct Shade {
 }
 
 impl Shade {
-    /// By what limits the kernel on a card, or by its instructions.
+    /// By what limits the kernel on a card, or by instructions.
     fn of(kernel: &KernelProfile, card: Option<&Card>) -> Self {
         let card = card.filter(|card| card.lacks(kernel).is_none());
         let unit = card.map_or("instruction issue", |card| card.roofline(kernel).limit());
         Self { unit, total: cost(&kernel.total(), unit) }
     }
 
-    /// The share of a line, 0 to 1.
+    /// The fraction of a line, 0 to 1.
     fn share(self, line: &Counts) -> f64 {
         if self.total > 0.0 { cost(line, self.unit) / self.total } else { 0.0 }
     }
 }
 
-/// What lines ask of a unit of the roofline.
+/// The cost of lines on a unit of the roofline.
 fn cost(counts: &Counts, unit: &str) -> f64 {
     match unit {
         "memory" => counts.l2_bytes() as f64,
@@ -119,7 +119,7 @@ fn html_row(counts: Option<&Counts>, line: u32, text: &str, columns: &[usize], s
     let Some(counts) = counts else {
         return format!("<tr><td colspan=\"{}\"></td><td>{text}</td></tr>\n", columns.len() - 1);
     };
-    // Half of what is moved is not wanted, or half of the wavefronts are conflicts.
+    // Half of the transferred bytes are not requested, or half of the wavefronts are conflicts.
     let bad = counts.coalescing() < 0.5 || counts.conflict_degree() > 2.0;
     let cells = row(counts, text);
     let (source, figures) = columns.split_last().expect("the column of lines is always shown");

@@ -1,8 +1,8 @@
-//! A profile without a GPU: what each source line of a kernel asks of the memory system and the
+//! A profile without a GPU: what each source line of a kernel demands of the memory system and the
 //! tensor cores.
 //!
-//! The simulator sees every access of every thread. With a [`Profiler`] it gathers the accesses of
-//! the 32 lanes of a warp to requests, as the hardware does, and counts what a GPU's counters
+//! The simulator sees every access of every thread. With a [`Profiler`] it combines the accesses of
+//! the 32 lanes of a warp into requests, as the hardware does, and counts what a GPU's counters
 //! count: sectors, wavefronts, instructions.
 //!
 //! ```
@@ -32,17 +32,17 @@
 //!
 //! # What a request is
 //!
-//! The simulator runs threads one after the other. The n-th access of a lane from a source line
+//! The simulator runs threads one after another. The n-th access of a lane from a source line
 //! belongs to the request of the n-th accesses of the other lanes from that line, of the same kind
-//! and width. Where lanes run a loop different numbers of times, that gives as many requests as the
-//! longest has passes, as on a GPU. Where a branch in a loop takes other lanes at each pass, a GPU
-//! has more requests.
+//! and width. If lanes iterate a loop different numbers of times, there are as many requests as the
+//! longest loop has iterations, as on a GPU. If a branch in a loop is taken by other lanes in each
+//! iteration, a GPU has more requests.
 //!
 //! # What is not counted
 //!
 //! Plain arithmetic, comparisons, branches and address computations are ordinary Rust to the
 //! simulator. [`Profile::add_ptx`] counts them in the PTX. There is no time, and there are no
-//! caches: sectors are requests to the L1 cache.
+//! caches: sectors are requests to L1.
 
 mod card;
 mod class;
@@ -71,7 +71,7 @@ use source::Sources;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Takes the profile of the launches that it is given to.
+/// Profiles the launches that use it.
 #[derive(Clone, Debug)]
 pub struct Profiler {
     profile: Arc<Mutex<Profile>>,
@@ -84,16 +84,16 @@ impl Default for Profiler {
     }
 }
 
-/// What launches did, by kernel and source line.
+/// The profile of launches, by kernel and source line.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// The kernels in the order of their first launches. Launches of one kernel with other extents
-    /// are counted apart.
+    /// are counted separately.
     pub kernels: Vec<KernelProfile>,
     sources: Arc<Sources>,
 }
 
-/// What the launches of one kernel did.
+/// The profile of the launches of one kernel.
 #[derive(Clone, Debug)]
 pub struct KernelProfile {
     /// Its name.
@@ -104,29 +104,29 @@ pub struct KernelProfile {
     pub block: Dim3,
     /// Bytes of shared memory of a block.
     pub shared_bytes: usize,
-    /// How often it was launched.
+    /// The number of launches.
     pub launches: u64,
-    /// Registers of a thread, where [`Profile::set_registers`] was told: `ptxas` decides them.
+    /// Registers of a thread, if set by [`Profile::set_registers`]: `ptxas` decides them.
     pub registers: Option<u64>,
-    /// Plain arithmetic, which the simulator does not see, where [`Profile::add_ptx`] was given the
+    /// Plain arithmetic, which the simulator does not see, if [`Profile::add_ptx`] received the
     /// kernel's PTX.
     pub ptx: Option<PtxCounts>,
     /// The counts by source file and line.
     pub lines: BTreeMap<(String, u32), Counts>,
-    /// Different sectors of global memory that a launch read, by threads or by copies; the sum over
+    /// Different sectors of global memory that a launch read, by threads or by copies, summed over
     /// the launches.
     pub sectors_read: u64,
-    /// Different sectors of global memory that a launch wrote; the sum over the launches.
+    /// Different sectors of global memory that a launch wrote, summed over the launches.
     pub sectors_written: u64,
-    /// One of how many of these sectors was counted: 1 where both figures are exact.
+    /// One in how many of these sectors was counted: 1 if both counts are exact.
     pub sector_sample: u64,
-    /// Those of the launch that runs.
+    /// The sectors of the running launch.
     read: Sectors,
     written: Sectors,
 }
 
 impl Profiler {
-    /// A profiler that has seen nothing.
+    /// An empty profiler.
     pub fn new() -> Self {
         Self::default()
     }
@@ -136,9 +136,9 @@ impl Profiler {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Keeps this many different sectors of a kernel, 2^20 if it is not called. For a launch that
-    /// touches more, they are counted by a sample of this size, as [`KernelProfile::sector_sample`]
-    /// says: it bounds the memory of a profile.
+    /// Sets how many different sectors of a kernel are stored, 2^20 by default. A launch that
+    /// accesses more is sampled at this size, as [`KernelProfile::sector_sample`] reports; this
+    /// bounds the memory of a profile.
     #[must_use]
     pub fn keeping_sectors(mut self, sectors: usize) -> Self {
         self.sectors = sectors;
@@ -149,14 +149,14 @@ impl Profiler {
         self.sectors
     }
 
-    /// Counts the plain arithmetic of a kernel in the text of its PTX, as [`Profile::add_ptx`];
-    /// `text` is called where the profile has the kernel and no such counts of it.
+    /// Counts the plain arithmetic of a kernel in its PTX, as [`Profile::add_ptx`]; `text` is
+    /// called if the profile contains the kernel without such counts.
     pub fn add_ptx(&self, kernel: &str, text: impl FnOnce() -> Option<String>) {
         let lacks = |profile: &Profile| profile.kernels.iter().any(|k| k.kernel == kernel && k.ptx.is_none());
         if !lacks(&self.lock()) {
             return;
         }
-        // Not under the lock: a text may have megabytes.
+        // Not under the lock: the PTX may have megabytes.
         let Some(counts) = text().and_then(|text| PtxCounts::of_kernel(&text, kernel)) else { return };
         for profiled in self.lock().kernels.iter_mut().filter(|other| other.kernel == kernel) {
             profiled.ptx = Some(counts);
@@ -167,17 +167,17 @@ impl Profiler {
         self.profile.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a launch.
+    /// Records a launch.
     pub(crate) fn launched(&self, kernel: &str, grid: Dim3, block: Dim3, shared_bytes: usize) {
         self.lock().entry(kernel, grid, block, shared_bytes).launches += 1;
     }
 
-    /// Notes that a launch has ended.
+    /// Records that a launch has ended.
     pub(crate) fn ended(&self, kernel: &str, grid: Dim3, block: Dim3, shared_bytes: usize) {
         self.lock().entry(kernel, grid, block, shared_bytes).end_launch();
     }
 
-    /// Adds what blocks of a launch did.
+    /// Adds the profile of blocks of a launch.
     pub(crate) fn add(
         &self,
         kernel: &str,
@@ -223,16 +223,16 @@ impl Profile {
         self.kernels.iter().find(|kernel| kernel.kernel == name)
     }
 
-    /// Notes the registers that a thread of a kernel has, as `moye report` prints them: they limit
-    /// how many blocks fit on a multiprocessor.
+    /// Sets the registers per thread of a kernel, as `moye report` prints them: they limit how many
+    /// blocks fit on an SM.
     pub fn set_registers(&mut self, kernel: &str, registers: u64) {
         for kernel in self.kernels.iter_mut().filter(|other| other.kernel == kernel) {
             kernel.registers = Some(registers);
         }
     }
 
-    /// Gives the text of a source file under the name that the profile has for it. Other files are
-    /// read from the disk when the profile is printed, where they are found.
+    /// Sets the text of a source file under its name in the profile. Other files are read from disk
+    /// when the profile is printed, if found.
     ///
     /// ```
     /// # use moye_sim::profile::Profiler;
@@ -249,8 +249,8 @@ impl Profile {
         self.sources.set(file, text);
     }
 
-    /// Counts the plain arithmetic of the kernels in the text of a PTX module: the instructions of
-    /// the program, not how often they are executed. Kernels that are not in it stay as they are.
+    /// Counts the plain arithmetic of the kernels in a PTX module: the instructions of the program,
+    /// not how often they are executed. Kernels that are not in the module stay unchanged.
     ///
     /// ```
     /// # use moye_sim::profile::Profiler;
@@ -272,12 +272,12 @@ impl Profile {
         }
     }
 
-    /// The counts of the source lines that hold this text, a comment for example, of all kernels
-    /// together.
+    /// The counts of the source lines that contain this text, for example a comment, summed over
+    /// all kernels.
     ///
     /// # Panics
-    /// No line of the profile holds the text: this is for tests. [`find_line`](Self::find_line)
-    /// returns `None` there.
+    /// If no line of the profile contains the text, as this is for tests. Otherwise use
+    /// [`find_line`](Self::find_line), which returns `None`.
     #[track_caller]
     pub fn line(&self, text: &str) -> Counts {
         self.find_line(text).unwrap_or_else(|| {
@@ -286,8 +286,8 @@ impl Profile {
         })
     }
 
-    /// As [`line`](Self::line); `None` where no line of the profile holds the text, or its source
-    /// cannot be read.
+    /// Same as [`line`](Self::line); `None` if no line of the profile contains the text, or its
+    /// source cannot be read.
     pub fn find_line(&self, text: &str) -> Option<Counts> {
         let holds =
             |file: &str, line| self.sources.line(file, line).is_some_and(|source| source.contains(text));
@@ -305,7 +305,7 @@ impl Profile {
     }
 
     /// The profile as a table, for a terminal. With a card, also occupancy and what limits each
-    /// kernel there.
+    /// kernel on it.
     pub fn to_text(&self, card: Option<&Card>) -> String {
         text::profile(self, card)
     }
@@ -315,27 +315,27 @@ impl Profile {
         json::profile(self, card)
     }
 
-    /// The profile as a page of HTML: the source with its figures beside it.
+    /// The profile as an HTML page: the source with its figures beside it.
     pub fn to_html(&self, card: Option<&Card>) -> String {
         html::profile(self, card)
     }
 }
 
 impl KernelProfile {
-    /// How many of its blocks fit on a multiprocessor of a card.
+    /// How many of its blocks fit on an SM of a card.
     pub fn occupancy(&self, card: &Card) -> Occupancy {
         card.occupancy(self.block.count() as u64, self.shared_bytes as u64, self.registers)
     }
 
-    /// Bytes that a launch moves from and to memory at least, on average: each sector that it reads
-    /// once, and each that it writes. This is what an L2 cache leaves that is empty before and
-    /// large enough.
+    /// The least bytes that a launch transfers from and to memory, on average: each sector that it
+    /// reads once, and each that it writes. This is the traffic of a large enough L2 that starts
+    /// empty.
     pub fn memory_bytes(&self) -> u64 {
         (self.sectors_read + self.sectors_written) * counts::SECTOR / self.launches.max(1)
     }
 
-    /// Bytes that a launch moves between the multiprocessors and the L2 cache at most, on average:
-    /// see [`Counts::l2_bytes`].
+    /// The most bytes that a launch transfers between the SMs and L2, on average: see
+    /// [`Counts::l2_bytes`].
     pub fn l2_bytes(&self) -> u64 {
         self.total().l2_bytes() / self.launches.max(1)
     }

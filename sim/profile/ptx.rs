@@ -1,4 +1,4 @@
-//! Plain arithmetic of a kernel, counted in the text of its PTX.
+//! Plain arithmetic of a kernel, counted in its PTX.
 
 /// Instructions of a kernel's PTX that the simulator does not see. Each counts once, however often
 /// it is executed.
@@ -30,7 +30,7 @@ const SPECIAL: &[&str] = &["ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "
 const BRANCHES: &[&str] = &["bra", "brx", "call", "ret", "exit"];
 
 impl PtxCounts {
-    /// The counts of a kernel in the text of a module; `None` where the module has no such kernel.
+    /// The counts of a kernel in a PTX module; `None` if the module has no such kernel.
     pub fn of_kernel(module: &str, kernel: &str) -> Option<Self> {
         let body = body(module, kernel)?;
         let mut counts = Self::default();
@@ -43,7 +43,7 @@ impl PtxCounts {
         Some(counts)
     }
 
-    /// The figures with their names.
+    /// The counts with their names.
     pub const fn named(&self) -> [(&'static str, u64); 7] {
         [
             ("integer", self.integer),
@@ -81,7 +81,7 @@ impl PtxCounts {
     }
 }
 
-/// What stands between the outer braces of a kernel.
+/// The text between the outer braces of a kernel.
 fn body<'a>(module: &'a str, kernel: &str) -> Option<&'a str> {
     let is_named = |after: &str| {
         let rest = after.trim_start().strip_prefix(kernel);
@@ -104,8 +104,7 @@ fn body<'a>(module: &'a str, kernel: &str) -> Option<&'a str> {
     None
 }
 
-/// The name of the instruction of a statement, without label and predicate; empty where there is
-/// none.
+/// The instruction name of a statement, without label and predicate; empty if there is none.
 fn mnemonic(statement: &str) -> &str {
     let mut words = statement.split_whitespace().filter(|word| !matches!(*word, "{" | "}"));
     let is_before = |word: &&str| word.ends_with(':') || word.starts_with('@');

@@ -1,15 +1,14 @@
-//! How many different sectors of global memory a kernel touches, in bounded memory.
+//! The number of different sectors of global memory that a kernel accesses, in bounded memory.
 
 use std::collections::HashSet;
 
-/// Sectors that are kept at most. A sample of this size is off by about one in a thousand.
+/// The most sectors that are stored. A sample of this size is off by about one in a thousand.
 pub(crate) const SECTOR_LIMIT: usize = 1 << 20;
 
 /// Different sectors: all of them up to a limit, and a sample above it.
 ///
-/// Above the limit, only sectors whose hash ends with `halvings` zero bits are kept, so that each
-/// halving drops about half of them. What is kept depends on the sectors alone, not on the order in
-/// which they come.
+/// Above the limit, only sectors whose hash ends in `halvings` zero bits are kept, so that each
+/// halving drops about half of them. What is kept depends on the sectors alone, not on their order.
 #[derive(Clone, Debug)]
 pub(super) struct Sectors {
     kept: HashSet<u64>,
@@ -23,7 +22,7 @@ impl Default for Sectors {
     }
 }
 
-/// Spreads the number of a sector over all bits: the finaliser of `MurmurHash3`.
+/// Spreads a sector's index over all bits: the finaliser of `MurmurHash3`.
 const fn hash(sector: u64) -> u64 {
     let mut bits = sector;
     bits = (bits ^ (bits >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
@@ -49,7 +48,7 @@ impl Sectors {
         }
     }
 
-    /// Adds those of another worker.
+    /// Adds the sectors of another worker.
     pub fn merge(&mut self, other: Self) {
         self.limit = self.limit.min(other.limit);
         if other.halvings > self.halvings {
@@ -68,12 +67,12 @@ impl Sectors {
         }
     }
 
-    /// How many there are; above the limit, an estimate.
+    /// The count; above the limit, an estimate.
     pub fn count(&self) -> u64 {
         (self.kept.len() as u64) << self.halvings
     }
 
-    /// One of how many sectors is kept: 1 where the count is exact.
+    /// One in how many sectors is kept: 1 if the count is exact.
     pub const fn sample(&self) -> u64 {
         1 << self.halvings
     }

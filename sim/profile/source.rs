@@ -1,5 +1,5 @@
-//! The text of source lines. The compiler names files relative to the workspace that it ran in,
-//! which a test need not.
+//! The text of source lines. The compiler names files relative to its workspace, which need not be
+//! a test's working directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use std::sync::{Mutex, PoisonError};
 pub(super) struct Sources(Mutex<BTreeMap<String, Option<Vec<String>>>>);
 
 impl Sources {
-    /// A line of a file, without its indentation; `None` where the file is not found.
+    /// A line of a file without its indentation; `None` if the file is not found.
     pub fn line(&self, file: &str, line: u32) -> Option<String> {
         self.with(file, |lines| Some(lines.get((line as usize).checked_sub(1)?)?.trim().to_owned()))
     }
 
-    /// All lines of a file; none where it is not found.
+    /// All lines of a file; none if it is not found.
     pub fn lines(&self, file: &str) -> Vec<String> {
         self.with(file, |lines| Some(lines.to_vec())).unwrap_or_default()
     }
 
-    /// Sets the text of a file, which is not read then.
+    /// Sets the text of a file, which is then not read.
     pub fn set(&self, file: &str, text: &str) {
         let lines = text.lines().map(str::to_owned).collect();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(file.to_owned(), Some(lines));
@@ -36,7 +36,7 @@ impl Sources {
     }
 }
 
-/// The file in the current folder or one above it, or above the crate that cargo runs.
+/// The file in the current folder or a folder above it, or above the crate that cargo runs.
 fn find(file: &str) -> Option<PathBuf> {
     let here = std::env::current_dir().ok();
     let of_cargo = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);

@@ -1,15 +1,15 @@
-//! What the name of an instruction of tensor cores says: its operations and its types.
+//! The operations and types in the name of a tensor core instruction.
 
 use super::class::Class;
 use super::counts::Counts;
 
-/// The types of operands and accumulators that PTX has.
+/// The types of operands and accumulators in PTX.
 const TYPES: &[&str] = &[
     "f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "s8", "u8", "s4", "u4",
     "b1", "s32",
 ];
 
-/// One instruction of a warp.
+/// One warp instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TensorInstruction {
     /// Multiplications and additions.
@@ -21,7 +21,8 @@ pub(super) struct TensorInstruction {
 }
 
 impl TensorInstruction {
-    /// What an instruction does; `None` where it is not of tensor cores, or its name has no shape.
+    /// The operations of an instruction; `None` if it is not a tensor core instruction, or its name
+    /// has no shape.
     ///
     /// PTX names the types after the shape in the order D, A, B and, for `mma`, C.
     pub fn of(name: &'static str) -> Option<Self> {
@@ -43,7 +44,7 @@ impl TensorInstruction {
     }
 }
 
-/// The instructions of tensor cores among counts, each with how often it was executed.
+/// The tensor core instructions among counts, each with its number of executions.
 pub(super) fn tensor_instructions(counts: &Counts) -> impl Iterator<Item = (TensorInstruction, u64)> {
     counts.instructions.iter().filter_map(|(name, count)| Some((TensorInstruction::of(name)?, *count)))
 }

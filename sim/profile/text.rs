@@ -2,7 +2,7 @@
 
 use super::{Card, Class, Counts, KernelProfile, Profile};
 
-/// The columns. The first and the last are always shown, the others where a line has a figure.
+/// The columns. The first and the last are always shown, the others if a line has a figure.
 pub(super) const COLUMNS: [&str; 19] = [
     "instr",
     "active",
@@ -72,7 +72,7 @@ pub(super) fn shown(rows: &[Row]) -> Vec<usize> {
     (0..=last).filter(|column| *column == 0 || *column == last || has_figure(column)).collect()
 }
 
-/// What is known of plain arithmetic.
+/// The known counts of plain arithmetic.
 pub(super) fn arithmetic(kernel: &KernelProfile) -> String {
     match &kernel.ptx {
         Some(ptx) => {
@@ -96,7 +96,7 @@ pub(super) fn heading(profiled: &KernelProfile) -> String {
     )
 }
 
-/// What a card makes of a kernel, by name. Without its registers, occupancy is an upper bound.
+/// A card's figures of a kernel, by name. Without its registers, occupancy is an upper bound.
 pub(super) fn on_card(kernel: &KernelProfile, card: &Card) -> Vec<(&'static str, String)> {
     let mut facts = vec![("card", format!("{} ({})", card.name, card.arch()))];
     if let Some((instruction, arch)) = card.lacks(kernel) {
@@ -104,7 +104,7 @@ pub(super) fn on_card(kernel: &KernelProfile, card: &Card) -> Vec<(&'static str,
         return facts;
     }
     let occupancy = kernel.occupancy(card);
-    // Registers may allow fewer blocks.
+    // Registers may permit fewer blocks.
     let (at_most, registers) = match kernel.registers {
         Some(registers) => ("", format!("{registers} registers")),
         None => ("at most ", "registers are not known".to_owned()),
@@ -140,7 +140,7 @@ pub(super) fn on_card(kernel: &KernelProfile, card: &Card) -> Vec<(&'static str,
     facts
 }
 
-/// A percentage, or nothing where there is nothing to take it of.
+/// A percentage, or nothing if the total is empty.
 pub(super) fn percent(fraction: f64, any: bool) -> String {
     if any { format!("{:.1}%", 100.0 * fraction) } else { String::new() }
 }
@@ -150,7 +150,7 @@ pub(super) fn number(number: u64) -> String {
     if number == 0 { String::new() } else { number.to_string() }
 }
 
-/// A mean and a maximum, or nothing where the maximum is 0.
+/// A mean and a maximum, or nothing if the maximum is 0.
 fn mean_of(mean: f64, most: u64) -> String {
     if most == 0 { String::new() } else { format!("{mean:.1} (most {most})") }
 }

@@ -9,37 +9,38 @@ pub(crate) enum Kind {
     Write,
     /// Races with reads and writes.
     Atomic,
-    /// As [`Atomic`](Self::Atomic), of the block's scope: races with those of other blocks, too.
+    /// Same as [`Atomic`](Self::Atomic), in the block's scope: also races with those of other
+    /// blocks.
     BlockAtomic,
 }
 
 /// An access, or the same access by several lanes of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The cluster in the grid, the warp in the cluster, and the place: see [`Entry::who`].
+    /// The cluster in the grid, the warp in the cluster, and the location: see [`Entry::who`].
     who: u64,
-    /// The epoch of the threads; 0 where there is no access.
+    /// The epoch of the threads; 0 if there is no access.
     pub(crate) epoch: u32,
     /// The lanes.
     pub(crate) lanes: u32,
 }
 
-/// The bit of the warp's number that marks an atomic operation.
+/// The bit of the warp's index that marks an atomic operation.
 const ATOMIC: u64 = 1 << 31;
-/// The bit of the warp's number that marks an instruction of the whole warp, whose epoch counts the
+/// The bit of the warp's index that marks an instruction of the whole warp, whose epoch counts the
 /// warp's instructions.
 const WHOLE: u64 = 1 << 30;
-/// The bit of the warp's number that marks an atomic operation of the block's scope.
+/// The bit of the warp's index that marks an atomic operation of the block's scope.
 const NARROW: u64 = 1 << 29;
 /// The bits of `who` with the warp and the cluster.
 const WARP: u64 = 0xFFFF_FFFF_1FFF_0000;
-/// The epoch of an entry that stands for a list, whose number is `lanes`.
+/// The epoch of an entry that stands for the list of index `lanes`.
 const LIST: u32 = u32::MAX;
 
 impl Entry {
     pub(super) const NONE: Self = Self { who: 0, epoch: 0, lanes: 0 };
 
-    /// An access of a cluster of the grid, by lanes of a warp of the cluster, at a place.
+    /// An access of a cluster of the grid, by lanes of a warp of the cluster, at a location.
     pub(crate) fn new(cluster: u32, warp: u32, place: u16, epoch: u32, lanes: u32) -> Self {
         Self { who: u64::from(cluster) << 32 | u64::from(warp) << 16 | u64::from(place), epoch, lanes }
     }
@@ -89,7 +90,7 @@ impl Entry {
         self.lanes = if self.is_atomic() { other.lanes } else { self.lanes | other.lanes };
     }
 
-    /// Whether the entry has all of these threads.
+    /// Whether the entry includes all of these threads.
     const fn has(&self, threads: &Self) -> bool {
         (self.who ^ threads.who) & WARP == 0 && threads.lanes != 0 && threads.lanes & !self.lanes == 0
     }
@@ -104,9 +105,9 @@ impl Entry {
 /// The accesses of a group of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
-    /// The last write, or the number of a list of writes of the same value.
+    /// The last write, or the index of a list of writes of the same value.
     write: Entry,
-    /// The only later read or atomic operation, or the number of a list.
+    /// The only later read or atomic operation, or the index of a list.
     others: Entry,
 }
 
@@ -114,17 +115,17 @@ impl Cell {
     pub(crate) const NONE: Self = Self { write: Entry::NONE, others: Entry::NONE };
 }
 
-/// Lists of entries, numbered.
+/// Lists of entries, by index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lists {
     lists: Vec<Vec<Entry>>,
     free: Vec<u32>,
-    /// Entries of all lists beyond the first [`KEPT_READS`] of each.
+    /// Entries of all lists past the first [`KEPT_READS`] of each.
     beyond: usize,
 }
 
-/// The number of reads in a list above which reads that are ordered before a new one are dropped,
-/// whenever the number doubles.
+/// The length of a list above which reads that are ordered before a new read are dropped, whenever
+/// the length doubles.
 const LONG: usize = 8;
 /// Reads that a list always keeps, and further reads that all lists of a page keep. Others are
 /// dropped: a write that races only with dropped reads is not reported. Writes and atomic
@@ -169,7 +170,7 @@ impl Lists {
         self.beyond = self.beyond - before + list.len().saturating_sub(KEPT_READS);
     }
 
-    /// Adds an access to a list unless it races with one of it, which it gives.
+    /// Adds an access to a list unless it races with an entry, which is returned.
     ///
     /// A list has the reads first, then the atomic operations that a later access can race with.
     fn add(&mut self, number: u32, kind: Kind, access: Entry, order: &impl Ordering) -> Option<Found> {
@@ -220,7 +221,7 @@ impl Lists {
     }
 }
 
-/// The order of earlier accesses before a new one.
+/// The order of earlier accesses relative to a new one.
 pub(crate) trait Ordering {
     /// Whether all threads of the accessing block know that the entry's epoch has ended.
     fn is_known_to_all(&self, entry: &Entry) -> bool;
@@ -234,7 +235,7 @@ pub(crate) trait Ordering {
         let _ = found;
     }
 
-    /// As [`unordered`](Self::unordered), with a fast path for most accesses.
+    /// Same as [`unordered`](Self::unordered), with a fast path for most accesses.
     #[inline(always)]
     fn race(&self, entry: &Entry) -> Option<(u32, u32)> {
         if entry.epoch == 0 || self.is_known_to_all(entry) { None } else { self.unordered(entry) }
@@ -246,7 +247,7 @@ pub(crate) type Found = (Entry, u32, u32);
 
 impl Cell {
     /// Records an access, or returns an earlier one that it races with. A write that leaves the
-    /// bytes as they are (`same`) does not race with other writes, nor with reads of threads that
+    /// bytes unchanged (`same`) does not race with other writes, nor with reads of threads that
     /// wrote the same value.
     #[inline(always)]
     pub(crate) fn access(
@@ -301,7 +302,7 @@ impl Cell {
         writes.or_else(|| others.find(|other| other.epoch != 0 && other.is_atomic())).copied()
     }
 
-    /// As [`access`](Self::access), without recording it.
+    /// Same as [`access`](Self::access), without recording it.
     pub(crate) fn check(&self, lists: &Lists, order: &impl Ordering) -> Option<Found> {
         if self.write.epoch == 0 || order.is_known_to_all(&self.write) {
             return None;
@@ -320,7 +321,7 @@ impl Cell {
         all.iter().find_map(|write| order.race(write).map(|(other, own)| (*write, other, own)))
     }
 
-    /// Records one more write of the same value.
+    /// Records another write of the same value.
     #[cold]
     fn write_same(&mut self, lists: &mut Lists, access: Entry, order: &impl Ordering) -> Option<Found> {
         let (one_write, one_other) = ([self.write], [self.others]);
@@ -383,9 +384,9 @@ impl Cell {
 
 /// Adds an atomic operation after the reads of a list.
 ///
-/// An atomic operation is ordered after the earlier ones, so an access that is ordered after the
-/// newest is ordered after all. Two older ones stay: the newest of the block's scope and the newest
-/// of another block. Because of their scopes, later atomic operations can race with them.
+/// An atomic operation is ordered after the earlier ones, so an access ordered after the newest is
+/// ordered after all. Two older ones stay: the newest of the block's scope and the newest of
+/// another block. Because of their scopes, later atomic operations can race with them.
 fn add_atomic(list: &mut Vec<Entry>, reads: usize, access: Entry, order: &impl Ordering) {
     let (mut has_narrow, mut has_foreign) = (access.is_narrow(), false);
     let mut at = list.len();
@@ -403,7 +404,7 @@ fn add_atomic(list: &mut Vec<Entry>, reads: usize, access: Entry, order: &impl O
 }
 
 /// The race of an access of a kind with the reads and atomic operations for which `counts` holds;
-/// the newest is the last.
+/// the newest is last.
 fn race_of(
     others: &[Entry],
     kind: Kind,
@@ -428,15 +429,15 @@ fn race_of(
     others.iter().enumerate().find_map(race)
 }
 
-/// The size of a page's groups before the first access.
+/// The group size of a page before the first access.
 const UNCUT: u8 = u8::MAX;
 
-/// Bytes of memory that a page stands for.
+/// Bytes of memory per page.
 pub(crate) const PAGE: usize = 1024;
 
 /// The shadow of a page of memory. A group has as many bytes as the smallest access to the page.
 pub(crate) struct Page {
-    /// Bytes of a group, as a power of two.
+    /// The group size in bytes, as a power of two.
     shift: u8,
     cells: Vec<Cell>,
     lists: Lists,
@@ -459,7 +460,7 @@ impl Page {
         self.shift = UNCUT;
     }
 
-    /// Cuts the page into groups of at most `1 << shift` bytes.
+    /// Splits the page into groups of at most `1 << shift` bytes.
     #[cold]
     #[inline(never)]
     fn cut(&mut self, shift: u8) {
@@ -509,7 +510,7 @@ impl Page {
         None
     }
 
-    /// The last write to one of these bytes in this launch, if there was one, ordered or not.
+    /// The last write to one of these bytes in this launch, ordered or not.
     pub(crate) fn last_write(&self, offset: usize, bytes: usize) -> Option<(usize, Entry)> {
         self.first(offset, bytes, |cell, lists| cell.writes(lists))
     }
@@ -561,7 +562,7 @@ impl Page {
         })
     }
 
-    /// The race that a read of these bytes would make.
+    /// The race that a read of these bytes would cause.
     pub(crate) fn check(&self, offset: usize, bytes: usize, order: &impl Ordering) -> Option<(usize, Found)> {
         if self.shift == UNCUT {
             return None;

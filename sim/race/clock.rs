@@ -1,9 +1,9 @@
 //! The clocks of threads: which accesses of other threads are ordered before theirs.
 //!
-//! A thread's clock has, for each other thread, the last epoch that is known to have ended. It has
-//! several parts, of which the largest number counts: one number for all threads of the block, one
-//! for those of the warp, and, after a meeting of threads other than a whole block or warp, one for
-//! each thread of the cluster.
+//! A thread's clock has, for each other thread, the last epoch known to have ended. It has several
+//! parts, the largest of which counts: one value for all threads of the block, one for the threads
+//! of the warp, and, after a meeting of threads other than a whole block or warp, one for each
+//! thread of the cluster.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 /// The known epochs of other clusters: for each cluster, those of its threads.
 pub(crate) type Foreign = Vec<(u32, Arc<[u32]>)>;
 
-/// Epochs that are known to have ended.
+/// Epochs known to have ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// By the number of a thread in the cluster. After all threads, by the number of a warp, for
-    /// the instructions that read for the whole warp; empty if no epoch is known.
+    /// By a thread's index in the cluster. After all threads, by the index of a warp, for the
+    /// instructions that read for the whole warp; empty if no epoch is known.
     pub(crate) threads: Vec<u32>,
     /// The clocks of other clusters.
     pub(crate) foreign: Option<Arc<Foreign>>,
@@ -72,24 +72,24 @@ impl Seen {
         self.prior |= other.prior;
     }
 
-    /// The last epoch of a thread of the cluster that is known to have ended.
+    /// The last epoch of a thread of the cluster known to have ended.
     pub(crate) fn of(&self, thread: u32) -> u32 {
         self.threads.get(thread as usize).copied().unwrap_or(0)
     }
 
-    /// The last epoch of a thread of another cluster that is known to have ended.
+    /// The last epoch of a thread of another cluster known to have ended.
     pub(crate) fn of_foreign(&self, cluster: u32, thread: u32) -> u32 {
         let Some(foreign) = &self.foreign else { return 0 };
         let known = foreign.iter().find(|(other, _)| *other == cluster);
         known.and_then(|(_, epochs)| epochs.get(thread as usize).copied()).unwrap_or(0)
     }
 
-    /// Adds that an epoch of a thread has ended.
+    /// Adds an ended epoch of a thread.
     pub(crate) fn learn(&mut self, thread: u32, epoch: u32) {
         self.learn_all(thread..thread + 1, epoch);
     }
 
-    /// Adds that an epoch of each of these threads has ended.
+    /// Adds an ended epoch of each of these threads.
     pub(crate) fn learn_all(&mut self, threads: std::ops::Range<u32>, epoch: u32) {
         if self.threads.len() < threads.end as usize {
             self.threads.resize(threads.end as usize, 0);
@@ -100,7 +100,7 @@ impl Seen {
     }
 }
 
-/// A thread's clock, without the number that the whole block shares.
+/// A thread's clock, without the value that the whole block shares.
 #[derive(Debug)]
 pub(crate) struct ThreadClock {
     /// The epoch of its accesses, from 1.
@@ -137,7 +137,7 @@ impl ThreadClock {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gathered {
     pub(crate) seen: Option<Rc<Seen>>,
-    /// The further knowledge of the last thread: the next one often has the same.
+    /// The further knowledge of the last thread: the next thread often has the same.
     last: Option<Rc<Seen>>,
 }
 

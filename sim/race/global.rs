@@ -1,4 +1,4 @@
-//! The shadow of global memory during a launch, which blocks on several OS threads share.
+//! The shadow of global memory during a launch, shared by blocks on several OS threads.
 
 use super::cell::{Entry, Kind, PAGE, Page};
 use super::clock::{Foreign, add_foreign};
@@ -14,10 +14,10 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The pages of an allocation that were accessed.
+/// The accessed pages of an allocation.
 struct Pages {
     base: u64,
-    /// Each null or a box that it owns.
+    /// Each null or an owned box.
     pages: Box<[AtomicPtr<Spin<Page>>]>,
 }
 
@@ -41,7 +41,7 @@ impl Pages {
             // SAFETY: it is present from now on.
             Ok(_) => unsafe { &*new },
             Err(present) => {
-                // SAFETY: only this code knows the box from above; the page that came before it is
+                // SAFETY: only this code knows the box from above; the page that preceded it is
                 // present.
                 unsafe {
                     drop(Box::from_raw(new));
@@ -57,7 +57,7 @@ impl Drop for Pages {
         for slot in &mut self.pages {
             let page = *slot.get_mut();
             if !page.is_null() {
-                // SAFETY: made by `Box::into_raw`, and owned by the slot.
+                // SAFETY: created by `Box::into_raw`, and owned by the slot.
                 drop(unsafe { Box::from_raw(page) });
             }
         }
@@ -103,9 +103,9 @@ impl super::cell::Ordering for Alone {
 
 /// The accesses that the blocks of a launch share.
 pub(crate) struct GlobalRaces {
-    /// The grid in clusters, a cluster in blocks, a block in threads.
+    /// The extents of the grid in clusters, of a cluster in blocks, of a block in threads.
     extents: [Dim3; 3],
-    /// By the number of the allocation in the launch's snapshot.
+    /// By the index of the allocation in the launch's snapshot.
     allocations: Vec<Pages>,
     /// Whether a thread has released anything to the whole GPU.
     releases: AtomicBool,
@@ -116,7 +116,7 @@ pub(crate) struct GlobalRaces {
     /// The reported writes of the same value by several threads, with the block, one for each pair
     /// of lines.
     warnings: Option<Mutex<Vec<(Dim3, RawFault)>>>,
-    /// Whether a block that kept a race came to a limit: no other is run to find a wider one.
+    /// Whether a block with a deferred race reached a limit: no other is run to find a wider one.
     given_up: AtomicBool,
 }
 
@@ -124,8 +124,8 @@ pub(crate) struct GlobalRaces {
 const MOST_WARNINGS: usize = 64;
 
 impl GlobalRaces {
-    /// The accesses of a launch with clusters of these extents, in a grid of this many clusters, of
-    /// blocks of these threads. `tells_values` says whether writes of the same value are reported.
+    /// The accesses of a launch: the extents of the grid in clusters, of a cluster in blocks, and
+    /// of a block in threads. `tells_values` enables reports of writes of the same value.
     pub(crate) fn new(memory: &Snapshot, [clusters, cluster, block]: [Dim3; 3], tells_values: bool) -> Self {
         let pages = |bytes: u64| (0..bytes.div_ceil(PAGE as u64)).map(|_| AtomicPtr::new(ptr::null_mut()));
         Self {
@@ -143,12 +143,12 @@ impl GlobalRaces {
         }
     }
 
-    /// A block that keeps a race has come to a limit: no other is run to find a wider one.
+    /// A block with a deferred race has reached a limit: no other is run to find a wider one.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a block that kept a race has come to a limit.
+    /// Whether a block with a deferred race has reached a limit.
     pub(crate) fn has_given_up(&self) -> bool {
         self.given_up.load(Ordering::Relaxed)
     }
@@ -158,7 +158,7 @@ impl GlobalRaces {
         self.warnings.is_some()
     }
 
-    /// Keeps a warning of a block, unless there is one of the same lines.
+    /// Records a warning of a block, unless one of the same lines exists.
     pub(crate) fn warn(&self, block: Dim3, warning: RawFault) {
         let Some(warnings) = &self.warnings else { return };
         let lines = |fault: &RawFault| match &fault.kind {
@@ -180,8 +180,8 @@ impl GlobalRaces {
         self.warnings.as_ref().map(take).unwrap_or_default()
     }
 
-    /// The page of an address in an allocation, by its number in the snapshot, for `act`, with the
-    /// offset in the page.
+    /// Calls `act` with the page of an address in an allocation, given by its index in the
+    /// snapshot, and the offset in the page.
     #[inline(always)]
     pub(crate) fn with_page<R>(
         &self,
@@ -263,7 +263,7 @@ impl GlobalRaces {
         })
     }
 
-    /// As [`with_page`](Self::with_page), for any address; `None` where nothing was accessed.
+    /// Same as [`with_page`](Self::with_page), for any address; `None` if nothing was accessed.
     pub(crate) fn with_address<R>(&self, address: u64, act: impl FnOnce(&mut Page, usize) -> R) -> Option<R> {
         let number = self.allocations.partition_point(|pages| pages.base <= address).checked_sub(1)?;
         let pages = &self.allocations[number];

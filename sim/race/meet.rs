@@ -8,7 +8,7 @@ use std::rc::Rc;
 /// The knowledge of a thread at a fence.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
-    /// The thread's number in the block.
+    /// The thread's index in the block.
     thread: u32,
     own: u32,
     whole: u32,
@@ -50,7 +50,7 @@ impl BlockContext {
         }
     }
 
-    /// Adds to the thread's own knowledge, beside that of its block.
+    /// Adds to the thread's own knowledge, in addition to its block's.
     pub(super) fn learn(&self, clock: &ThreadClock, seen: &Rc<Seen>) {
         let mut others = clock.others.borrow_mut();
         match &*others {
@@ -74,7 +74,7 @@ impl BlockContext {
         }
     }
 
-    /// Adds the knowledge of a thread of this block to a gathering.
+    /// Adds the knowledge of a thread of this block to `into`.
     fn gather(&self, into: &mut Gathered, thread: u32) {
         let clock = &self.threads[thread as usize].clock;
         if let Some(others) = &*clock.others.borrow() {
@@ -172,8 +172,8 @@ impl BlockContext {
         }
     }
 
-    /// Threads of the block have met. `told` is the knowledge of threads that arrived without a
-    /// wait.
+    /// Threads of the block have met. `told` is the knowledge of threads that arrived without
+    /// waiting.
     pub(crate) fn meet_as_some(&self, threads: &[u32], told: Gathered) {
         if !self.clock.is_on() {
             return;

@@ -10,7 +10,7 @@ use crate::memory::words;
 use crate::stream::Concurrent;
 use std::panic::Location;
 
-/// An access as the intrinsics know it.
+/// An access as the intrinsics describe it.
 #[derive(Clone, Copy)]
 pub(crate) struct Noted {
     pub(crate) access: Access,
@@ -21,7 +21,7 @@ pub(crate) struct Noted {
 }
 
 impl Noted {
-    /// Whether a write leaves bytes of the access as they are.
+    /// Whether a write leaves bytes of the access unchanged.
     #[inline(always)]
     fn keeps(&self, at: usize, bytes: usize) -> bool {
         at + bytes <= 16 && self.changed >> (8 * at) & (u128::MAX >> (128 - 8 * bytes)) == 0
@@ -61,8 +61,8 @@ impl BlockContext {
         });
     }
 
-    /// The running thread accesses the shared memory of this block, which may be another of its
-    /// cluster.
+    /// The running thread accesses the shared memory of this block, which may be another block of
+    /// its cluster.
     #[inline(always)]
     pub(crate) fn note_shared(&self, noted: Noted, offset: usize, bytes: usize) {
         if self.clock.is_on()
@@ -73,7 +73,7 @@ impl BlockContext {
         }
     }
 
-    /// The running thread accesses the shared memory of its own block, this one.
+    /// The running thread accesses the shared memory of this block, its own.
     #[inline(never)]
     pub(crate) fn note_own(&self, noted: Noted, offset: usize, bytes: usize) {
         let thread = self.running.get();
@@ -108,14 +108,14 @@ impl BlockContext {
             }
             left &= !alike;
             let place = by.clock.places.number(noted.location, noted.access);
-            // Earlier iterations have noted the lanes that are no longer in `left`.
+            // Earlier iterations have recorded the lanes that are no longer in `left`.
             let accessor = Accessor { together: (lanes & !left & !alike, place), ..by.accessor(warp, alike) };
             let entry = accessor.entry(place, epoch);
             self.note_entry(&accessor, entry, noted, offset, bytes);
         }
     }
 
-    /// Notes an access of at most 16 bytes, aligned to a power of two that divides them, in the
+    /// Records an access of at most 16 bytes, aligned to a power of two that divides them, in the
     /// shared memory of this block.
     #[inline(always)]
     fn note_entry(&self, accessor: &Accessor<'_>, entry: Entry, noted: Noted, offset: usize, bytes: usize) {
@@ -137,8 +137,7 @@ impl BlockContext {
         }
     }
 
-    /// A byte of this block's shared memory, in the form that is reported to the threads that
-    /// access it.
+    /// A byte of this block's shared memory, as reported to the threads that access it.
     #[cold]
     fn shared_space(&self, accessor: &Accessor<'_>, offset: usize) -> RaceSpace {
         let rank = (self.rank != accessor.block.rank).then_some(self.rank);
@@ -154,7 +153,7 @@ impl BlockContext {
         Some(by.accessor(by.running.get() / WARP_SIZE, lanes))
     }
 
-    /// The race of an asynchronous read of this block's shared memory, by these lanes.
+    /// The race of an asynchronous read of this block's shared memory by these lanes.
     pub(crate) fn check_shared(
         &self,
         by: Option<&Accessor<'_>>,
@@ -170,16 +169,16 @@ impl BlockContext {
         Some(accessor.race(access, bytes, space, found))
     }
 
-    /// The running thread accesses global memory, in an allocation of this number.
+    /// The running thread accesses global memory, in the allocation of this index.
     #[inline(never)]
     pub(crate) fn note_global(&self, noted: Noted, allocation: usize, address: u64, bytes: usize) {
         self.note_global_by(noted, allocation, address, bytes, || noted);
     }
 
     /// The running thread stores the lowest `bytes` bytes of `bits`, 1 to 16 of them, in global
-    /// memory, in an allocation of this number. No other thread accesses the page between the store
+    /// memory, in the allocation of this index. No other thread accesses the page between the store
     /// and its record.
-    // Not generic: that would be compiled, without optimisation, in the crate of the kernel.
+    // Not generic: that would be compiled, without optimisation, in the kernel's crate.
     #[inline(never)]
     pub(crate) fn store_noted(
         &self,
@@ -190,14 +189,14 @@ impl BlockContext {
         bytes: usize,
     ) {
         self.note_global_by(noted, allocation, address, bytes, || {
-            // SAFETY: the address was looked up, of as many bytes.
+            // SAFETY: the address was looked up, for as many bytes.
             let before = unsafe { words::exchange_bits(address, bits, bytes) };
             Noted { changed: before ^ bits, ..noted }
         });
     }
 
-    /// As [`note_global`](Self::note_global), for the access that `act` makes under the page's
-    /// lock.
+    /// Same as [`note_global`](Self::note_global), for the access that `act` performs under the
+    /// page's lock.
     pub(crate) fn note_global_with(
         &self,
         noted: Noted,
@@ -212,8 +211,8 @@ impl BlockContext {
         });
     }
 
-    /// As [`note_global`](Self::note_global); `act` returns the access to record, and runs under
-    /// the page's lock.
+    /// Same as [`note_global`](Self::note_global); `act` returns the access to record, and runs
+    /// under the page's lock.
     #[inline(always)]
     fn note_global_by(
         &self,
@@ -287,7 +286,7 @@ impl BlockContext {
         accessor.fault(thread % WARP_SIZE, noted.location, kind);
     }
 
-    /// Faults for an access that conflicts with one of work that may run at the same time.
+    /// Faults for an access that conflicts with an access of work that may run concurrently.
     fn check_concurrent(
         &self,
         concurrent: &Concurrent,
@@ -323,7 +322,7 @@ impl BlockContext {
         Some(FaultKind::GlobalUnfenced { access, bytes, address, nearest, writer })
     }
 
-    /// As [`note_global`](Self::note_global), for bytes that are in one allocation, found or not.
+    /// Same as [`note_global`](Self::note_global), for bytes in one allocation, found or not.
     pub(crate) fn note_global_range(&self, noted: Noted, address: u64, bytes: usize) {
         if self.clock.is_on()
             && bytes > 0
@@ -335,8 +334,8 @@ impl BlockContext {
 }
 
 impl Accessor<'_> {
-    /// Faults for a race, or for one with a wider group of threads by the same access, which
-    /// `again` finds. Returns true where the thread goes on after all of them.
+    /// Faults for a race, or for a race with a wider group of threads by the same access, which
+    /// `again` finds. Returns true if the thread continues after all of them.
     #[cold]
     #[inline(never)]
     fn raise_each(
@@ -357,7 +356,7 @@ impl Accessor<'_> {
         true
     }
 
-    /// Faults for a race, or returns true where the thread goes on after it. Otherwise it returns
+    /// Faults for a race, or returns true if the thread continues after it. Otherwise it returns
     /// only in a thread that already unwinds.
     #[cold]
     #[inline(never)]
@@ -382,7 +381,8 @@ impl Accessor<'_> {
         self.block.threads[(self.warp * WARP_SIZE + lane) as usize].index
     }
 
-    /// Adds a warning that two threads write the same value, which the end of the launch reports.
+    /// Adds a warning that two threads write the same value, which is reported at the end of the
+    /// launch.
     #[cold]
     #[inline(never)]
     fn warn(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
@@ -407,7 +407,7 @@ impl Accessor<'_> {
         self.block.raise_for(thread, location, kind);
     }
 
-    /// The thread that made an access, and its relation to the threads of this access.
+    /// The thread of an access, and its relation to the threads of this access.
     fn other(&self, entry: Entry, lane: u32) -> (RaceAccess, RaceThreads) {
         let (location, access) = place(entry.place());
         let rank = entry.warp() / self.warps;

@@ -54,7 +54,7 @@ impl BlockClock {
 
     /// Runs `act` without recording its accesses, which are the simulator's own.
     pub(crate) fn unnoticed<R>(&self, act: impl FnOnce() -> R) -> R {
-        /// Also where a thread ends with a fault and the others go on.
+        /// Also when a thread ends with a fault and the others continue.
         struct Restore<'a>(&'a Cell<bool>, bool);
         impl Drop for Restore<'_> {
             fn drop(&mut self) {
@@ -74,10 +74,10 @@ impl BlockClock {
     }
 }
 
-/// Threads of a warp that make an access together.
+/// Threads of a warp that access memory together.
 pub(crate) struct Accessor<'a> {
     pub(super) block: &'a BlockContext,
-    /// The cluster's number in the grid.
+    /// The cluster's index in the grid.
     pub(super) cluster: u32,
     /// The block's first warp in the cluster, and its warps.
     pub(super) first_warp: u32,
@@ -87,15 +87,15 @@ pub(crate) struct Accessor<'a> {
     /// The warp in the block.
     pub(super) warp: u32,
     pub(super) lanes: u32,
-    /// Other lanes of the same instruction whose access is already recorded, and its place.
+    /// Other lanes of the same instruction whose access is already recorded, and its location.
     pub(super) together: (u32, u16),
-    /// The last entry that was found to be ordered before the access: neighbouring bytes mostly
-    /// have the same one.
+    /// The last entry that was found to be ordered before the access: adjacent bytes mostly have
+    /// the same one.
     pub(super) ordered: Cell<Entry>,
 }
 
 impl Accessor<'_> {
-    /// Whether the entry is the same instruction's, of other lanes.
+    /// Whether the entry is of the same instruction by other lanes.
     fn is_same_instruction(&self, entry: &Entry) -> bool {
         let (lanes, place) = self.together;
         lanes != 0
@@ -110,7 +110,7 @@ impl Accessor<'_> {
         entry.cluster() == self.cluster && entry.warp() == self.first_warp + self.warp
     }
 
-    /// The closest group that the accessing threads share with those of the entry.
+    /// The closest group that contains the accessing threads and the entry's threads.
     pub(super) fn group(&self, entry: &Entry) -> RaceThreads {
         if entry.cluster() != self.cluster {
             RaceThreads::Grid
@@ -200,8 +200,8 @@ impl Ordering for Accessor<'_> {
     }
 }
 
-/// The order in which the accessing threads of such a group count as ordered: what is left are
-/// races with threads of a wider one.
+/// An order in which accessing threads of such a group count as ordered: only races with threads of
+/// a wider group remain.
 pub(super) struct Beyond<'a>(pub(super) &'a Accessor<'a>, pub(super) RaceThreads);
 
 impl Ordering for Beyond<'_> {
@@ -224,13 +224,13 @@ impl BlockContext {
         self.rank * self.count().div_ceil(WARP_SIZE)
     }
 
-    /// The number in its cluster of a thread of this block.
+    /// The index in its cluster of a thread of this block.
     pub(super) fn number_in_cluster(&self, thread: u32) -> u32 {
         self.first_warp() * WARP_SIZE + thread
     }
 
-    /// The number of a warp of the cluster, for its instructions that read for the whole warp.
-    /// These numbers follow those of the threads.
+    /// The index of a warp of the cluster, for its instructions that read for the whole warp. These
+    /// indices follow those of the threads.
     pub(super) fn whole_number(&self, warp: u32) -> u32 {
         self.cluster().blocks().len() as u32 * self.count().div_ceil(WARP_SIZE) * WARP_SIZE + warp
     }

@@ -1,4 +1,4 @@
-//! Source lines of accesses, as numbers that fit into an entry.
+//! Source lines of accesses, as indices that fit into an entry.
 
 use crate::fault::Access;
 use std::cell::Cell;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub(super) type Place = (&'static Location<'static>, Access);
 
-/// The places of the process, by number, and the numbers by address of the location and access.
+/// The places of the process, by index, and the indices by address of the location and access.
 struct Table {
     places: Vec<Place>,
     numbers: HashMap<(usize, Access), u16>,
@@ -29,7 +29,7 @@ impl Default for Places {
 }
 
 impl Places {
-    /// The number of a place.
+    /// The index of a place.
     #[inline(always)]
     pub(crate) fn number(&self, location: &'static Location<'static>, access: Access) -> u16 {
         // Locations are multiples of 8 and below 2^56, so that the access fits beside them.
@@ -55,7 +55,7 @@ fn look_up(location: &'static Location<'static>, access: Access) -> u16 {
     if let Some(&number) = table.numbers.get(&key) {
         return number;
     }
-    // In a process with more places than numbers, the last number stands for all further places.
+    // In a process with more places than indices, the last index stands for all further places.
     let number = table.places.len().min(u16::MAX.into()) as u16;
     if table.places.len() <= usize::from(u16::MAX) {
         table.places.push((location, access));
@@ -64,7 +64,7 @@ fn look_up(location: &'static Location<'static>, access: Access) -> u16 {
     number
 }
 
-/// The place of a number that [`Places::number`] gave.
+/// The place of an index that [`Places::number`] returned.
 pub(crate) fn place(number: u16) -> Place {
     let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     table.as_ref().expect("a number is given by the table").places[usize::from(number)]

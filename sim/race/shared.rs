@@ -7,7 +7,7 @@ use std::cell::RefCell;
 pub(crate) struct SharedShadow(RefCell<Vec<Page>>);
 
 impl SharedShadow {
-    /// The shadow of this many bytes; it is empty without race detection.
+    /// The shadow of this many bytes; empty without race detection.
     pub(crate) fn new(bytes: usize) -> Self {
         Self(RefCell::new((0..bytes.div_ceil(PAGE)).map(|_| Page::default()).collect()))
     }
@@ -17,7 +17,7 @@ impl SharedShadow {
         self.0.borrow_mut().iter_mut().for_each(Page::clear);
     }
 
-    /// The page of an offset and the offset in it, for `act`.
+    /// Calls `act` with the page of an offset and the offset in it.
     #[inline(always)]
     pub(crate) fn with_page<R>(&self, offset: usize, act: impl FnOnce(&mut Page, usize) -> R) -> R {
         act(&mut self.0.borrow_mut()[offset / PAGE], offset % PAGE)

@@ -3,7 +3,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A value that one thread at a time uses. A release is a plain store. `Mutex` takes a second
+/// A value that one thread at a time uses. Unlocking is a plain store; `Mutex` needs a second
 /// locked instruction, a tenth of the time of race detection.
 #[derive(Default)]
 pub(super) struct Spin<T> {
@@ -11,10 +11,10 @@ pub(super) struct Spin<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `with` gives the value to one thread at a time.
+// SAFETY: `with` lends the value to one thread at a time.
 unsafe impl<T: Send> Sync for Spin<T> {}
 
-/// Unlocks, also where the thread unwinds.
+/// Unlocks, also when the thread unwinds.
 struct Unlock<'a>(&'a AtomicBool);
 
 impl Drop for Unlock<'_> {

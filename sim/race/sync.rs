@@ -1,4 +1,4 @@
-//! Fences and atomic operations: how they hand clocks on.
+//! Fences and atomic operations: how they pass clocks on.
 //!
 //! All atomic operations are relaxed. A fence and a later atomic operation release the accesses
 //! before the fence. An atomic operation that reads a released value, and a later fence, acquire
@@ -16,15 +16,15 @@ use std::sync::Arc;
 /// The threads that a fence orders, or for which an atomic operation is atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
-    /// Those of the block.
+    /// The threads of the block.
     Block,
-    /// Those of the cluster.
+    /// The threads of the cluster.
     Cluster,
-    /// All of the GPU.
+    /// All threads of the GPU.
     Gpu,
 }
 
-/// The scopes, narrow ones first.
+/// The scopes, narrowest first.
 const SCOPES: [Scope; 3] = [Scope::Block, Scope::Cluster, Scope::Gpu];
 
 /// The knowledge that a thread releases, and that its next fence acquires, by scope.

@@ -27,7 +27,7 @@ pub enum TensorMapError {
     /// An extent of the box.
     #[error("the extent of dimension {dimension} of the box is {extent}; it must be 1 to 256")]
     Box { dimension: usize, extent: u32 },
-    /// The rows of a box are not whole pieces.
+    /// The rows of a box are not a multiple of 16 bytes.
     #[error("a row of the box is {extent} elements of {element} bytes, {} bytes; it must be a multiple of 16 bytes", u64::from(*extent) * element)]
     BoxRow { extent: u32, element: u64 },
     /// The rows of a box are longer than the swizzle's span.
@@ -45,10 +45,10 @@ pub enum TensorMapError {
 }
 
 impl TensorMap {
-    /// Whether the driver takes the map.
+    /// Whether the driver accepts the map.
     ///
     /// # Errors
-    /// The first limit that is violated, with the numbers.
+    /// If the map violates a limit: the first, with the values.
     pub fn check(&self) -> Result<(), TensorMapError> {
         if !(1..=MAX_TENSOR_RANK).contains(&self.rank) {
             return Err(TensorMapError::Rank { rank: self.rank });

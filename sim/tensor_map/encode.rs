@@ -2,15 +2,15 @@
 
 use super::{MAX_TENSOR_RANK, TensorElement, TensorFill, TensorMap, TensorPromotion, TensorSwizzle};
 
-/// The bytes of an encoded tensor map, whose address is a multiple of 64.
+/// The bytes of an encoded tensor map, whose address must be a multiple of 64.
 pub const TENSOR_MAP_BYTES: usize = 128;
 
-/// The bit of an address that says that the map is in a parameter of the running kernel and not
-/// in global memory. The caller that sets it guarantees that the 128 bytes at the other bits'
-/// address stay readable while the kernel runs.
+/// The address bit that marks a map in a kernel parameter instead of global memory. The caller that
+/// sets it guarantees that the 128 bytes at the other bits' address stay readable while the kernel
+/// runs.
 pub const PARAMETER_SPACE: u64 = 1 << 63;
 
-/// The first bytes of the simulator's maps, so that no other bytes are taken for a map.
+/// The first bytes of the simulator's maps, so that other bytes are not mistaken for a map.
 const MARK: u64 = 0x6D6F_7965_746D_6170;
 
 impl TensorMap {
@@ -38,7 +38,7 @@ impl TensorMap {
         words
     }
 
-    /// The map that [`encode`](Self::encode) made these words of; `None` if they are not a map.
+    /// The map that [`encode`](Self::encode) turned into these words; `None` if they are no map.
     pub fn decode(words: [u64; TENSOR_MAP_BYTES / 8]) -> Option<Self> {
         let [mark, kinds, address, box_extents, element_strides, rest @ ..] = words;
         if mark != MARK {

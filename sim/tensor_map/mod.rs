@@ -1,12 +1,12 @@
 //! Tensor maps: the description of a tensor in global memory and of its boxes for tensor copies
 //! (TMA).
 //!
-//! A [`TensorMap`] has the fields of CUDA's `cuTensorMapEncodeTiled`; [`TensorMap::check`] names a
-//! limit that is violated. On a GPU the driver packs them into 128 bytes of an undocumented format;
-//! the simulator packs them into 128 bytes of its own ([`TensorMap::encode`]), which a kernel
-//! passes by address as well.
+//! A [`TensorMap`] has the fields of CUDA's `cuTensorMapEncodeTiled`; [`TensorMap::check`] returns
+//! a violated limit. On a GPU, the driver packs them into 128 bytes of an undocumented format; the
+//! simulator packs them into 128 bytes of a different format ([`TensorMap::encode`]), which a
+//! kernel also passes by address.
 //!
-//! Dimension 0 runs fastest and has no stride: its elements follow each other.
+//! Dimension 0 is the fastest and has no stride: its elements are contiguous.
 
 mod check;
 mod encode;
@@ -19,7 +19,7 @@ pub(crate) use tile::{Placement, Tile};
 /// The most dimensions of a tensor map.
 pub const MAX_TENSOR_RANK: usize = 5;
 
-/// The types of elements that a tensor map tells apart, with the driver's numbers
+/// The element types that a tensor map distinguishes, with the driver's values
 /// (`CUtensorMapDataType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "they say what they are")]
@@ -37,14 +37,14 @@ pub enum TensorElement {
     Bf16 = 9,
     /// `f32` whose denormals become 0.
     F32Ftz = 10,
-    /// `f32` that is rounded to tf32 on its way.
+    /// `f32` that the copy rounds to tf32.
     Tf32 = 11,
     /// [`Tf32`](Self::Tf32) whose denormals become 0.
     Tf32Ftz = 12,
 }
 
 impl TensorElement {
-    /// All of them, by their numbers.
+    /// All types, by their values.
     pub const ALL: [Self; 13] = [
         Self::U8,
         Self::U16,
@@ -61,7 +61,7 @@ impl TensorElement {
         Self::Tf32Ftz,
     ];
 
-    /// The element in bytes.
+    /// The size of an element in bytes.
     pub const fn bytes(self) -> u64 {
         match self {
             Self::U8 => 1,
@@ -77,11 +77,11 @@ impl TensorElement {
     }
 }
 
-/// How 16-byte pieces are exchanged within rows of shared memory, with the driver's numbers
+/// How 16-byte chunks are permuted within rows of shared memory, with the driver's values
 /// (`CUtensorMapSwizzle`).
 ///
-/// With a span of `2^(4 + b)` bytes, bits 4 to `3 + b` of the shared address become their exclusive
-/// or with bits 7 to `6 + b`.
+/// With a span of `2^(4 + b)` bytes, bits 4 to `3 + b` of the shared address are XORed with bits 7
+/// to `6 + b`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "they say what they are")]
 #[repr(u32)]
@@ -94,8 +94,8 @@ pub enum TensorSwizzle {
 }
 
 impl TensorSwizzle {
-    /// The most bytes that a box may have along dimension 0, if there is a limit; the
-    /// rows of a box are that many bytes apart in shared memory.
+    /// The most bytes of a box along dimension 0, if there is a limit; the rows of a box are that
+    /// many bytes apart in shared memory.
     pub const fn span(self) -> Option<u64> {
         match self {
             Self::None => None,
@@ -105,14 +105,14 @@ impl TensorSwizzle {
         }
     }
 
-    /// The shared address that an address becomes.
+    /// The swizzled shared address.
     pub const fn apply(self, address: u32) -> u32 {
         let mask = (1 << self as u32) - 1;
         address ^ ((address >> 7 & mask) << 4)
     }
 }
 
-/// The value that a load returns for elements outside of the tensor, with the driver's numbers
+/// The value that a load returns for out-of-bounds elements, with the driver's values
 /// (`CUtensorMapFloatOOBfill`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -120,12 +120,11 @@ pub enum TensorFill {
     /// Zeros.
     #[default]
     Zero = 0,
-    /// A NaN that matrix instructions take for 0.
+    /// A NaN that matrix instructions treat as 0.
     Nan = 1,
 }
 
-/// How much is fetched into the L2 cache at a time, with the driver's numbers
-/// (`CUtensorMapL2promotion`).
+/// The granularity of fetches into L2, with the driver's values (`CUtensorMapL2promotion`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "they say what they are")]
 #[repr(u32)]
@@ -141,8 +140,8 @@ pub enum TensorPromotion {
 /// and ignored.
 ///
 /// In shared memory the rows of a box, its elements along dimension 0, are contiguous. With a
-/// swizzle they start one span apart ([`TensorSwizzle::span`]), shorter ones too: loads do not
-/// write the rest of the span and stores do not read it, but it takes memory, and does not count in
+/// swizzle they start one span apart ([`TensorSwizzle::span`]), even if shorter: loads do not write
+/// the rest of the span and stores do not read it, but it takes memory, and does not count in
 /// [`box_bytes`](Self::box_bytes).
 ///
 /// ```
@@ -163,9 +162,9 @@ pub enum TensorPromotion {
 pub struct TensorMap {
     /// The type of the elements.
     pub element: TensorElement,
-    /// How many dimensions there are, 1 to 5.
+    /// The number of dimensions, 1 to 5.
     pub rank: usize,
-    /// Where the tensor begins in global memory.
+    /// The address of the tensor in global memory.
     pub address: u64,
     /// The tensor's extents, in elements.
     pub extents: [u64; MAX_TENSOR_RANK],
@@ -176,17 +175,17 @@ pub struct TensorMap {
     /// The step between moved elements of a box, by dimension. The step of dimension 0 has no
     /// effect.
     pub element_strides: [u32; MAX_TENSOR_RANK],
-    /// How shared memory is swizzled.
+    /// The swizzle in shared memory.
     pub swizzle: TensorSwizzle,
-    /// The value that loads return outside of the tensor.
+    /// The value that loads return for out-of-bounds elements.
     pub fill: TensorFill,
-    /// The unit in which the L2 cache fetches.
+    /// The granularity of L2 fetches.
     pub promotion: TensorPromotion,
 }
 
 impl TensorMap {
     /// A map without a swizzle, of boxes without gaps. The slices have a value for each dimension,
-    /// `strides` one less. Values beyond the fifth are ignored, and [`check`](Self::check) reports
+    /// `strides` one less. Values past the fifth are ignored, and [`check`](Self::check) reports
     /// them.
     pub fn new(
         element: TensorElement,
@@ -212,14 +211,14 @@ impl TensorMap {
         }
     }
 
-    /// The same with a swizzle. Rows of boxes that are shorter than its span are a span apart in
-    /// shared memory, not densely.
+    /// The same map with a swizzle. Box rows shorter than its span are one span apart in shared
+    /// memory.
     #[must_use]
     pub fn with_swizzle(self, swizzle: TensorSwizzle) -> Self {
         Self { swizzle, ..self }
     }
 
-    /// The same with another fill.
+    /// The same map with another fill.
     #[must_use]
     pub fn with_fill(self, fill: TensorFill) -> Self {
         Self { fill, ..self }
@@ -231,7 +230,7 @@ impl TensorMap {
         self.box_extents[dimension].div_ceil(stride)
     }
 
-    /// The bytes that one copy moves, including elements out of bounds but not the gaps between
+    /// The bytes that one copy moves, including out-of-bounds elements but not the gaps between
     /// rows: the number that its mbarrier expects.
     pub fn box_bytes(&self) -> u64 {
         (0..MAX_TENSOR_RANK).map(|d| u64::from(self.box_count(d))).product::<u64>() * self.element.bytes()
@@ -255,8 +254,8 @@ impl TensorMap {
         start.iter().take(self.rank).all(|&at| at >= 0)
     }
 
-    /// The number of bytes from the tensor's first byte to its last. `u64::MAX`, which no
-    /// allocation has, if it is larger: a single dimension may reach 2^72.
+    /// The number of bytes from the tensor's first byte to its last; `u64::MAX`, which exceeds
+    /// every allocation, if it is larger: a single dimension may reach 2^72.
     pub(crate) fn span_bytes(&self) -> u64 {
         let reach = |d: usize| {
             let stride = if d == 0 { self.element.bytes() } else { self.strides[d - 1] };

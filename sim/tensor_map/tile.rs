@@ -3,7 +3,7 @@
 use super::{MAX_TENSOR_RANK, TensorElement, TensorFill, TensorMap, TensorSwizzle};
 use crate::memory::words;
 
-/// One box of a tensor: where it begins, in elements; any part of it may be out of bounds.
+/// One box of a tensor, by its start in elements; any part of it may be out of bounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tile {
     pub(crate) map: TensorMap,
@@ -15,15 +15,15 @@ pub(crate) struct Tile {
 
 /// A row of a box: the part of it that is in the tensor, and what is written after it.
 struct Row {
-    /// Where that part begins in global memory.
+    /// The address of that part in global memory.
     address: u64,
-    /// Bytes of the row before it, and of it.
+    /// Bytes of the row before that part, and of the part.
     before: usize,
     bytes: usize,
 }
 
 impl Tile {
-    /// The bytes of the box, which is what its copy counts at an mbarrier.
+    /// The bytes of the box, which its copy counts at an mbarrier.
     fn bytes(&self) -> usize {
         self.map.box_bytes() as usize
     }
@@ -32,17 +32,17 @@ impl Tile {
         (u64::from(self.map.box_extents[0]) * self.map.element.bytes()) as usize
     }
 
-    /// The placement of the box in shared memory. On an H200 loads put the rows of a swizzled box a
-    /// span apart, however short they are, and leave the rest of the span unchanged (observed with
-    /// spans of 32, 64 and 128 bytes). Stores are assumed to read the bytes that loads write.
+    /// The placement of the box in shared memory. On an H200, loads place the rows of a swizzled
+    /// box one span apart, however short they are, and leave the rest of the span unchanged
+    /// (observed with spans of 32, 64 and 128 bytes). Stores are assumed to read the bytes that
+    /// loads write.
     pub(crate) fn placement(&self) -> Placement {
         let row = self.row_bytes();
         let pitch = self.map.swizzle.span().map_or(row, |span| span as usize);
         Placement { bytes: self.bytes(), row, pitch, swizzle: self.map.swizzle }
     }
 
-    /// The rows of the box, dimension 1 running fastest; `None` for one that is outside of the
-    /// tensor.
+    /// The rows of the box, dimension 1 fastest; `None` for an out-of-bounds row.
     fn rows(&self) -> impl Iterator<Item = Option<Row>> + '_ {
         let counts: [u32; MAX_TENSOR_RANK] = std::array::from_fn(|d| self.map.box_count(d));
         let rows: u32 = counts[1..].iter().product();
@@ -73,10 +73,10 @@ impl Tile {
         })
     }
 
-    /// The box's bytes as a load gives them, row by row, with the fill outside of the tensor.
+    /// The box's bytes as a load returns them, row by row, with the fill outside of the tensor.
     ///
     /// # Safety
-    /// The tensor is in memory that is allocated.
+    /// The tensor is in allocated memory.
     pub(crate) unsafe fn read(&self) -> Vec<u8> {
         let row_bytes = self.row_bytes();
         let mut bytes = Vec::with_capacity(self.bytes());
@@ -84,7 +84,7 @@ impl Tile {
         bytes.extend(fill.iter().copied().cycle().take(self.bytes()));
         for (place, row) in bytes.chunks_exact_mut(row_bytes).zip(self.rows()) {
             if let Some(Row { address, before, bytes }) = row {
-                // SAFETY: the part of the row that is within the tensor.
+                // SAFETY: the part of the row inside the tensor.
                 unsafe { words::copy_out(address, &mut place[before..before + bytes]) };
             }
         }
@@ -118,23 +118,22 @@ impl Tile {
 /// The placement in shared memory of the bytes that a copy moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
-    /// How many are moved, row by row. The gaps between rows do not count.
+    /// The moved bytes, row by row, without the gaps between rows.
     pub(crate) bytes: usize,
-    /// The bytes of a row, and from the beginning of one to that of the next: both before the
-    /// swizzle.
+    /// The bytes of a row, and the distance between row starts: both before the swizzle.
     row: usize,
     pitch: usize,
     swizzle: TensorSwizzle,
 }
 
 impl Placement {
-    /// One after the other.
+    /// Contiguous.
     pub(crate) const fn dense(bytes: usize) -> Self {
         Self { bytes, row: bytes, pitch: bytes, swizzle: TensorSwizzle::None }
     }
 
-    /// The pieces of 16 bytes, where the first begins at the shared address `address`, a multiple
-    /// of 16: for each, where in the bytes that are moved it is, and its address.
+    /// The pieces of 16 bytes, the first at the shared address `address`, a multiple of 16: for
+    /// each, its offset in the moved bytes, and its address.
     pub(crate) fn pieces(self, address: u32) -> impl Iterator<Item = (usize, u32)> {
         let Self { bytes, row, pitch, swizzle } = self;
         (0..bytes).step_by(16).map(move |at| {
@@ -144,7 +143,7 @@ impl Placement {
     }
 }
 
-/// The bytes of an element outside of the tensor.
+/// The bytes of an out-of-bounds element.
 fn fill(element: TensorElement, fill: TensorFill) -> Vec<u8> {
     let bytes = element.bytes() as usize;
     match fill {
@@ -168,7 +167,7 @@ fn round(element: TensorElement, bytes: &mut [u8]) {
             bits &= 1 << 31;
         }
         if to_tf32 && !f32::from_bits(bits).is_nan() {
-            // To the nearest of 10 bits of fraction, ties away from 0: `cvt.rna`.
+            // To the nearest value with 10 fraction bits, ties away from 0: `cvt.rna`.
             bits = (bits + (1 << 12)) & !0x1FFF;
         }
         word.copy_from_slice(&bits.to_le_bytes());
@@ -249,7 +248,7 @@ mod tests {
                 let got: Vec<_> = placement.pieces(1024).collect();
                 let mut expected = Vec::new();
                 for y in 0..16 {
-                    // The number of the 128-byte line determines the exchange of pieces.
+                    // The index of the 128-byte line determines the permutation of pieces.
                     let exchange = y * span / 128 % (span / 16);
                     for piece in 0..row / 16 {
                         let address = 1024 + y * span + 16 * (piece ^ exchange);

@@ -38,7 +38,7 @@ fn launch<'a>(memory: &GlobalMemory) -> Launch<'a> {
     Launch::new("k", 1, 32, memory).shared_bytes(8192)
 }
 
-/// The first thread makes the mbarrier and issues `load` for `bytes`.
+/// The first thread initialises the mbarrier and issues `load` for `bytes`.
 fn load_and_wait(bytes: u32, load: impl Fn()) {
     if thread_idx().x == 0 {
         mbarrier_init(barrier(), 1);
@@ -62,7 +62,7 @@ fn boxes_of_half_rows(memory: &GlobalMemory, words: &Words, rows: u32) -> Alloca
 fn a_box_whose_rows_reach_past_shared_memory_by_their_pitch_is_out_of_bounds() {
     let memory = GlobalMemory::new();
     let words = counted(&memory, 64);
-    // Behind the tile's address there is room for 56 rows, or 112 that were dense.
+    // The memory after the tile's address holds 56 rows, or 112 dense ones.
     let run = |rows: u32, stores: bool| {
         let map = boxes_of_half_rows(&memory, &words, rows);
         let at = map.address();
@@ -95,7 +95,7 @@ fn gaps_between_short_rows_are_not_copied_and_the_last_row_is() {
     let words = counted(&memory, 64);
     let map = boxes_of_half_rows(&memory, &words, 4);
     let at = map.address();
-    // The piece `x` of row 3 before the swizzle; dense rows would end at 256.
+    // Piece `x` of row 3 before the swizzle; dense rows would end at 256.
     let piece = |x: u32| TensorSwizzle::B128.apply(tile() + 3 * 128 + 16 * x);
     let run = |stores: bool, x: u32| {
         let kernel = move || {
@@ -250,8 +250,8 @@ fn multicast_lays_short_rows_a_span_apart_in_each_block() {
     Launch::new("k", 2, 32, &memory).cluster(2).shared_bytes(8192).run(&kernel).unwrap();
 }
 
-/// Tensors whose last byte is past 2^64: by a dimension, and by a dimension or two whose reach is 0
-/// modulo 2^64, so that the tensor would seem to be its first row.
+/// Tensors whose last byte is past 2^64: by one dimension, and by a dimension or two whose reach is
+/// 0 modulo 2^64, so that the tensor would seem to be its first row.
 #[test]
 fn tensors_that_reach_past_the_address_space_are_out_of_bounds() {
     for (extents, strides) in [
@@ -356,7 +356,7 @@ fn a_load_over_the_mbarrier_of_another_load_is_a_fault() {
             bulk_load(barrier(), from, 64, barrier(), None);
         });
     });
-    // The second one has not arrived when the first one is to be counted.
+    // The second copy has not arrived when the first is counted.
     assert!(matches!(fault.kind, FaultKind::SharedInFlight { what: "bulk copy", .. }), "{fault}");
 }
 
@@ -397,7 +397,7 @@ fn a_load_without_expected_bytes_and_invalid_operands_are_faults() {
     assert!(text.contains("begins at element 5 of 4 bytes along dimension 0"), "{text}");
 }
 
-/// As [`a_line_is_not_stored_from_below_0_on_and_all_else_is`], along the second dimension.
+/// Same as [`a_line_is_not_stored_from_below_0_on_and_all_else_is`], along the second dimension.
 #[test]
 fn a_box_is_not_stored_from_below_0_on_along_any_dimension() {
     let memory = GlobalMemory::new();
@@ -423,7 +423,7 @@ fn a_box_is_not_stored_from_below_0_on_along_any_dimension() {
     assert!(text.contains("[0, -1]") && text.contains("illegal"), "{text}");
 }
 
-/// What a GPU takes for an illegal instruction is a fault here, and only that.
+/// Exactly the illegal instructions of a GPU are faults here.
 #[test]
 fn a_line_is_not_stored_from_below_0_on_and_all_else_is() {
     let memory = GlobalMemory::new();
@@ -464,8 +464,8 @@ fn a_line_is_not_stored_from_below_0_on_and_all_else_is() {
     }
 }
 
-/// A thread that waits for a load sees it; a thread that neither waits nor synchronises faults, in
-/// any order.
+/// A thread that waits for a load sees its bytes; a thread that neither waits nor synchronises
+/// faults, in any order.
 #[test]
 fn what_a_load_brought_is_read_by_who_knows_of_its_arrival() {
     let memory = GlobalMemory::new();
@@ -478,7 +478,7 @@ fn what_a_load_brought_is_read_by_who_knows_of_its_arrival() {
                 mbarrier_init(barrier(), 1);
                 mbarrier_arrive_expect_tx(barrier(), TILE);
                 bulk_load(tile(), from, TILE, barrier(), None);
-                // The bytes are there from here on, for the other threads too in this order.
+                // In this order, the bytes are there from here on for the other threads too.
                 mbarrier_wait_parity(barrier(), 0);
             }
             if meet && cluster {
@@ -534,7 +534,7 @@ fn copies_that_are_in_flight_when_a_block_ends_are_a_fault() {
     });
     let FaultKind::BulkLoadsLeft { copies: 1, issuer, .. } = error.kind else { panic!("{error}") };
     assert_eq!((issuer.x, error.thread.x), (5, 31));
-    // The block that copies ends before the other has got it.
+    // The copying block ends before the other has received the copy.
     let kernel = |waits: bool| {
         if cluster_rank() == 1 {
             mbarrier_init(barrier(), 1);
@@ -566,7 +566,8 @@ fn copies_that_are_in_flight_when_a_block_ends_are_a_fault() {
     );
 }
 
-/// What a thread writes, that thread makes visible to copies, or the warp that issues them.
+/// A thread's writes must be made visible to copies by that thread, or by the warp that issues
+/// them.
 #[test]
 fn a_fence_of_another_thread_is_none() {
     let memory = GlobalMemory::new();

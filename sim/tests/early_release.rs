@@ -1,5 +1,5 @@
-//! Writes to what asynchronous operations read: allowed to who knows that they have, whatever the
-//! order of the simulator is.
+//! Writes to the operands of asynchronous reads: allowed to threads that know that the reads are
+//! over, whatever the simulator's order.
 //!
 //! The simulator runs one warp until it waits, then the next, and a thread that waits for an
 //! mbarrier is resumed when no other thread can run. So a release right before the wait for the
@@ -18,7 +18,7 @@ const STAGES: u32 = 2;
 const TURNS: u32 = 7;
 /// A and B of one instruction of 64 x 16 x 32 bytes.
 const BYTES: u32 = (64 + 16) * 32;
-/// The warpgroup that multiplies; one warp more loads.
+/// The warpgroup that multiplies; another warp loads.
 const CONSUMERS: u32 = 128;
 
 fn full(stage: u32) -> u32 {
@@ -40,17 +40,17 @@ enum Release {
     Behind,
     /// One product later, after the wait for all but that.
     OneLater,
-    /// As [`Self::Behind`], by one thread for the warpgroup: a group is one of all its warps.
+    /// Same as [`Self::Behind`], by one thread for the warpgroup: a group belongs to all its warps.
     ByOneThread,
-    /// As [`Self::Behind`], by one thread that the others meet at a named barrier.
+    /// Same as [`Self::Behind`], by one thread that the others meet at a named barrier.
     BehindBarrier,
-    /// As [`Self::Behind`], in a word of shared memory that is counted up.
+    /// Same as [`Self::Behind`], by incrementing a word of shared memory.
     ByAtomic,
     /// Between the product and the wait for it.
     Early,
-    /// Behind the wait for all products but the one that reads the stage.
+    /// After the wait for all products except the one that reads the stage.
     OneTooEarly,
-    /// By another warp than the consumers, which has not synchronised with the end of the product.
+    /// By a warp other than the consumers, which has not synchronised with the end of the product.
     ByAnother,
 }
 
@@ -255,14 +255,14 @@ fn an_early_release_to_the_other_block_of_a_cluster_is_a_fault() {
     assert!(fault.to_string().contains(&format!("(0,0,0) of block {other} of the cluster at ")), "{fault}");
 }
 
-/// Who waits for a store, and how the others hear of it.
+/// Which thread waits for a store, and how the others learn of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Boxes {
-    /// The thread that stores waits, then all meet.
+    /// The storing thread waits, then all meet.
     WaitThenMeet,
-    /// As above, and they meet at an mbarrier.
+    /// The same, but they meet at an mbarrier.
     WaitThenArrive,
-    /// All meet, then the thread that stores waits.
+    /// All meet, then the storing thread waits.
     MeetThenWait,
     /// The thread arrives at the mbarrier, then waits.
     ArriveThenWait,
@@ -270,9 +270,8 @@ enum Boxes {
 
 /// Boxes of C that TMA stores, in two rounds, from the same shared memory.
 ///
-/// The last thread stores: it arrives at the barrier last, and goes on at once. So its wait
-/// precedes the others' writes in the order of the simulator, whether or not a thread waited for
-/// it.
+/// The last thread stores: it arrives at the barrier last, and continues at once. So its wait
+/// precedes the others' writes in the simulator's order, whether or not a thread waited for it.
 fn store_twice(map: u64, how: Boxes) {
     let (t, last) = (thread_idx().x, block_dim().x - 1);
     let (barrier, tile) = (shared_base(), shared_base() + 1024);
@@ -443,7 +442,7 @@ fn fences_and_conditions_hand_on_what_threads_know() {
     for by_copy in [false, true] {
         run(&by_fence, by_copy).unwrap();
         run(&by_condition, by_copy).unwrap();
-        // Long after, in this order, but without synchronisation.
+        // Much later in this order, but without synchronisation.
         let late = |from: bool| {
             if !from {
                 (0..100_000).for_each(|_| _ = load_shared::<u32>(shared_base() + 1024));

@@ -31,7 +31,7 @@ fn a_thread_that_waits_for_a_flag_sees_the_work_before_it_and_the_others_do_not(
     let (first, second) = (memory.new_stream(), memory.new_stream());
     let launch = Launch::new("k", 1, 32, &memory).races(true);
     launch.clone().stream(&first).run(&|| store_global(address, 7_u32)).unwrap();
-    // Counts wrap: 1 is after the largest value.
+    // Counters wrap: 1 is after the largest value.
     first.raise(flag, 1).unwrap();
     let reader = |waits: u32| {
         let kernel = move || {

@@ -1,5 +1,5 @@
-//! Launches in a process that was forked. A harness with a thread for each test would fork those
-//! too, so the tests are parts of one.
+//! Launches in a forked process. A harness with a thread for each test would fork its threads too,
+//! so the tests are parts of one.
 #![cfg(target_os = "linux")]
 
 use moye_sim::intrinsics::*;
@@ -7,7 +7,7 @@ use moye_sim::{GlobalMemory, Launch, LaunchError};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Numbers the threads of eight blocks, and reads the last number.
+/// Numbers the threads of eight blocks, and returns the last number.
 fn last_number() -> Result<u32, LaunchError> {
     let memory = GlobalMemory::new();
     let numbers = memory.alloc(4 * 256, "numbers").unwrap();
@@ -35,7 +35,7 @@ fn in_a_child(child: impl FnOnce() -> bool) -> bool {
     // SAFETY: the pointer is writable.
     while unsafe { libc::waitpid(id, &mut status, libc::WNOHANG) } == 0 {
         if begun.elapsed() > Duration::from_secs(10) {
-            // SAFETY: it is the child's number, which `waitpid` has not freed.
+            // SAFETY: it is the child's id, which `waitpid` has not freed.
             unsafe { libc::kill(id, libc::SIGKILL) };
             panic!("the child hangs");
         }
@@ -46,7 +46,7 @@ fn in_a_child(child: impl FnOnce() -> bool) -> bool {
 
 #[test]
 fn a_forked_process_launches_on_threads_of_its_own_and_refuses_where_locks_are_lost() {
-    // The threads are started before the fork, by the question how many there are.
+    // Asking for the number of threads starts them before the fork.
     assert!(moye_sim::blocks_at_once(32) >= 1);
     assert!(in_a_child(|| matches!(last_number(), Ok(255))), "before any launch");
     assert_eq!(last_number().unwrap(), 255);

@@ -1,4 +1,4 @@
-//! Grids, blocks, indices and memory: what a kernel without faults sees.
+//! Grids, blocks, indices and memory as a kernel without faults sees them.
 
 use crate::common::{Words, fault};
 use moye_sim::intrinsics::*;
@@ -105,7 +105,7 @@ fn named_barriers_let_a_part_of_the_block_go_on() {
     Launch::new("named", 1, 96, &memory)
         .shared_bytes(4)
         .run(&|| {
-            // Warp 0 waits for warp 1, which does not wait for it; warp 2 takes no part.
+            // Warp 0 waits for warp 1, which does not wait for it; warp 2 does not take part.
             match warp_id() {
                 0 => {
                     barrier_sync(3, 64);
@@ -285,8 +285,8 @@ fn two_blocks_that_wait_for_each_other_meet() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     let met = pool.install(|| {
         assert_eq!(moye_sim::blocks_at_once(1), 2);
-        // Each says that it has come, then waits for the other; were one run after the other, the
-        // budget would end it.
+        // Each announces itself, then waits for the other; run one after another, they would exceed
+        // the budget.
         Launch::new("meet", 2, 1, &memory).access_budget(1 << 28).run(&|| {
             let (mine, other) = (u64::from(block_idx().x), u64::from(1 - block_idx().x));
             atomic_add(address + 4 * mine, 1_u32);

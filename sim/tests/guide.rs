@@ -1,4 +1,5 @@
-//! What docs/guide/debugging.md says of the faults, and docs/guide/profile.md of rooflines.
+//! The claims of docs/guide/debugging.md about faults, and of docs/guide/profile.md about
+//! rooflines.
 
 use moye_sim::intrinsics::{count_instruction, load_global, shared_base, store_shared, thread_idx};
 use moye_sim::profile::{Card, Profiler};

@@ -1,4 +1,4 @@
-//! The tests of the crate, in one program: linking a dozen costs more than compiling them.
+//! The tests of the crate in one program: linking a dozen takes longer than compiling them.
 
 mod common;
 

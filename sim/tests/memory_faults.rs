@@ -1,4 +1,5 @@
-//! Wrong accesses to memory: each kernel commits one, and the fault says what, where and who.
+//! Wrong accesses to memory: each kernel commits one, and the fault names the access, the line and
+//! the thread.
 
 use crate::common::fault;
 use moye_sim::intrinsics::*;

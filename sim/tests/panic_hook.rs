@@ -1,5 +1,5 @@
-//! Which panics the program's own panic hook hears of. The only test of its process, for a hook
-//! belongs to all of it.
+//! The panics that reach the program's own panic hook. The only test of its process, as a hook
+//! belongs to the whole process.
 
 use moye_sim::{GlobalMemory, Launch};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

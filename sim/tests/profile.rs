@@ -1,4 +1,4 @@
-//! The profile of kernels whose counts are known by hand.
+//! Profiles of kernels whose counts are known by hand.
 
 use moye_sim::intrinsics::*;
 use moye_sim::profile::{BarrierWaits, Card, Class, InFlight, Profile, Profiler};
@@ -16,7 +16,7 @@ fn profile_of(grid: u32, block: u32, kernel: &(dyn Fn(u64) + Sync)) -> Profile {
     let (memory, profiler) = (GlobalMemory::new(), Profiler::new());
     let a = filled(&memory);
     let address = a.address();
-    // Some of these kernels have races, which do not change what is counted.
+    // Some of these kernels have races, which do not change the counts.
     let launch = Launch::new("k", grid, block, &memory).shared_bytes(32768).races(false).profiler(&profiler);
     launch.run(&|| kernel(address)).unwrap();
     profiler.take()
@@ -341,7 +341,7 @@ fn registers_limit_the_blocks_that_fit_and_text_and_page_say_whether_they_are_kn
 
 #[test]
 fn the_roofline_of_each_card_names_the_unit_that_limits_the_kernel() {
-    // Each of 1024 blocks reads 64 KiB once, and with a product does 256 MMAs on it.
+    // Each of 1024 blocks reads 64 KiB once, and in one variant multiplies it by 256 MMAs.
     let run = |products: u64| {
         let (memory, profiler) = (GlobalMemory::new(), Profiler::new());
         let a = memory.alloc(1 << 24, "a").unwrap();
@@ -423,7 +423,7 @@ fn every_figure_is_in_the_text_the_json_and_the_page() {
 
 #[test]
 fn memory_moves_what_a_launch_touches_once_and_the_l2_cache_what_it_requests() {
-    // Each of 8 blocks brings the same 4 KiB by a bulk copy and writes its own 128 bytes; twice.
+    // Each of 8 blocks loads the same 4 KiB by a bulk copy and writes its own 128 bytes; twice.
     let (memory, profiler) = (GlobalMemory::new(), Profiler::new());
     let a = filled(&memory);
     let address = a.address();
@@ -476,7 +476,7 @@ fn a_card_that_lacks_an_instruction_of_the_kernel_is_said_not_to_run_it() {
 #[test]
 fn a_type_without_a_rate_is_named_and_left_out_of_the_roofline() {
     let run = |instruction: &'static str| profile_of(1, 32, &|_| count_instruction(instruction));
-    // An A100 has this instruction, and the file of cards no rate for it.
+    // An A100 has this instruction, but the file of cards has no rate for it.
     let bits = run("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc");
     let a100 = Card::named("A100").unwrap();
     let roofline = a100.roofline(bits.kernel("k").unwrap());
@@ -486,7 +486,7 @@ fn a_type_without_a_rate_is_named_and_left_out_of_the_roofline() {
     assert!(bits.to_text(Some(&a100)).contains(said), "{}", bits.to_text(Some(&a100)));
     assert!(bits.to_html(Some(&a100)).contains("for b1 to s32"));
     assert!(bits.to_json(Some(&a100)).contains("\"no_rate\":[\"b1 to s32\"]"));
-    // The rate is that of the operands: fp8 with accumulators of f16 is not f16.
+    // The rate depends on the operands: fp8 with accumulators of f16 is not f16.
     let time = |instruction, card| {
         let profile = run(instruction);
         let roofline = Card::named(card).unwrap().roofline(profile.kernel("k").unwrap());
@@ -535,7 +535,7 @@ fn a_page_has_the_sum_under_its_columns_lines_shaded_by_share_and_the_limit_in_t
         rest.split_once('%').unwrap().0.parse::<u32>().unwrap()
     };
     assert_eq!((share("// one row"), share("// one column")), (11, 89), "of {limit}: {table}");
-    // Where the sources are not found, the given text is shown.
+    // If the sources are not found, the given text is shown.
     let (file, _) = profile.kernels[0].lines.keys().next().unwrap().clone();
     profile.add_source(&file, &"    embedded();\n".repeat(1000));
     assert!(profile.to_html(None).contains("</span>    embedded();"), "{}", profile.to_html(None));

@@ -24,7 +24,7 @@ fn launch<'a>(memory: &GlobalMemory) -> Launch<'a> {
     Launch::new("k", 2, 32, memory).cluster(2).shared_bytes(320)
 }
 
-/// The first thread makes two mbarriers that wait for these bytes, then the blocks meet.
+/// The first thread initialises two mbarriers that expect these bytes, then the blocks meet.
 fn expect(bytes: [u32; 2]) {
     if thread_idx().x == 0 {
         for (number, bytes) in (0..).zip(bytes) {
@@ -35,8 +35,8 @@ fn expect(bytes: [u32; 2]) {
     meet();
 }
 
-/// Runs a step in thread 0 of block 0 where the mbarriers of both wait for `bytes`, then one in
-/// thread `at` of block 1 when thread 0 there has waited for them all; both blocks end together.
+/// Runs a step in thread 0 of block 0 once the mbarriers of both blocks expect `bytes`, then a step
+/// in thread `at` of block 1 once thread 0 there has waited for them all; both blocks end together.
 fn sent(bytes: [u32; 2], send: impl Fn() + Sync, at: u32, look: impl Fn() + Sync) -> Result<(), Fault> {
     let kernel = || {
         let (rank, t) = (cluster_rank(), thread_idx().x);
@@ -49,7 +49,7 @@ fn sent(bytes: [u32; 2], send: impl Fn() + Sync, at: u32, look: impl Fn() + Sync
                 .filter(|&number| bytes[number] > 0)
                 .for_each(|number| mbarrier_wait_parity(barrier(number as u32), 0));
         }
-        // Time for the first to wait, without synchronisation.
+        // Gives the first thread time to wait, without synchronisation.
         (0..20_000).for_each(|_| _ = thread_idx());
         if (rank, t) == (1, at) {
             look();
@@ -94,7 +94,7 @@ fn stored_bytes_may_not_be_accessed_before_the_wait_but_adjacent_bytes_may() {
             if (cluster_rank(), thread_idx().x) == (1, 7) {
                 touch();
             }
-            // Before this no thread lets it complete.
+            // Before this, no thread lets it complete.
             meet();
             mbarrier_wait_parity(barrier(0), if cluster_rank() == 1 { 0 } else { 1 });
             meet();

@@ -1,11 +1,11 @@
-//! The environment variables of races, orders and stacks, each in a process of its own: this test
+//! The environment variables for races, orders and stacks, each in a separate process: this test
 //! program, called again.
 
 use moye_sim::intrinsics::*;
 use moye_sim::{GlobalMemory, Launch};
 use std::process::Command;
 
-/// Calls [`a_race`] with these variables, and gives what it says.
+/// Calls [`a_race`] with these variables, and returns its output.
 fn said(variables: &[(&str, &str)]) -> String {
     said_by("variables::a_race", variables)
 }
@@ -21,7 +21,7 @@ fn said_by(test: &str, variables: &[(&str, &str)]) -> String {
     result.to_owned()
 }
 
-/// Four warps write one word: a race, of whichever two come first.
+/// Four warps write one word: a race between whichever two come first.
 #[test]
 #[ignore = "the tests of this file call it"]
 fn a_race() {

@@ -169,7 +169,7 @@ fn a_race_that_is_kept_at_a_limit_says_what_orders_the_threads_that_were_not_wat
     let memory = GlobalMemory::new();
     let flag = Words::new(&memory, 1, 0);
     let address = flag.address();
-    // Two lanes of a warp race. The other warp, whose threads might, polls without end.
+    // Two lanes of a warp race. The other warp, whose threads might race too, polls forever.
     let kernel = || {
         while warp_id() == 1 && load_global::<u32>(address) == 0 {}
         let t = thread_idx().x;
@@ -189,7 +189,7 @@ fn a_race_says_what_was_not_watched_also_where_another_block_comes_to_the_limit(
     let memory = GlobalMemory::new();
     let (flag, words) = (Words::new(&memory, 1, 0), Words::new(&memory, 16, 0));
     let (flag, to) = (flag.address(), words.address());
-    // Two lanes of one block race. The others poll without end; once one has, no more are started.
+    // Two lanes of one block race. The others poll forever; once one faults, no more start.
     for (grid, cluster, racing) in [(2, 1, 0), (64, 1, 0), (2, 2, 0), (2, 2, 1), (64, 2, 1)] {
         let polls = std::sync::Mutex::new(std::collections::HashSet::new());
         let kernel = || {
@@ -249,7 +249,7 @@ fn a_faulted_block_drops_what_lives_on_the_stacks_of_all_its_threads() {
     impl Drop for Counted<'_> {
         fn drop(&mut self) {
             self.0.fetch_add(1, Relaxed);
-            // Destructors of a thread that unwinds may call whatever they like.
+            // Destructors of an unwinding thread may call anything.
             sync_threads();
             sync_warp(u32::MAX);
             store_shared(0, load_shared::<u32>(0));
@@ -294,7 +294,7 @@ fn recurses(depth: u64) -> u64 {
     if std::hint::black_box(depth) == u64::MAX { depth } else { 1 + recurses(depth + 1) + here[15] }
 }
 
-/// The same, with one in each call.
+/// The same, with an intrinsic in each call.
 #[inline(never)]
 fn recurses_through_intrinsics(depth: u32) -> u32 {
     let here = std::hint::black_box([depth; 16]);
@@ -317,7 +317,7 @@ fn a_thread_that_overruns_its_stack_is_a_fault_and_the_process_goes_on() {
         assert_eq!(error.thread, Dim3::new(40, 0, 0));
         assert!(error.to_string().contains("stack of 65536 bytes overflowed"), "{error}");
     }
-    // An array that goes past the guard in one step.
+    // An array that exceeds the guard page in one step.
     let error = fault(launch(&memory, 32), &|| {
         std::hint::black_box([0u8; 1 << 20]);
     });
@@ -325,7 +325,7 @@ fn a_thread_that_overruns_its_stack_is_a_fault_and_the_process_goes_on() {
     launch(&memory, 64).run(&sync_threads).unwrap();
 }
 
-/// The threads of a library of another language's program have no signal stack.
+/// Threads of a program in another language have no signal stack.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn an_overrun_is_a_fault_also_on_threads_without_a_signal_stack() {
@@ -347,7 +347,7 @@ fn an_overrun_is_a_fault_also_on_threads_without_a_signal_stack() {
 #[test]
 fn a_stack_that_the_host_has_no_memory_for_is_a_fault() {
     let memory = GlobalMemory::new();
-    // More than a process has addresses.
+    // More than a process's address space.
     let error = fault(launch(&memory, 32).stack_bytes(1 << 47), &|| {});
     assert!(matches!(error.kind, FaultKind::NoStack { .. }), "{error}");
     assert_eq!((error.block, error.thread), (Dim3::new(0, 0, 0), Dim3::new(0, 0, 0)));
@@ -376,8 +376,7 @@ fn a_loop_that_only_asks_for_its_index_is_noticed() {
     assert!(matches!(error.kind, FaultKind::NoProgress { .. }), "{error}");
 }
 
-/// The same, with a warp's vote, a barrier of the warp and a group of copies, none of which is an
-/// access.
+/// The same, with a warp vote, a warp barrier and a group of copies, none of which is an access.
 #[inline(never)]
 fn recurses_through_votes(depth: u32) -> u32 {
     let here = std::hint::black_box([depth; 16]);

@@ -1,4 +1,4 @@
-//! Warp operations against what PTX says of them.
+//! Warp operations against the PTX specification.
 
 use crate::common::fault;
 use moye_sim::intrinsics::*;
@@ -29,8 +29,8 @@ fn shuffles_of_all_modes_widths_and_distances_stay_in_their_segments() {
                 check(ShuffleMode::Idx, first + b % width, true);
                 check(ShuffleMode::Up, lane - b, lane - b >= first);
                 check(ShuffleMode::Down, lane + b, lane + b < end);
-                // An xor may leave the segment downwards: only lanes above its last are out of
-                // range.
+                // An xor may leave the segment downwards: only lanes above the segment's last are
+                // out of range.
                 check(ShuffleMode::Xor, lane ^ b, (lane ^ b) < end);
             }
         }
@@ -39,7 +39,7 @@ fn shuffles_of_all_modes_widths_and_distances_stay_in_their_segments() {
 
 #[test]
 fn a_shuffle_with_a_clamp_value_follows_the_formula_of_ptx() {
-    // The worked values: lane 5, segments of 8 lanes, clamp 3 of the segment.
+    // The worked example: lane 5, segments of 8 lanes, clamp 3 of the segment.
     run(32, &|| {
         let c = 0b11000 << 8 | 3;
         let lane = lane_id();

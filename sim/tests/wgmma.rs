@@ -24,7 +24,8 @@ pub const S8: Wgmma = Wgmma {
     negate: [false; 2],
 };
 
-/// Without a swizzle: cores of 8 rows of 16 bytes, 128 bytes each; the two of k follow each other.
+/// Without a swizzle: core matrices of 8 rows of 16 bytes, 128 bytes each; the two along k are
+/// consecutive.
 pub const fn descriptor(address: u32) -> u64 {
     (address as u64 >> 4) | (128 >> 4) << 16 | (256 >> 4) << 32
 }
@@ -50,7 +51,7 @@ fn expected(row: u32, column: u32) -> i32 {
     (0..32).map(|k| i32::from(element(0, row, k)) * i32::from(element(1, column, k))).sum()
 }
 
-/// What a test leaves out.
+/// The steps that a test leaves out.
 #[derive(Clone, Copy, Default)]
 struct Without {
     proxy_fence: bool,
@@ -60,8 +61,8 @@ struct Without {
     writes_early: bool,
 }
 
-/// Two products on the same accumulators, `D = A B` and `D += A B`, in one group; D goes to memory
-/// as each thread has it.
+/// Two products on the same accumulators, `D = A B` and `D += A B`, in one group; each thread
+/// stores its part of D.
 fn kernel(output: u64, without: Without) {
     let t = thread_idx().x;
     if t == 0 {

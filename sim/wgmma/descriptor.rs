@@ -1,10 +1,10 @@
-//! Matrix descriptors: the place of a matrix in shared memory for `wgmma`.
+//! Matrix descriptors: the location of a matrix in shared memory for `wgmma`.
 //!
-//! Shared memory is counted in pieces of 16 bytes. A matrix is made of cores, 8 rows of one piece
-//! each. *K-major*, a piece holds 16 bytes along k of one row m (or n), and an instruction takes
-//! two pieces of each row. *MN-major*, a piece holds 8 elements of 2 bytes along m, and an
-//! instruction takes 16 rows along k. With a swizzle of `W` pieces to a row (1 without, then 2, 4,
-//! 8), the piece is at
+//! Shared memory is counted in pieces of 16 bytes. A matrix consists of core matrices, 8 rows of
+//! one piece each. *K-major*, a piece holds 16 bytes along k of one row m (or n), and an
+//! instruction reads two pieces of each row. *MN-major*, a piece holds 8 elements of 2 bytes along
+//! m, and an instruction reads 16 rows along k. With a swizzle of `W` pieces per row (1 without,
+//! then 2, 4, 8), the piece is at
 //!
 //! ```text
 //! K-major,  swizzled:   (m % 8) W + (m / 8) SBO + piece of k            (PTX ISA, "Strides"; CuTe's canonical layouts)
@@ -13,13 +13,13 @@
 //! MN-major, plain:      p SBO + k % 8 + (k / 8) LBO
 //! ```
 //!
-//! from the start address on, and then the swizzle exchanges bits 4 to 6 of the address:
+//! from the start address on; then the swizzle permutes bits 4 to 6 of the address:
 //! [`TensorSwizzle`].
 
 use crate::tensor_map::TensorSwizzle;
 use std::fmt;
 
-/// The swizzle of a matrix, with the descriptor's numbers, which are not those of tensor maps.
+/// The swizzle of a matrix, with the descriptor's values, which differ from those of tensor maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they say what they are")]
 #[repr(u8)]
@@ -31,7 +31,7 @@ pub enum DescriptorSwizzle {
 }
 
 impl DescriptorSwizzle {
-    /// Pieces of 16 bytes in a row.
+    /// Pieces of 16 bytes per row.
     pub const fn pieces(self) -> u32 {
         match self {
             Self::None => 1,
@@ -41,7 +41,7 @@ impl DescriptorSwizzle {
         }
     }
 
-    /// The exchange of pieces.
+    /// The permutation of pieces.
     pub const fn of_addresses(self) -> TensorSwizzle {
         match self {
             Self::None => TensorSwizzle::None,
@@ -52,7 +52,7 @@ impl DescriptorSwizzle {
     }
 }
 
-/// A matrix descriptor, taken apart. Offsets are in bytes and multiples of 16.
+/// A decoded matrix descriptor. Offsets are in bytes and multiples of 16.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MatrixDescriptor {
     /// The shared address of the first element.
@@ -61,8 +61,8 @@ pub struct MatrixDescriptor {
     pub leading: u32,
     /// The stride dimension's byte offset, SBO.
     pub stride: u32,
-    /// Which row of a swizzle's 8 the start is in, where they do not begin at a multiple of their
-    /// size.
+    /// The row of the swizzle's 8 at which the matrix starts, if its start is not aligned to the
+    /// size of the 8 rows.
     pub base_offset: u32,
     /// The swizzle.
     pub swizzle: DescriptorSwizzle,
@@ -87,7 +87,7 @@ impl MatrixDescriptor {
         }
     }
 
-    /// The shared address of the 16 bytes that hold an element of a K-major matrix: of row `row`,
+    /// The shared address of the 16 bytes that hold an element of a K-major matrix: row `row`,
     /// piece `piece` of k.
     pub const fn k_major(&self, row: u32, piece: u32) -> u32 {
         let (core, row) = (row / 8, row % 8);
@@ -110,7 +110,7 @@ impl MatrixDescriptor {
     }
 
     const fn swizzled(&self, offset: u32) -> u32 {
-        // Addresses of descriptors have 18 bits.
+        // Descriptor addresses have 18 bits.
         self.swizzle.of_addresses().apply((self.start + offset) & 0x3_FFFF)
     }
 }

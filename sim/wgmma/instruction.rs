@@ -1,4 +1,4 @@
-//! One `wgmma.mma_async` as a value, and what a warp of it computes.
+//! A `wgmma.mma_async` instruction as a value, and its results for a warp.
 
 use super::descriptor::MatrixDescriptor;
 use crate::mma::{MmaSum, extract, insert_sum};
@@ -8,39 +8,39 @@ use std::ops::Range;
 const ROWS: usize = 16;
 const LANES: usize = 32;
 
-/// A number type of A or B.
+/// An element type of A or B.
 #[derive(Clone, Copy, Debug)]
 pub struct WgmmaNumber {
-    /// The bits of one number.
+    /// The bits of one element.
     pub bits: usize,
-    /// The value of a number's bits, exactly.
+    /// The value of an element's bits, exactly.
     pub decode: fn(u64) -> f64,
 }
 
-/// The number type of D.
+/// The element type of D.
 #[derive(Clone, Copy, Debug)]
 pub struct WgmmaResult {
-    /// The bits of one number.
+    /// The bits of one element.
     pub bits: usize,
-    /// The value of a number's bits, exactly.
+    /// The value of an element's bits, exactly.
     pub decode: fn(u64) -> f64,
-    /// The bits of the nearest number, ties to even.
+    /// The bits of the nearest representable value, ties to even.
     pub encode: fn(f64) -> u64,
 }
 
-/// A `wgmma.mma_async` instruction: `D = A B + D`, of a 64 x K, a K x N and a 64 x N matrix, K
-/// being 32 bytes.
+/// A `wgmma.mma_async` instruction: `D = A B + D`, of a 64 x K, a K x N and a 64 x N matrix; K is
+/// 32 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Wgmma {
     /// The instruction's name in messages.
     pub operation: &'static str,
     /// Columns of B and D.
     pub n: usize,
-    /// The numbers of A.
+    /// The element type of A.
     pub a: WgmmaNumber,
-    /// The numbers of B.
+    /// The element type of B.
     pub b: WgmmaNumber,
-    /// The numbers of D.
+    /// The element type of D.
     pub d: WgmmaResult,
     /// How products are summed.
     pub sum: MmaSum,
@@ -50,7 +50,7 @@ pub struct Wgmma {
     pub negate: [bool; 2],
 }
 
-/// Where A is.
+/// The location of A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WgmmaA {
     /// In shared memory.
@@ -59,32 +59,32 @@ pub enum WgmmaA {
     Registers([u32; 4]),
 }
 
-/// What a warp gives to an instruction.
+/// A warp's operands of an instruction.
 pub(crate) struct WarpInput<'a> {
-    /// The number of the warp in its warpgroup.
+    /// The index of the warp in its warpgroup.
     pub(crate) warp: usize,
-    /// Each lane's.
+    /// The operand A of each lane.
     pub(crate) a: &'a [WgmmaA; LANES],
     pub(crate) b: u64,
-    /// The lanes' registers of D before, unless they are not added to.
+    /// The previous registers of D of the lanes, unless the instruction ignores them.
     pub(crate) d: Option<[&'a [u32]; LANES]>,
 }
 
 impl Wgmma {
-    /// Columns of A: 32 bytes of them.
+    /// Columns of A: 32 bytes.
     pub const fn k(&self) -> usize {
         256 / self.a.bits
     }
 
-    /// Registers of 32 bits that a thread has of D.
+    /// 32-bit registers of D per thread.
     pub const fn words(&self) -> usize {
         self.n * self.d.bits / 64
     }
 
     /// The 16-byte pieces that hold rows of an operand in shared memory, with elements of this many
     /// bits: the address of each, and the row, along m or n and counted from the first of `rows`,
-    /// and k of its first element. The others follow that one along the rows if the operand is
-    /// MN-major, along k otherwise.
+    /// and k of its first element. The others follow along the rows if the operand is MN-major,
+    /// along k otherwise.
     fn for_each_piece(
         &self,
         descriptor: u64,
@@ -96,8 +96,8 @@ impl Wgmma {
         let descriptor = MatrixDescriptor::of(descriptor);
         let per_piece = 128 / bits;
         if mn_major {
-            // `rows` begin with a piece: they are counted by eights, and only numbers of 16 bits
-            // can be M- or N-major.
+            // `rows` begin with a piece: they are counted by eights, and only 16-bit elements can
+            // be M- or N-major.
             for row in rows.clone().step_by(per_piece) {
                 for k in 0..self.k() {
                     visit(descriptor.mn_major((row / per_piece) as u32, k as u32), row - rows.start, k);
@@ -126,8 +126,8 @@ impl Wgmma {
         addresses
     }
 
-    /// The lanes' registers of D after the instruction, lane by lane; `read` gives the 16 bytes at
-    /// a shared address.
+    /// The lanes' registers of D after the instruction, lane by lane; `read` returns the 16 bytes
+    /// at a shared address.
     pub(crate) fn compute(&self, input: &WarpInput<'_>, read: impl Fn(u32) -> u128 + Copy) -> Vec<u32> {
         let (n, k) = (self.n, self.k());
         // (N, K), with N contiguous
@@ -145,7 +145,7 @@ impl Wgmma {
             let row = lane / 4 + 8 * (value / 2 % 2);
             row * n + 2 * (lane % 4) + value % 2 + 8 * (value / 4)
         };
-        // The floats of 32 bits, without a call for each.
+        // The 32-bit floats, without a call for each.
         let is_f32 = self.d.bits == 32 && self.sum == MmaSum::Float;
         // (M, N), with N contiguous
         let mut sums = vec![0.0; ROWS * n];

@@ -5,14 +5,14 @@ use crate::arch::target::needs;
 use crate::memory::Element;
 use half::{bf16, f16};
 
-/// Loads `bytes` bytes into shared memory, which arrive at `mbarrier`
+/// Loads `bytes` bytes into shared memory, which complete on `mbarrier`
 /// (`cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`).
 ///
 /// # Safety
 /// `destination` and `mbarrier` are shared addresses of one block of the cluster; with `multicast`,
-/// of the block itself, and each block that the mask names has such memory there. No thread touches
-/// the destination until the phase of the mbarrier, which expects the bytes, is over. `source` is
-/// the global address of readable memory.
+/// of the block itself, and each block that the mask names has such memory there. No thread
+/// accesses the destination until the mbarrier's phase, which expects the bytes, completes.
+/// `source` is the global address of readable memory.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn bulk_load(
@@ -58,13 +58,13 @@ pub unsafe fn bulk_load(
     }
 }
 
-/// Copies `bytes` bytes of the block's shared memory to a block of the cluster, where they arrive
-/// at `mbarrier` (`cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes`).
+/// Copies `bytes` bytes of the block's shared memory to a block of the cluster, where they complete
+/// on `mbarrier` (`cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes`).
 ///
 /// # Safety
 /// `destination` and `mbarrier` are addresses of the cluster's shared memory in one block, `source`
-/// is a shared address of this one, and its bytes were fenced. No thread touches the destination or
-/// writes the source until the phase of the mbarrier, which expects the bytes, is over; neither
+/// is a shared address of this block, and its bytes were fenced. No thread accesses the destination
+/// or writes the source until the mbarrier's phase, which expects the bytes, completes; neither
 /// block exits before.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -89,7 +89,7 @@ pub unsafe fn bulk_copy_to_cluster(destination: u32, source: u32, bytes: u32, mb
 /// `source` is a shared address of the block, its bytes were fenced
 /// ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)), and no thread writes it
 /// until the thread has waited for the group. `destination` is the global address of writable
-/// memory that no other thread touches.
+/// memory that no other thread accesses.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn bulk_store(destination: u64, source: u32, bytes: u32, policy: Option<CachePolicy>) {
@@ -117,13 +117,13 @@ pub unsafe fn bulk_store(destination: u64, source: u32, bytes: u32, policy: Opti
     }
 }
 
-/// An element type that bulk copies can reduce by addition.
+/// An element type that bulk copies can add.
 pub trait BulkReduceAdd: Element {
-    /// Adds `bytes` bytes of elements of shared memory to those in global memory
+    /// Adds `bytes` bytes of elements in shared memory to elements in global memory
     /// (`cp.reduce.async.bulk.global.shared::cta.bulk_group.add`).
     ///
     /// # Safety
-    /// As [`bulk_store`]; other threads may add to the same elements.
+    /// Same contract as [`bulk_store`]; other threads may add to the same elements.
     unsafe fn bulk_reduce_add(destination: u64, source: u32, bytes: u32);
 }
 

@@ -2,14 +2,14 @@
 
 use crate::arch::target::needs;
 
-/// Makes the stores that the thread issued since the last one a group, which may be empty
-/// (`cp.async.bulk.commit_group`).
+/// Commits the stores that the thread issued since its previous group as a group, which may be
+/// empty (`cp.async.bulk.commit_group`).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn bulk_commit_group() {
     needs!("cp.async.bulk.commit_group", 90 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: names the stores before it.
+    // SAFETY: groups the stores before it.
     unsafe {
         core::arch::asm!("cp.async.bulk.commit_group;", options(nostack))
     }
@@ -25,7 +25,7 @@ macro_rules! waits {
         pub fn $name<const PENDING: u32>() {
             needs!("cp.async.bulk.wait_group", 90 8.0);
             #[cfg(target_arch = "nvptx64")]
-            // SAFETY: waits.
+            // SAFETY: only waits.
             unsafe {
                 core::arch::asm!(concat!($text, " {};"), const PENDING, options(nostack))
             }
@@ -38,8 +38,8 @@ waits! {
     /// Waits until all of the thread's groups except the `PENDING` youngest are complete: their
     /// destinations are written (`cp.async.bulk.wait_group`).
     bulk_wait_group "cp.async.bulk.wait_group";
-    /// Waits until all of the thread's groups but the `PENDING` youngest have read shared memory,
-    /// which may then be written again (`cp.async.bulk.wait_group.read`). A thread that has issued
-    /// stores does so before it ends.
+    /// Waits until all of the thread's groups except the `PENDING` youngest have read shared
+    /// memory, which may then be rewritten (`cp.async.bulk.wait_group.read`). A thread that has
+    /// issued stores must wait before it exits.
     bulk_wait_group_read "cp.async.bulk.wait_group.read";
 }

@@ -1,8 +1,8 @@
-//! Bulk copies and TMA: one thread has bytes, or a box of a tensor, moved between global and shared
+//! Bulk copies and TMA: one thread moves bytes, or a box of a tensor, between global and shared
 //! memory (sm_90, PTX 8.0).
 //!
-//! They work in the async proxy (see [`fence_proxy_async`](super::fence_proxy_async)) and are
-//! waited for in two ways:
+//! They use the async proxy (see [`fence_proxy_async`](super::fence_proxy_async)), and there are
+//! two ways to wait for them:
 //! - *loads* into shared memory complete on an mbarrier, which is first set to expect the bytes
 //!   ([`mbarrier_arrive_expect_tx`](super::mbarrier_arrive_expect_tx));
 //! - *stores* from shared memory form groups of the thread that issues them
@@ -10,11 +10,11 @@
 //!   ([`bulk_wait_group_read`]) or are complete ([`bulk_wait_group`]).
 //!
 //! If a copy takes an `Option`, pass a constant (after inlining): it selects the form of the
-//! instruction. `multicast` names blocks of the cluster by a mask: the copy goes to the same
-//! offsets in each, and completes on each block's mbarrier. `policy` is the L2 cache policy.
+//! instruction. `multicast` is a mask of blocks of the cluster: the copy writes the same offsets in
+//! each, and completes on each block's mbarrier. `policy` is the L2 cache policy.
 //!
-//! A tensor copy moves the box of the tensor map's extents that starts at `start`, a coordinate for
-//! each dimension, the fastest first; that of dimension 0 is a multiple of 16 bytes, or the
+//! A tensor copy moves a box with the tensor map's extents that starts at `start`, a coordinate for
+//! each dimension, fastest first; the coordinate of dimension 0 is a multiple of 16 bytes, or the
 //! instruction is illegal (observed with loads on an H200). Out of bounds elements are loaded as
 //! zeros (or NaN), and not stored. A box that is loaded may start below 0; for stores and additions
 //! see [`tensor_store`].
@@ -48,7 +48,7 @@ macro_rules! each_rank {
 #[cfg(target_arch = "nvptx64")]
 use each_rank;
 
-/// A coordinate, where the rank has it; the branches of other ranks are compiled too.
+/// A coordinate, if the rank has it; the branches of other ranks are compiled too.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn coordinate<const R: usize>(start: [i32; R], dimension: usize) -> i32 {

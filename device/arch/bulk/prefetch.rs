@@ -6,10 +6,10 @@ use super::{coordinate, each_rank};
 use crate::arch::target::needs;
 use crate::memory::TensorMapPointer;
 
-/// Fetches a box of a tensor into L2 (`cp.async.bulk.prefetch.tensor.Rd.L2.global`).
+/// Prefetches a box of a tensor into L2 (`cp.async.bulk.prefetch.tensor.Rd.L2.global`).
 ///
 /// # Safety
-/// As for [`tensor_load`](super::tensor_load), of the map.
+/// Same contract as [`tensor_load`](super::tensor_load), for the map.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tensor_prefetch<const R: usize>(map: TensorMapPointer, start: [i32; R]) {
@@ -19,7 +19,7 @@ pub unsafe fn tensor_prefetch<const R: usize>(map: TensorMapPointer, start: [i32
     {
         macro_rules! prefetch {
             ($rank:literal, $list:literal, $($c:ident $at:literal),+) => {
-                // SAFETY: `map` leads to a tensor map.
+                // SAFETY: `map` points to a tensor map.
                 unsafe {
                     core::arch::asm!(
                         concat!("cp.async.bulk.prefetch.tensor.", $rank, ".L2.global [{map}, {{", $list, "}}];"),
@@ -34,11 +34,11 @@ pub unsafe fn tensor_prefetch<const R: usize>(map: TensorMapPointer, start: [i32
     moye_sim::intrinsics::tensor_prefetch(map.address(), start);
 }
 
-/// Fetches `bytes` bytes into L2; address and size are multiples of 16
+/// Prefetches `bytes` bytes into L2; address and size are multiples of 16
 /// (`cp.async.bulk.prefetch.L2.global`).
 ///
 /// # Safety
-/// They are readable memory.
+/// The bytes are readable memory.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn bulk_prefetch(address: u64, bytes: u32) {
@@ -55,17 +55,17 @@ pub unsafe fn bulk_prefetch(address: u64, bytes: u32) {
     moye_sim::intrinsics::bulk_prefetch(address, bytes);
 }
 
-/// Brings a tensor map near to TMA, so that the first copy does not wait for it
+/// Prefetches a tensor map for TMA, so that the first copy does not wait for it
 /// (`prefetch.tensormap`).
 ///
 /// # Safety
-/// `map` leads to a tensor map.
+/// `map` points to a tensor map.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn prefetch_tensor_map(map: TensorMapPointer) {
     needs!("prefetch.tensormap", 90 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: `map` leads to a tensor map.
+    // SAFETY: `map` points to a tensor map.
     unsafe {
         core::arch::asm!("prefetch.tensormap [{}];", in(reg64) map.address(), options(nostack))
     }

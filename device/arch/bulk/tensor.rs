@@ -7,15 +7,15 @@ use crate::arch::CachePolicy;
 use crate::arch::target::needs;
 use crate::memory::TensorMapPointer;
 
-/// Loads a box into shared memory, which arrives at `mbarrier`
+/// Loads a box into shared memory, which completes on `mbarrier`
 /// (`cp.async.bulk.tensor.Rd.shared::cluster.global.mbarrier::complete_tx::bytes`).
 ///
 /// # Safety
 /// `destination`, a multiple of 128 (of 1,024 if a 128-byte swizzle starts there), and `mbarrier`
 /// are shared addresses of one block of the cluster; with `multicast`, of the block itself, and
 /// each block that the mask names has such memory there. If the map has a swizzle and a box's rows
-/// are shorter than its span, each row takes a span. No thread touches the destination until the
-/// phase of the mbarrier, which expects the bytes of the box, is over. `map` is the address of a
+/// are shorter than its span, each row takes a span. No thread accesses the destination until the
+/// mbarrier's phase, which expects the bytes of the box, completes. `map` is the address of a
 /// tensor map of `R` dimensions, whose tensor is readable memory.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -77,16 +77,17 @@ macro_rules! stores {
     ($d:tt $($(#[$doc:meta])* $name:ident $prefix:literal $infix:literal $simulated:ident;)*) => { $(
         $(#[$doc])*
         ///
-        /// A box starts at 0 or more along each dimension: below 0 it is an illegal instruction on
-        /// an H200 (driver 580.159.04; observed with 1 to 5 dimensions, along the first and the
-        /// last), even if most of it is in the tensor, and a fault of the simulator. A box may
-        /// start past the tensor's end, and then nothing is written; loads may start below 0.
+        /// A box starts at 0 or more along each dimension: a start below 0 is an illegal
+        /// instruction on an H200 (driver 580.159.04; observed with 1 to 5 dimensions, along the
+        /// first and the last), even if most of the box is in the tensor, and a fault in the
+        /// simulator. A box may start past the tensor's end, and then nothing is written; loads may
+        /// start below 0.
         ///
         /// # Safety
         /// `source`, a multiple of 128, is a shared address of the block, its bytes were fenced
         /// ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)), and no thread
         /// writes it until the thread has waited for the group. `map` is the address of a tensor
-        /// map of `R` dimensions, whose tensor is writable memory that no other thread touches
+        /// map of `R` dimensions, whose tensor is writable memory that no other thread accesses
         /// except by additions.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

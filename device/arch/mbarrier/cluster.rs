@@ -6,8 +6,8 @@ use crate::arch::target::needs;
 /// [`map_shared`](crate::arch::map_shared) (`mbarrier.arrive.release.cluster.shared::cluster`).
 ///
 /// # Safety
-/// `address` is that of an mbarrier in the cluster's shared memory that was made before a barrier
-/// of the cluster, and that block has not ended.
+/// `address` is the address of an mbarrier in the cluster's shared memory that was initialised
+/// before a barrier of the cluster, and its block has not exited.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_arrive_cluster(address: u32) {
@@ -24,16 +24,15 @@ pub unsafe fn mbarrier_arrive_cluster(address: u32) {
 }
 
 /// [`mbarrier_arrive_cluster`] with block scope (`mbarrier.arrive.shared::cluster`): it makes no
-/// write of the thread visible to the other block. It signals that the thread has *read* what the
-/// other block may overwrite, or that other threads have read its writes there, followed by a fence
-/// for TMA ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)).
+/// write of the thread visible to the other block. It signals that the thread has *read* data that
+/// the other block may overwrite, or that other threads have read its writes there, followed by a
+/// fence for TMA ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)).
 ///
-/// The form with an order over the cluster waits for all of the thread's accesses to memory
-/// (`MEMBAR.ALL.GPU` in machine code), which took a quarter off a product's speed (seen on an
-/// H200).
+/// The form with cluster scope waits for all of the thread's accesses to memory (`MEMBAR.ALL.GPU`
+/// in machine code), which made a product a quarter slower (seen on an H200).
 ///
 /// # Safety
-/// As [`mbarrier_arrive_cluster`].
+/// Same contract as [`mbarrier_arrive_cluster`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_arrive_cluster_relaxed(address: u32) {
@@ -47,12 +46,12 @@ pub unsafe fn mbarrier_arrive_cluster_relaxed(address: u32) {
     moye_sim::intrinsics::mbarrier_arrive_cluster(address, 0);
 }
 
-/// [`mbarrier_arrive_cluster`], after raising the bytes that the phase in that block expects from
-/// bulk copies or asynchronous stores by `bytes`
+/// [`mbarrier_arrive_cluster`], after increasing the bytes that the phase in that block expects
+/// from bulk copies or asynchronous stores by `bytes`
 /// (`mbarrier.arrive.expect_tx.release.cluster.shared::cluster`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive_cluster`]. A phase waits for less than 2^20 bytes.
+/// Same contract as [`mbarrier_arrive_cluster`]. A phase waits for less than 2^20 bytes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_arrive_expect_tx_cluster(address: u32, bytes: u32) {

@@ -1,18 +1,18 @@
-//! mbarriers: barriers in shared memory, at which copies arrive as well as threads.
+//! mbarriers: barriers in shared memory, at which both copies and threads arrive.
 //!
 //! An mbarrier is 8 bytes of shared memory, aligned to 8. One thread initialises it with
 //! [`mbarrier_init`], followed by a barrier of the block
 //! ([`fence_mbarrier_init`](super::fence_mbarrier_init) makes it visible to other blocks of the
 //! cluster, and to copies). A phase completes when all arrivals of the initialised count and all
-//! expected bytes of copies and asynchronous stores have come; then the next phase begins.
+//! expected bytes of copies and asynchronous stores have occurred; then the next phase begins.
 //!
-//! There are two ways to name the phase that is waited for:
-//! - by a *state* that an arrival gave ([`mbarrier_wait`]): for threads that arrive themselves;
+//! There are two ways to identify the phase of a wait:
+//! - by a *state* that an arrival returned ([`mbarrier_wait`]): for threads that arrive themselves;
 //! - by its *parity* ([`mbarrier_wait_parity`]): the first phase has parity 0, the second 1, the
 //!   third 0 again. A wait for a parity returns when the current phase has the other parity, so a
 //!   thread may be at most one phase behind. On a new mbarrier the wait for parity 1 returns at
-//!   once, as if there had been a phase before: a producer, which waits for an empty buffer, starts
-//!   with 1, a consumer, which waits for a full one, with 0.
+//!   once, as if a phase had preceded: a producer, which waits for an empty buffer, starts with 1;
+//!   a consumer, which waits for a full buffer, with 0.
 
 mod cluster;
 mod parity;

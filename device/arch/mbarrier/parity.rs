@@ -1,4 +1,4 @@
-//! Phases named by their parity.
+//! Phases identified by their parity.
 
 use crate::arch::target::needs;
 
@@ -7,9 +7,9 @@ macro_rules! waits {
         $(#[$doc])*
         ///
         /// # Safety
-        /// `address` is that of an mbarrier of the block that
-        /// [`mbarrier_init`](super::mbarrier_init) made, and the phase is the one that runs or the
-        /// one before.
+        /// `address` is the address of an mbarrier of the block that
+        /// [`mbarrier_init`](super::mbarrier_init) has initialised, and the phase is the current or
+        /// the previous one.
         #[inline(always)]
         #[must_use]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -37,7 +37,7 @@ macro_rules! waits {
     )* };
 }
 waits! {
-    /// Whether the phase of this parity is over; writes before its arrivals are then visible
+    /// Whether the phase of this parity is complete; writes before its arrivals are then visible
     /// (`mbarrier.test_wait.parity`).
     mbarrier_test_wait_parity "mbarrier.test_wait.parity" ".shared" needs 80 7.1;
     /// [`mbarrier_test_wait_parity`], which may suspend the thread for a while before it returns
@@ -48,15 +48,15 @@ waits! {
     mbarrier_try_wait_parity_cluster "mbarrier.try_wait.parity.acquire.cluster" ".shared::cta" needs 90 8.0;
 }
 
-/// Waits until the phase of this parity is over: [`mbarrier_try_wait_parity`] in a loop.
+/// Waits until the phase of this parity is complete: [`mbarrier_try_wait_parity`] in a loop.
 ///
 /// # Safety
-/// As [`mbarrier_try_wait_parity`].
+/// Same contract as [`mbarrier_try_wait_parity`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_wait_parity(address: u32, parity: u32) {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: as `mbarrier_try_wait_parity`.
+    // SAFETY: the caller's contract is that of `mbarrier_try_wait_parity`.
     while !unsafe { mbarrier_try_wait_parity(address, parity) } {}
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::mbarrier_wait_parity(address, parity);
@@ -66,12 +66,12 @@ pub unsafe fn mbarrier_wait_parity(address: u32, parity: u32) {
 /// [`AsyncWord`](crate::arch::AsyncWord): [`mbarrier_try_wait_parity_cluster`] in a loop.
 ///
 /// # Safety
-/// As [`mbarrier_try_wait_parity_cluster`].
+/// Same contract as [`mbarrier_try_wait_parity_cluster`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_wait_parity_cluster(address: u32, parity: u32) {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: as `mbarrier_try_wait_parity_cluster`.
+    // SAFETY: the caller's contract is that of `mbarrier_try_wait_parity_cluster`.
     while !unsafe { mbarrier_try_wait_parity_cluster(address, parity) } {}
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::mbarrier_wait_parity(address, parity);

@@ -1,4 +1,5 @@
-//! Phases named by a state that an arrival gives (sm_80, PTX 7.0), and arrivals of `cp.async`.
+//! Phases identified by a state that an arrival returns (sm_80, PTX 7.0), and arrivals of
+//! `cp.async`.
 
 use crate::arch::target::needs;
 
@@ -6,7 +7,7 @@ use crate::arch::target::needs;
 /// (`mbarrier.init`).
 ///
 /// # Safety
-/// `address` is a multiple of 8 in the block's shared memory, and those 8 bytes have no other use.
+/// `address` is a multiple of 8 in the block's shared memory; its 8 bytes have no other use.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_init(address: u32, count: u32) {
@@ -23,10 +24,10 @@ pub unsafe fn mbarrier_init(address: u32, count: u32) {
     moye_sim::intrinsics::mbarrier_init(address, count);
 }
 
-/// Ends an mbarrier, so that its memory may be used for something else (`mbarrier.inval`).
+/// Invalidates an mbarrier, so that its memory may be reused (`mbarrier.inval`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive`]; no thread uses the mbarrier at the same time, or after.
+/// Same contract as [`mbarrier_arrive`]; no thread uses the mbarrier concurrently or afterwards.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_inval(address: u32) {
@@ -40,10 +41,10 @@ pub unsafe fn mbarrier_inval(address: u32) {
     moye_sim::intrinsics::mbarrier_inval(address);
 }
 
-/// Arrives and gives the state of the phase that the arrival belongs to (`mbarrier.arrive`).
+/// Arrives and returns the state of the arrival's phase (`mbarrier.arrive`).
 ///
 /// # Safety
-/// `address` is that of an mbarrier that [`mbarrier_init`] made.
+/// `address` is the address of an mbarrier that [`mbarrier_init`] has initialised.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_arrive(address: u32) -> u64 {
@@ -64,11 +65,12 @@ pub unsafe fn mbarrier_arrive(address: u32) -> u64 {
     moye_sim::intrinsics::mbarrier_arrive(address)
 }
 
-/// Whether the phase of `state` is over; writes before its arrivals are then visible
+/// Whether the phase of `state` is complete; writes before its arrivals are then visible
 /// (`mbarrier.test_wait`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive`], which gave the state, in this phase or the one before.
+/// Same contract as [`mbarrier_arrive`], which returned the state in this phase or the previous
+/// one.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_test_wait(address: u32, state: u64) -> bool {
@@ -89,15 +91,15 @@ pub unsafe fn mbarrier_test_wait(address: u32, state: u64) -> bool {
     moye_sim::intrinsics::mbarrier_test_wait(address, state)
 }
 
-/// Waits until the phase of `state` is over.
+/// Waits until the phase of `state` is complete.
 ///
 /// # Safety
-/// As [`mbarrier_test_wait`].
+/// Same contract as [`mbarrier_test_wait`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_wait(address: u32, state: u64) {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: as `mbarrier_test_wait`.
+    // SAFETY: the caller's contract is that of `mbarrier_test_wait`.
     while !unsafe { mbarrier_test_wait(address, state) } {}
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::mbarrier_wait(address, state);
@@ -107,7 +109,7 @@ pub unsafe fn mbarrier_wait(address: u32, state: u64) {
 /// this arrival in addition to the arrivals of the initialisation (`cp.async.mbarrier.arrive`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive`]; the current phase cannot end before the call.
+/// Same contract as [`mbarrier_arrive`]; the current phase cannot end before the call.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_mbarrier_arrive(address: u32) {
@@ -121,10 +123,10 @@ pub unsafe fn cp_async_mbarrier_arrive(address: u32) {
     moye_sim::intrinsics::cp_async_mbarrier_arrive(address, false);
 }
 
-/// [`cp_async_mbarrier_arrive`] as one of the arrivals that the mbarrier was made for (`.noinc`).
+/// [`cp_async_mbarrier_arrive`] as one of the arrivals of the initialised count (`.noinc`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive`].
+/// Same contract as [`mbarrier_arrive`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_mbarrier_arrive_noinc(address: u32) {

@@ -1,9 +1,9 @@
 //! Thread-value layouts: which lane holds which element of a tile.
 //!
-//! Each maps `(thread, value)` to the element's index in the tile, counted column by column:
-//! `m + M k` for A, `n + N k` for B, `m + M n` for C and D. A lane's values follow each other in
-//! its registers, the first in the lowest bits. The names are CuTe's where it has one; otherwise
-//! the tile's extents and the bits of an element.
+//! Each maps `(thread, value)` to the element's column-major index in the tile: `m + M k` for A,
+//! `n + N k` for B, `m + M n` for C and D. A lane's values are consecutive in its registers, the
+//! first in the lowest bits. The names are CuTe's if it has one; otherwise the tile's extents and
+//! the bits of an element.
 #![allow(non_upper_case_globals)]
 
 use crate::layout;
@@ -12,7 +12,7 @@ use crate::layout::Layout;
 /// The lanes of a warp that hold one set of matrices.
 pub const SM80_Warp: Layout = layout!(32:1);
 
-/// The single thread of an instruction that is not a warp's.
+/// The single thread of an instruction that is not warp-wide.
 pub const SM61_Thread: Layout = layout!(1:0);
 
 /// `thread -> lane` of the first quad pair: lanes 0 to 3 and 16 to 19. The other three are offset
@@ -28,7 +28,7 @@ pub const SM70_8x8_16b: Layout = layout!((8, 8):(1, 8));
 /// `(T8, V8) -> (M8, N8)`: accumulators of 32 bits.
 pub const SM70_8x8_32b: Layout = layout!(((2, 2, 2), (2, 2, 2)):((1, 16, 4), (8, 2, 32)));
 
-/// `(T32, V1) -> (M8, K4)`: one element each.
+/// `(T32, V1) -> (M8, K4)`: one element per thread.
 pub const SM80_8x4: Layout = layout!(((4, 8), 1):((8, 1), 0));
 /// `(T32, V2) -> (M8, K8)`: pairs along a row; also accumulators `(M8, N8)`.
 pub const SM80_8x8_Row: Layout = layout!(((4, 8), 2):((16, 1), 8));

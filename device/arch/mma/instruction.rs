@@ -1,4 +1,4 @@
-//! The table as functions: each instruction beside its emulation.
+//! The table as functions: each instruction and its emulation.
 
 #[cfg(target_arch = "nvptx64")]
 use super::super::target::needs;
@@ -11,11 +11,11 @@ use half::{bf16, f16};
 #[cfg(not(target_arch = "nvptx64"))]
 use moye_sim::intrinsics::{MMA_WORDS, Mma, MmaOperand, MmaResult, MmaSum, MmaTables};
 
-/// `mma.sync` as inline assembly: D's registers for those of A, B and C.
+/// `mma.sync` as inline assembly, from the registers of A, B and C to those of D.
 ///
 /// The results may share registers with the operands (`lateout`): the instruction reads before it
-/// writes. It is never `pure`, though it is a function of its operands: the optimiser would move it
-/// into the branch that uses the result, which not all lanes may enter (docs/decisions/0004).
+/// writes. It is never `pure`, although it is a function of its operands: the optimiser would move
+/// it into the branch that uses the result, which not all lanes may enter (docs/decisions/0004).
 #[cfg(target_arch = "nvptx64")]
 macro_rules! assembly {
     (f64 2 1 1 2, $($rest:tt)*) => { assembly!(@reg64 [d0 d1] [a0] [b0] [c0 c1], f64, $($rest)*) };
@@ -149,7 +149,7 @@ macro_rules! instructions {
     )* };
 }
 
-/// The registers' bits, and zeros after them.
+/// The registers' bits, padded with zeros.
 #[cfg(not(target_arch = "nvptx64"))]
 fn words<R: Registers>(registers: R) -> [u32; MMA_WORDS] {
     core::array::from_fn(|index| if index < R::WORDS { registers.word(index) } else { 0 })

@@ -2,8 +2,8 @@
 //!
 //! There is one function for each instruction, named after it: `mma_m16n8k16_f32_f16_f16_f32` is
 //! `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32`, with the types of D, A, B and C. The
-//! [layouts](fragments) give the place of each element in the lanes' registers. All functions come
-//! from one table (`table.rs`), as do the [atoms](crate::atom::mma).
+//! [layouts](fragments) map each element to the lanes' registers. All functions come from one table
+//! (`table.rs`), as do the [atoms](crate::atom::mma).
 //!
 //! Every function is `unsafe` for one reason: all 32 lanes of the warp must execute it together.
 //!

@@ -1,12 +1,12 @@
-//! The registers that a thread gives to an operand.
+//! The registers of a thread for an operand.
 
 use crate::arch::simulator_assert;
 use crate::memory::Element;
 use crate::number::{Complex64, F8E4M3, F8E5M2, Tf32};
 use half::{bf16, f16};
 
-/// What a register of an operand is to Rust: `u32` for packed bits, `i32`, `f32`, `f64`; a number
-/// itself for [`UniversalFma`](crate::atom::mma::UniversalFma).
+/// The Rust type of an operand's register: `u32` for packed bits, `i32`, `f32`, `f64`; the number
+/// type for [`UniversalFma`](crate::atom::mma::UniversalFma).
 pub trait Register: Element + Default {}
 
 macro_rules! register {
@@ -15,7 +15,7 @@ macro_rules! register {
     )* };
 }
 register!(u32, i32, f32, f64);
-// The operands of `UniversalFma`, which no matrix instruction takes.
+// The operands of `UniversalFma`, which are not operands of a matrix instruction.
 register!(f16, bf16, Tf32, F8E4M3, F8E5M2, i8, u8, i16, i64, u64, Complex64);
 
 /// A thread's registers of one operand: an array.
@@ -23,10 +23,10 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     /// The register type.
     type Register: Register;
 
-    /// How many registers.
+    /// The number of registers.
     const COUNT: usize;
 
-    /// How many registers of 32 bits they take.
+    /// The number of 32-bit registers that they take.
     const WORDS: usize = Self::COUNT * Self::Register::BYTES.div_ceil(4);
 
     /// The registers `f(0)`, `f(1)`, ...
@@ -35,10 +35,10 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     /// The registers in order.
     fn as_slice(&self) -> &[Self::Register];
 
-    /// The registers in order, to be written.
+    /// The registers in order, mutable.
     fn as_mut_slice(&mut self) -> &mut [Self::Register];
 
-    /// The registers whose bits are the words `f(0)`, `f(1)`, ..., the lowest of a wider register
+    /// The registers whose bits are the words `f(0)`, `f(1)`, ..., lowest word of a wider register
     /// first.
     #[inline(always)]
     fn from_words(mut f: impl FnMut(usize) -> u32) -> Self {
@@ -46,7 +46,7 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
         Self::from_fn(|register| {
             let word = |i| if i < per_register { f(register * per_register + i) } else { 0 };
             let words: [u32; 4] = core::array::from_fn(word);
-            // SAFETY: a register has at most 16 bytes and any bits are a value.
+            // SAFETY: a register has at most 16 bytes, and any bits are valid.
             unsafe { core::ptr::from_ref(&words).cast::<Self::Register>().read_unaligned() }
         })
     }
@@ -54,7 +54,7 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     /// Word `index` of the registers' bits.
     ///
     /// # Panics
-    /// Where `index` is not below [`Registers::WORDS`].
+    /// If `index` is not below [`Registers::WORDS`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn word(&self, index: usize) -> u32 {
@@ -68,8 +68,8 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
         let per_register = Self::Register::BYTES.div_ceil(4);
         let mut word = 0u32;
         let bytes = Self::Register::BYTES.min(4);
-        // SAFETY: within the registers: the part `index % per_register` of one of them, into a word
-        // that has room.
+        // SAFETY: within the registers: the part `index % per_register` of one of them, copied to a
+        // word of sufficient size.
         unsafe {
             let from =
                 self.as_slice().as_ptr().add(index / per_register).cast::<u8>().add(index % per_register * 4);

@@ -1,17 +1,17 @@
-//! The table of `mma.sync`: data only. [`for_each_mma!`](crate::for_each_mma) hands it to a macro.
+//! The table of `mma.sync`: only data. [`for_each_mma!`](crate::for_each_mma) passes it to a macro.
 //!
 //! A row `sync` is an instruction and its atom:
 //! - the atom's name, which is CuTe's; the function's name; the instruction after
-//!   `mma.sync.aligned.`; MoYe's name, where MoYe has it; the architecture of the atom's name;
+//!   `mma.sync.aligned.`; MoYe's name, if it has one; the architecture of the atom's name;
 //! - the oldest architecture and PTX version that have the instruction;
 //! - m, n, k; how products are summed; the lanes that hold one set of matrices;
 //! - for D, A, B and C: the number type, the registers for each lane, the thread-value layout.
 //!
-//! A row `same` is an atom that CuTe has under two names: the second name, the first, the
-//! architecture of the second. A row `own` is an atom that is written out elsewhere.
+//! A row `same` is an atom with two names in CuTe: the second name, the first, the architecture of
+//! the second. A row `own` is an atom that is defined elsewhere.
 //!
 //! Thread-value layouts are those of CuTe's `mma_traits_sm*.hpp`; architectures and versions are
-//! those of NVIDIA's "PTX ISA", as far back as its assembler confirms them.
+//! those of NVIDIA's "PTX ISA", as far as its assembler confirms them.
 
 /// Calls the macro `$callback` with the rows of the table of matrix instructions.
 #[doc(hidden)]

@@ -1,10 +1,10 @@
-//! Thread-value layouts of a warpgroup, as those of [`mma`](crate::arch::mma::fragments):
-//! `(thread, value)` to the element's index in the tile, counted column by column. The names are
-//! CuTe's where it has one.
+//! Thread-value layouts of a warpgroup, like those of [`mma`](crate::arch::mma::fragments):
+//! `(thread, value)` to the element's column-major index in the tile. The names are CuTe's if it
+//! has one.
 //!
-//! A warp holds 16 rows: thread `t` is lane `t % 32` of warp `t / 32`, and lane `l` has the rows
-//! `l / 4` and `l / 4 + 8` of its warp's. Along a row, four lanes share each 8 columns of D, two
-//! apiece, or each 16 bytes of A in registers.
+//! A warp holds 16 rows: thread `t` is lane `t % 32` of warp `t / 32`, and lane `l` holds the rows
+//! `l / 4` and `l / 4 + 8` of its warp. Along a row, four lanes share each 8 columns of D, two
+//! each, or each 16 bytes of A in registers.
 
 #![allow(non_upper_case_globals, reason = "CuTe's names")]
 
@@ -16,7 +16,7 @@ pub const SM90_Warpgroup: Layout = layout!(128:1);
 /// `(T128, V(N / 2)) -> (M64, NN)`: the accumulators, CuTe's `CLayout_64xN`. `n` is a multiple
 /// of 8.
 ///
-/// The mode of the columns' eights is there for 8 columns too, with an extent of 1, so that code
+/// The mode of the groups of eight columns exists for 8 columns too, with extent 1, so that code
 /// generic over N may take mode (1, 2).
 #[must_use]
 pub const fn accumulators(n: i64) -> Layout {
@@ -32,7 +32,7 @@ pub const SM90_64x32: Layout = layout!(((4, 8, 4), (4, 2, 2)):((256, 1, 16), (64
 /// `(T128, V128) -> (M64, K256)`: A of one bit in registers.
 pub const SM90_64x256: Layout = layout!(((4, 8, 4), (32, 2, 2)):((2048, 1, 16), (64, 8, 8192)));
 
-/// A in registers, of elements of `bits` bits: 32, 16, 8 or 1.
+/// A in registers, with elements of `bits` bits: 32, 16, 8 or 1.
 #[must_use]
 pub const fn registers_a(bits: i64) -> Layout {
     match bits {
@@ -43,8 +43,8 @@ pub const fn registers_a(bits: i64) -> Layout {
     }
 }
 
-/// `(T128, V(rows K)) -> (rows, K)`: an operand in shared memory, all of which every thread sees,
-/// CuTe's `ABLayout`.
+/// `(T128, V(rows K)) -> (rows, K)`: an operand in shared memory, where every thread holds all
+/// elements, CuTe's `ABLayout`.
 #[must_use]
 pub const fn shared_operand(rows: i64, k: i64) -> Layout {
     layout!((128, (rows, k)):(0, (1, rows)))

@@ -18,7 +18,7 @@ macro_rules! ordered {
                     #[link_name = $intrinsic]
                     fn order();
                 }
-                // SAFETY: a convergent intrinsic that touches no memory.
+                // SAFETY: a convergent intrinsic that accesses no memory.
                 unsafe { order() }
             }
             #[cfg(not(target_arch = "nvptx64"))]
@@ -30,11 +30,12 @@ ordered! {
     /// Orders the threads' register accesses before the instructions that follow
     /// (`wgmma.fence.sync.aligned`).
     wgmma_fence "llvm.nvvm.wgmma.fence.sync.aligned" "wgmma.fence";
-    /// Makes the instructions since the last one a group (`wgmma.commit_group.sync.aligned`).
+    /// Commits the instructions since the previous group as a group
+    /// (`wgmma.commit_group.sync.aligned`).
     wgmma_commit_group "llvm.nvvm.wgmma.commit_group.sync.aligned" "wgmma.commit_group";
 }
 
-/// Waits until all groups but the `PENDING` youngest, 7 at most, are complete
+/// Waits until all groups except the `PENDING` youngest, at most 7, are complete
 /// (`wgmma.wait_group.sync.aligned`). All lanes of the warpgroup must execute it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -57,12 +58,12 @@ pub fn wgmma_wait_group<const PENDING: u32>() {
     moye_sim::intrinsics::wgmma_wait_group(PENDING);
 }
 
-/// [`wgmma_wait_group`], but not before `values` were computed: earlier arithmetic stays before the
+/// [`wgmma_wait_group`], but not before `values` are computed: earlier arithmetic stays before the
 /// wait, and overlaps the products.
 ///
-/// `ptxas` moves a wait upwards, above arithmetic that should run meanwhile. Here each value
-/// decides on a store that never happens, since no arithmetic gives this NaN: one comparison and
-/// one predicated instruction each.
+/// `ptxas` moves a wait upwards, above arithmetic that should run meanwhile. Here each value is the
+/// predicate of a store that never happens, since no arithmetic returns this NaN: one comparison
+/// and one predicated instruction each.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn wgmma_wait_group_after<const PENDING: u32, const N: usize>(values: [f32; N]) {
@@ -71,7 +72,7 @@ pub fn wgmma_wait_group_after<const PENDING: u32, const N: usize>(values: [f32; 
     {
         let mut i = 0;
         while i < N {
-            // SAFETY: no arithmetic gives the NaN 0x7fffffff, so nothing is stored.
+            // SAFETY: no arithmetic returns this NaN, so nothing is stored.
             unsafe {
                 core::arch::asm!(
                     "{{ .reg .pred p; setp.eq.b32 p, {value}, 0x7fbadbad; @p st.shared.b32 [{value}], {value}; }}",

@@ -1,4 +1,4 @@
-//! The table as functions: each instruction beside its emulation.
+//! The table as functions: each instruction and its emulation.
 
 #[cfg(not(target_arch = "nvptx64"))]
 use super::registers::words;
@@ -28,7 +28,7 @@ macro_rules! assembly {
         $text:literal, $list:literal [$($register:ident)*], $d:ident,
         $a:literal ($($a_operand:tt)*) $a_parameter:ident, $b:ident, $adds:ident, $tail:literal ($($operand:tt)*)
     ) => {
-        // Taken apart by one pattern: a hundred indices each take the compiler longer.
+        // Destructured by one pattern: a hundred separate indices take the compiler longer.
         let [$($register),*] = $d;
         // SAFETY: the whole warpgroup executes it, with descriptors of shared memory.
         unsafe {
@@ -47,8 +47,8 @@ macro_rules! assembly {
     };
 }
 
-/// On other GPUs no call compiles. Emitting the assembly of all functions there would only cost the
-/// compiler seconds.
+/// On other GPUs no call compiles. Emitting the assembly of all functions would only take compile
+/// time.
 #[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_90a")))]
 macro_rules! assembly {
     (
@@ -90,7 +90,7 @@ macro_rules! emulation {
     }};
 }
 
-/// One function. `generics` are the constants that can be chosen.
+/// One function. `generics` are the constants that a caller can choose.
 macro_rules! instruction {
     (
         $kind:literal, $atom:ident, $function:ident, $text:literal $ptx:literal, $n:literal, $sum:ident,
@@ -100,7 +100,7 @@ macro_rules! instruction {
     ) => {
         #[doc = concat!("`wgmma.mma_async.sync.aligned.", $text, "`, ", $kind, ": `d = a b + d`, or `a b` without `adds`.")]
         ///
-        /// `b` (and `a`, unless it is registers) is a matrix descriptor. The constants, if there
+        /// `b` (and `a`, unless it is in registers) is a matrix descriptor. The constants, if there
         /// are any, say whether A and B are MN-major in shared memory, and whether they are
         /// negated.
         ///

@@ -7,19 +7,19 @@ pub trait Accumulators: Copy + Send + Sync + 'static {
     /// The register type: 32 bits.
     type Register: Register;
 
-    /// How many registers.
+    /// The number of registers.
     const COUNT: usize;
 
-    /// All of them zero, as numbers of any type.
+    /// All registers zero, for any type.
     const ZERO: Self;
 
     /// The registers in order.
     fn as_slice(&self) -> &[Self::Register];
 
-    /// The registers in order, to be changed.
+    /// The registers in order, mutable.
     fn as_mut_slice(&mut self) -> &mut [Self::Register];
 
-    /// Makes the compiler take a register for changed.
+    /// Makes the compiler assume that a register has changed.
     #[doc(hidden)]
     #[cfg(target_arch = "nvptx64")]
     fn changed(&mut self, index: usize);
@@ -45,7 +45,7 @@ macro_rules! accumulators {
             #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
             fn changed(&mut self, index: usize) {
-                // SAFETY: a comment and no instruction; the register stays as it is.
+                // SAFETY: a comment without an instruction; the register does not change.
                 unsafe { core::arch::asm!("// {}", inout(reg32) self[index], options(nostack, preserves_flags)) };
             }
         }
@@ -53,17 +53,18 @@ macro_rules! accumulators {
 }
 accumulators!(u32 = 0, i32 = 0, f32 = 0.0);
 
-/// The registers as the words that they are.
+/// The registers as words.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(super) fn words<A: Accumulators>(registers: &mut A) -> &mut [u32] {
     let registers = registers.as_mut_slice();
     const { assert!(size_of::<A::Register>() == 4, "a register has 32 bits") };
-    // SAFETY: as many values of the same size, any bits of which are values of both types.
+    // SAFETY: the same number of values of the same size, any bits of which are valid in both
+    // types.
     unsafe { core::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), registers.len()) }
 }
 
-/// Tells the compiler that the accumulators change here, by instructions that were waited for
-/// before; it has no instruction.
+/// Tells the compiler that the accumulators change here, by instructions whose wait precedes this
+/// call; it emits no instruction.
 ///
 /// Without it, computations from the accumulators could move above the wait. In the simulator the
 /// accumulators get their values here.

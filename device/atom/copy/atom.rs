@@ -6,7 +6,7 @@ use crate::memory::Storable;
 use core::fmt;
 use core::marker::PhantomData;
 
-/// Where data are.
+/// The memory of one side of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemorySpace {
     /// Global memory.
@@ -15,7 +15,7 @@ pub enum MemorySpace {
     Shared,
     /// A thread's registers.
     Registers,
-    /// Any of them: the atom moves a word between whatever two tensors there are.
+    /// Any of them: the atom moves a word between any two tensors.
     Any,
 }
 
@@ -43,7 +43,7 @@ pub struct SharedMemory;
 /// A side of `N` registers of 32 bits.
 pub struct RegisterFile<const N: usize>;
 
-/// A side in any memory: the value itself, which the tensors' engines load and store.
+/// A side in any memory: the value, which the tensors' engines load and store.
 pub struct AnySpace<T>(PhantomData<T>);
 
 impl Side for GlobalMemory {
@@ -74,7 +74,7 @@ impl<T: Copy + 'static> Side for AnySpace<T> {
     type Output = T;
 }
 
-/// An instruction that moves data, with its layouts. A type without size, named as in CuTe.
+/// An instruction that moves data, with its layouts: a zero-sized type, named as in CuTe.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a copy atom",
     note = "copy atoms are `UniversalCopy<T>`, `SM80_CP_ASYNC_CACHEGLOBAL<u128>`, `SM75_U32x4_LDSM_N` and the others of `moye_device::atom::copy`"
@@ -83,51 +83,51 @@ pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
     /// CuTe's name, without its parameter.
     const NAME: &'static str;
 
-    /// The parameter in the name's angle brackets, where it has one.
+    /// The parameter in the name's angle brackets, if it has one.
     const PARAMETER: Option<&'static str> = None;
 
-    /// The oldest architecture that has the instruction, 75 for sm_75; 0 where all have it.
+    /// The oldest architecture that has the instruction, 75 for sm_75; 0 if all have it.
     const ARCH: u32;
 
-    /// The instruction in PTX, where it is one.
+    /// The PTX instruction, if it is a single one.
     const PTX: Option<&'static str>;
 
-    /// Where it reads.
+    /// The source's side.
     type Source: Side;
 
-    /// Where it writes.
+    /// The destination's side.
     type Destination: Side;
 
-    /// The threads that execute it together, as a layout over their numbers.
+    /// The threads that execute it together, as a layout over their indices.
     const THR_ID: Layout;
 
-    /// `(thread, bit)` to the place of the bit in the source.
+    /// `(thread, bit)` to the index of the bit in the source.
     const SRC: Layout;
 
-    /// `(thread, bit)` to the place of the bit in the destination.
+    /// `(thread, bit)` to the index of the bit in the destination.
     const DST: Layout;
 
-    /// `(thread, bit)` to the place of the bit in the order of the data.
+    /// `(thread, bit)` to the index of the bit in the order of the data.
     const REF: Layout;
 
-    /// The layouts together.
+    /// The four layouts.
     const LAYOUTS: BitLayouts =
         BitLayouts { thr_id: Self::THR_ID, src: Self::SRC, dst: Self::DST, reference: Self::REF };
 
     /// Whether elements that a predicate excludes become zeros; otherwise they keep their values.
     const ZERO_FILLS: bool = false;
 
-    /// The most bits that an access may move, of an atom that leaves the width to the tensors.
+    /// The most bits that an access may move, for an atom that leaves the width to the tensors.
     const MOST_BITS: i64 = 128;
 
     /// Executes the instruction for the first `bytes` bytes of the source; the rest of the
     /// destination becomes zeros.
     ///
-    /// Only `cp.async` can do so, and reads nothing beyond them. Other atoms are called for all
-    /// elements.
+    /// Only `cp.async` supports this, and reads nothing past these bytes. Other atoms are called
+    /// for all elements.
     ///
     /// # Safety
-    /// As [`CopyAtom::call`], for those bytes of the source.
+    /// Same contract as [`CopyAtom::call`], for those bytes of the source.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn call_partial(
@@ -143,8 +143,8 @@ pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
     /// Executes the instruction.
     ///
     /// # Safety
-    /// As for the instruction (`moye_device::arch`): addresses are aligned and their bytes readable
-    /// or writable; an instruction of a warp is executed by all 32 lanes together.
+    /// Same contract as the instruction (`moye_device::arch`): addresses are aligned and their
+    /// bytes readable or writable; an instruction of a warp is executed by all 32 lanes together.
     unsafe fn call(
         source: <Self::Source as Side>::Input,
         destination: <Self::Destination as Side>::Place,
@@ -170,8 +170,8 @@ impl fmt::Display for Name {
 /// The atom's layouts in elements of type `T`.
 ///
 /// # Panics
-/// In a `const`: does not compile. Where elements of that size would be torn between threads, see
-/// [`BitLayouts::try_values`].
+/// If elements of that size would be split between threads; in a `const` this is a compile error.
+/// See [`BitLayouts::try_values`].
 #[track_caller]
 pub const fn values_of<A: CopyAtom, T: Storable>() -> ValueLayouts {
     match A::LAYOUTS.try_values(T::BITS) {

@@ -12,9 +12,9 @@ use core::marker::PhantomData;
     label = "no `cp.async` moves this"
 )]
 pub trait CpAsyncBits: Copy + Send + Sync + 'static {
-    /// The name in the atom's.
+    /// The name in the atom's parameter.
     const NAME: &'static str;
-    /// The form that caches in L1 too.
+    /// The variant that caches in L1 too.
     const ALWAYS: CpAsyncKind;
 }
 
@@ -26,7 +26,7 @@ pub trait CpAsyncBits: Copy + Send + Sync + 'static {
             (`u32`, `u64` or `u128`)"
 )]
 pub trait CpAsyncGlobalBits: CpAsyncBits {
-    /// The form that caches in L2 only.
+    /// The variant that caches only in L2.
     const GLOBAL: CpAsyncKind;
 }
 
@@ -112,8 +112,8 @@ atom! {
     /// `cp.async.cg`: a copy of 16 bytes (`u128`), cached in L2 only. With a predicate, excluded
     /// elements keep their values.
     ///
-    /// CuTe has layouts for 4 and 8 bytes too, but there is no such instruction: they are no atoms
-    /// here. In MoYe: `CPOP_ASYNC_CACHEGLOBAL`.
+    /// CuTe has layouts for 4 and 8 bytes too, but no such instruction exists, so there are no
+    /// atoms here. In MoYe: `CPOP_ASYNC_CACHEGLOBAL`.
     #[doc(alias = "CPOP_ASYNC_CACHEGLOBAL")]
     SM80_CP_ASYNC_CACHEGLOBAL, CpAsyncGlobalBits, T::GLOBAL, "cp.async.cg.shared.global", zero_fill = false
 }

@@ -3,21 +3,21 @@
 use crate::layout::{Layout, LayoutErrorKind, try_upcast};
 use crate::tiling::TilingError;
 
-/// The layouts of a copy atom in bits: `(thread, bit)` to the place of the bit.
+/// The layouts of a copy atom in bits: `(thread, bit)` to the index of the bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitLayouts {
-    /// The threads that execute the instruction together, as a layout over their numbers.
+    /// The threads that execute the instruction together, as a layout over their indices.
     pub thr_id: Layout,
     /// The source's layout: for an instruction that takes addresses, the bits at each thread's
     /// address.
     pub src: Layout,
     /// The destination's layout.
     pub dst: Layout,
-    /// The order of the data that both are counted in.
+    /// The order of the data, to which both refer.
     pub reference: Layout,
 }
 
-/// The layouts of a copy atom in elements: `(thread, value)` to the place of the element.
+/// The layouts of a copy atom in elements: `(thread, value)` to the index of the element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueLayouts {
     /// The size of an element in bits.
@@ -28,18 +28,18 @@ pub struct ValueLayouts {
     pub src: Layout,
     /// The destination's layout.
     pub dst: Layout,
-    /// The order of the data that both are counted in.
+    /// The order of the data, to which both refer.
     pub reference: Layout,
 }
 
-/// Why an instruction cannot move elements of a size.
+/// Why an instruction cannot move elements of a given size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     clippy::large_enum_variant,
     reason = "a layout's error carries its text in place; nothing is boxed in no_std"
 )]
 pub enum AtomError {
-    /// A thread has fewer bits of the data than an element has, so that elements would be torn
+    /// A thread holds fewer bits of the data than an element has, so that elements would be split
     /// between threads.
     Torn {
         /// `source`, `destination` or `reference`.
@@ -49,7 +49,7 @@ pub enum AtomError {
         /// The most bits that an element may have.
         most: i64,
     },
-    /// The bits that the instruction moves for a thread at once are not a whole number of elements.
+    /// The bits that the instruction moves for a thread are not a whole number of elements.
     Wide {
         /// The bits of an element.
         element_bits: i64,
@@ -72,8 +72,8 @@ impl core::fmt::Display for AtomError {
 impl core::error::Error for AtomError {}
 
 impl AtomError {
-    /// The same as an error of `who`, which tiles the atom or needs its layouts: its message starts
-    /// with that.
+    /// The error as one of `who`, which tiles the atom or needs its layouts: the message starts
+    /// with `who`.
     pub const fn tiling(&self, who: &str) -> TilingError {
         let text = TilingError::of(who);
         match self {
@@ -118,7 +118,7 @@ impl BitLayouts {
     /// The layouts in elements of `bits` bits.
     ///
     /// # Errors
-    /// Where elements of that size would be torn between threads.
+    /// If elements of that size would be split between threads.
     pub const fn try_values(&self, bits: i64) -> Result<ValueLayouts, AtomError> {
         let src = match in_values(&self.src, self.thr_id.size(), bits, "source") {
             Ok(layout) => layout,
@@ -135,11 +135,11 @@ impl BitLayouts {
         Ok(ValueLayouts { bits, thr_id: self.thr_id, src, dst, reference })
     }
 
-    /// [`try_values`](Self::try_values) of elements that the instruction moves whole. CuTe counts a
-    /// part of an element as one, which nothing can copy.
+    /// [`try_values`](Self::try_values) for elements that the instruction moves whole. CuTe counts
+    /// a part of an element as an element, which no instruction can copy.
     ///
     /// # Errors
-    /// If elements of that size would be divided between threads, or the moved bits are not a whole
+    /// If elements of that size would be split between threads, or the moved bits are not a whole
     /// number of elements.
     pub const fn try_whole_values(&self, bits: i64) -> Result<ValueLayouts, AtomError> {
         let values = match self.try_values(bits) {
@@ -169,8 +169,8 @@ impl ValueLayouts {
     }
 }
 
-/// One layout in elements: CuTe's `recast_layout<uint1_t, T>`, with CuTe's check that no thread is
-/// lost by it.
+/// One layout in elements: CuTe's `recast_layout<uint1_t, T>`, with CuTe's check that it loses no
+/// thread.
 const fn in_values(
     layout: &Layout,
     threads: i64,
@@ -187,7 +187,7 @@ const fn in_values(
     }
 }
 
-/// How many consecutive bits a thread has: the smallest stride between threads.
+/// The number of consecutive bits of a thread: the smallest stride between threads.
 const fn bits_of_a_thread(layout: &Layout) -> i64 {
     let threads = layout.mode(0).flatten();
     let mut least = i64::MAX;

@@ -4,8 +4,7 @@ use super::atom::{CopyAtom, RegisterFile, SharedMemory};
 use crate::arch;
 use crate::layout::{Layout, layout};
 
-/// Places of rows in shared memory: lane `i` names row `i`, and lanes beyond the matrices repeat
-/// the rows.
+/// Places of rows in shared memory: lane `i` addresses row `i`, and further lanes repeat the rows.
 const ROWS_1: Layout = layout!(((8, 4), 128):((128, 0), 1));
 const ROWS_2: Layout = layout!(((16, 2), 128):((128, 0), 1));
 const ROWS_4: Layout = layout!((32, 128):(128, 1));
@@ -81,7 +80,7 @@ macro_rules! store {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn call(source: [u32; $count], destination: u32) {
-                // SAFETY: all lanes are here; no other thread touches the aligned bytes.
+                // SAFETY: all lanes are here; no other thread accesses the aligned bytes.
                 unsafe { arch::$function(destination, source) }
             }
         }
@@ -98,7 +97,7 @@ store! {
 
 /// `movmatrix.trans`: a matrix transposed from registers to registers.
 ///
-/// Its layouts are CuTe's, which give the bits of each thread but not the transpose.
+/// Its layouts are CuTe's, which list the bits of each thread but not the transpose.
 #[allow(non_camel_case_types)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SM75_U32x1_MOVM_T;

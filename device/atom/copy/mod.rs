@@ -1,10 +1,10 @@
 //! Copy atoms: instructions that move data, with thread-value layouts for source and destination.
 //!
-//! An atom is a zero-sized type, named as in CuTe, which implements [`CopyAtom`]. Its layouts count
-//! bits: `(thread, bit)` to the index of the bit, for the source ([`CopyAtom::SRC`]) and for the
-//! destination ([`CopyAtom::DST`]); [`CopyAtom::REF`] is the one whose indices are in the order of
-//! the data. The search finds MoYe's names (`LDSM_U32x4_N`, `CPOP_ASYNC_CACHEALWAYS`).
-//! [`values_of`] gives the same in elements of a type, from which tiled copies are made:
+//! An atom is a zero-sized type, named as in CuTe, which implements [`CopyAtom`]. Its layouts are
+//! in bits: `(thread, bit)` to the index of the bit, for the source ([`CopyAtom::SRC`]) and for the
+//! destination ([`CopyAtom::DST`]); the indices of [`CopyAtom::REF`] are in the order of the data.
+//! The search finds MoYe's names (`LDSM_U32x4_N`, `CPOP_ASYNC_CACHEALWAYS`). [`values_of`] returns
+//! the layouts in elements of a type, from which tiled copies are built:
 //!
 //! ```
 //! use moye_device::atom::copy::{SM75_U32x4_LDSM_N, values_of};
@@ -17,8 +17,7 @@
 //! assert_eq!(LDSM.dst, layout!((32, (2, 4)):(2, (1, 64))));
 //! ```
 //!
-//! An element type that the instruction cannot move does not compile, and the message names the
-//! numbers:
+//! An element type that the instruction cannot move does not compile; the message states the sizes:
 //!
 //! ```compile_fail
 //! use moye_device::atom::copy::{SM75_U32x4_LDSM_N, ValueLayouts, values_of};

@@ -8,7 +8,7 @@ macro_rules! atom {
     ($name:ident, $distance:literal, $dst:expr, $doc:literal) => {
         #[doc = $doc]
         ///
-        /// The lower lane of a pair gets the first registers of both, the upper lane the second
+        /// The lower lane of a pair receives the first registers of both, the upper lane the second
         /// ones.
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug, Default)]

@@ -11,13 +11,13 @@ pub struct CopyAtomInfo {
     pub name: &'static str,
     /// The parameter in angle brackets.
     pub parameter: Option<&'static str>,
-    /// The oldest architecture that has it, 75 for sm_75; 0 where all have it.
+    /// The oldest architecture that has it, 75 for sm_75; 0 if all have it.
     pub arch: u32,
-    /// The instruction, where it is one.
+    /// The PTX instruction, if it is a single one.
     pub ptx: Option<&'static str>,
-    /// Where it reads.
+    /// The memory of the source.
     pub source: MemorySpace,
-    /// Where it writes.
+    /// The memory of the destination.
     pub destination: MemorySpace,
     /// Its layouts in bits.
     pub layouts: BitLayouts,
@@ -48,7 +48,7 @@ impl core::fmt::Display for CopyAtomInfo {
     }
 }
 
-/// All copy atoms, those with a type parameter once for each size.
+/// All copy atoms; atoms with a type parameter once for each size.
 pub const fn copy_atoms() -> &'static [CopyAtomInfo] {
     const ATOMS: &[CopyAtomInfo] = &[
         CopyAtomInfo::of::<UniversalCopy<u8>>(),

@@ -6,8 +6,8 @@ use crate::memory::Element;
 use crate::tiling::TilingError;
 use core::marker::PhantomData;
 
-/// One load and one store of a `T`: `UniversalCopy<u128>` moves 16 bytes at once, whatever the
-/// tensors' elements are.
+/// One load and one store of a `T`: `UniversalCopy<u128>` moves 16 bytes, whatever the tensors'
+/// elements are.
 ///
 /// Also found as MoYe's `UniversalCopy`.
 pub struct UniversalCopy<T>(PhantomData<T>);
@@ -41,7 +41,7 @@ impl<T: Element> CopyAtom for UniversalCopy<T> {
     const DST: Layout = Self::SRC;
     const REF: Layout = Self::SRC;
 
-    /// The value as it is: the tensors load and store it.
+    /// Returns the value: the tensors load and store it.
     #[inline(always)]
     unsafe fn call(source: T, (): ()) -> T {
         source
@@ -49,10 +49,10 @@ impl<T: Element> CopyAtom for UniversalCopy<T> {
 }
 
 /// Loads and stores of the widest word that both layouts, the element type and an alignment of
-/// `BITS` bits allow, up to 16 bytes. The tensors decide, so its layouts are those of a single
-/// element.
+/// `BITS` bits allow, up to 16 bytes. The tensors determine the width, so its layouts are those of
+/// a single element.
 ///
-/// `BITS` is a cap: a single element is moved whatever its size.
+/// `BITS` is a limit: a single element may be larger.
 ///
 /// ```
 /// use half::f16;
@@ -74,10 +74,10 @@ pub struct AutoVectorizingCopyWithAssumedAlignment<const BITS: usize>;
 /// The widest loads and stores for tensors aligned to 16 bytes.
 pub type AutoVectorizingCopy = AutoVectorizingCopyWithAssumedAlignment<128>;
 
-/// Element by element, for byte alignment.
+/// Copies element by element, for byte alignment.
 pub type DefaultCopy = AutoVectorizingCopyWithAssumedAlignment<8>;
 
-/// The end of constant evaluation for an alignment that there is not.
+/// Ends constant evaluation for an invalid alignment.
 #[track_caller]
 const fn no_alignment(bits: usize) -> ! {
     TilingError::of("AutoVectorizingCopyWithAssumedAlignment")

@@ -9,10 +9,11 @@ use crate::number::Number;
 /// The layouts [`A`](const@MmaAtom::A), [`B`](const@MmaAtom::B), [`C`](const@MmaAtom::C) and
 /// [`D`](const@MmaAtom::D) are CuTe's thread-value layouts: they map `(thread, value)` to the index
 /// of an element in its tile, counted column by column: `m + M k`, `n + N k`, `m + M n`. "Thread"
-/// counts the threads of one set of matrices; [`THR_ID`](MmaAtom::THR_ID) says which lane each is.
+/// is an index among the threads of one set of matrices, which [`THR_ID`](MmaAtom::THR_ID) maps to
+/// lanes.
 ///
-/// A user's atom has the same items. If its results have C's type it must be [`AddsInPlace`] too,
-/// or only [`gemm_into`](crate::atom::ThrMma::gemm_into) accepts it:
+/// A custom atom has the same items. If its results have C's type, it must also implement
+/// [`AddsInPlace`], or only [`gemm_into`](crate::atom::ThrMma::gemm_into) accepts it:
 ///
 /// ```
 /// use moye_device::arch::MulAdd;
@@ -79,24 +80,24 @@ use crate::number::Number;
 /// assert_eq!(sums, [1.0 + 8.0 * 2.0 * 5.0; 3]);
 /// ```
 pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
-    /// CuTe's name, which is the type's.
+    /// CuTe's name, which is also the type's.
     const NAME: &'static str;
-    /// MoYe's name, where MoYe has the instruction.
+    /// MoYe's name, if MoYe has the instruction.
     const MOYE_NAME: Option<&'static str>;
     /// The architecture in the name: 80 for sm_80.
     const ARCH: u32;
-    /// The oldest architecture with the instruction, which may be older than the name says.
+    /// The oldest architecture that has the instruction, which may be older than the name states.
     const OLDEST_ARCH: u32;
     /// The oldest PTX version that has it, major and minor.
     const PTX_VERSION: (u32, u32);
     /// The instruction in PTX.
     const INSTRUCTION: &'static str;
-    /// How many of them make up the atom: 1, but for complex numbers.
+    /// The number of instructions of the atom: 1, except for complex numbers.
     const INSTRUCTION_COUNT: usize = 1;
 
     /// The extents m, n and k.
     const SHAPE_MNK: [i64; 3];
-    /// From the threads of one set of matrices to lanes of the warp.
+    /// The threads of one set of matrices to the lanes of the warp.
     const THR_ID: Layout;
     /// `(thread, value) -> (m, k)`
     const A: Layout;
@@ -104,16 +105,16 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
     const B: Layout;
     /// `(thread, value) -> (m, n)` of C.
     const C: Layout;
-    /// `(thread, value) -> (m, n)` of D; differs from C's only where the types do.
+    /// `(thread, value) -> (m, n)` of D; differs from C's only if the types do.
     const D: Layout;
 
-    /// The elements of A.
+    /// The element type of A.
     type A: Number;
-    /// The elements of B.
+    /// The element type of B.
     type B: Number;
-    /// The elements of C.
+    /// The element type of C.
     type C: Number;
-    /// The elements of D.
+    /// The element type of D.
     type D: Number;
 
     /// A thread's registers of A.
@@ -132,17 +133,17 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
     /// `SM61_DP2A`).
     unsafe fn fma(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB, c: Self::RegistersC);
 
-    /// Adds a further product to a result: `d += a b`. The same instruction where C is of D's type;
-    /// the one that adds to D's type where it is not.
+    /// Adds a further product to a result: `d += a b`. It is the same instruction if C has D's
+    /// type, otherwise the one that adds to D's type.
     ///
     /// # Safety
-    /// As [`fma`](Self::fma).
+    /// Same contract as [`fma`](Self::fma).
     unsafe fn accumulate(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB);
 }
 
 /// An atom whose results have the type of C, and may replace it: every atom here except the four
-/// that add to f16 and give f32. Each is implemented separately, so that the compiler names what
-/// those four lack. A user's atom implements it as well (see [`MmaAtom`]).
+/// that add f16 accumulators and return f32. It is implemented for each atom separately, so that
+/// the compiler names what those four lack. A custom atom implements it as well (see [`MmaAtom`]).
 #[diagnostic::on_unimplemented(
     message = "the results of `{Self}` have another type than what it adds to, and cannot take its place",
     label = "results and sums of two types",
@@ -150,12 +151,12 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
 )]
 pub trait AddsInPlace: MmaAtom<RegistersD = <Self as MmaAtom>::RegistersC> {}
 
-/// The name, where there is one.
+/// The name; `None` if it is empty.
 pub(super) const fn name(name: &'static str) -> Option<&'static str> {
     if name.is_empty() { None } else { Some(name) }
 }
 
-/// Major and minor version of ten times the version.
+/// Major and minor version, from ten times the version.
 pub(super) const fn version(tenfold: u32) -> (u32, u32) {
     (tenfold / 10, tenfold % 10)
 }

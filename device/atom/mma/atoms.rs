@@ -7,8 +7,8 @@ use crate::layout::Layout;
 use crate::number::{B1, F8E4M3, F8E5M2, Number, S4, Tf32, U4};
 use half::{bf16, f16};
 
-/// The instruction that accumulates onto an instruction's result: the same one, unless the types of
-/// C and D differ.
+/// The instruction that accumulates to an instruction's result: the same one, unless the types of C
+/// and D differ.
 macro_rules! further {
     (mma_m8n8k4_row_col_f32_f16_f16_f16) => {
         mma::mma_m8n8k4_row_col_f32_f16_f16_f32
@@ -27,8 +27,7 @@ macro_rules! further {
     };
 }
 
-/// In-place accumulation of an atom by its instruction: all atoms, except those whose types of C
-/// and D differ.
+/// In-place accumulation by an atom's instruction: for all atoms whose types of C and D are equal.
 macro_rules! in_place {
     ($atom:ident mma_m8n8k4_row_col_f32_f16_f16_f16) => {};
     ($atom:ident mma_m8n8k4_col_row_f32_f16_f16_f16) => {};

@@ -1,4 +1,4 @@
-//! Complex f64, made of four or three real instructions.
+//! Complex f64, by four or three real instructions.
 #![allow(non_camel_case_types)]
 
 use super::atoms::SM80_8x8x4_F64F64F64F64_TN as Real;
@@ -7,15 +7,15 @@ use crate::arch::mma::mma_m8n8k4_f64_f64_f64_f64 as real;
 use crate::layout::Layout;
 use crate::number::{Complex64, GaussComplex};
 
-/// A complex f64 product of four real ones.
+/// A complex f64 product by four real ones.
 ///
 /// A register pair holds a number, the real part first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SM80_8x8x4_C64C64C64C64_TN;
 
-/// A complex f64 product of three real ones, after Gauss: the accumulators hold the sums of
-/// [`GaussComplex`], and its conversion to [`Complex64`] gives the result. It saves a quarter of
-/// the work and loses some accuracy: the imaginary part is a difference of larger numbers.
+/// A complex f64 product by three real ones, after Gauss: the accumulators hold the sums of
+/// [`GaussComplex`], whose conversion to [`Complex64`] is the result. It saves a quarter of the
+/// work and loses some accuracy: the imaginary part is a difference of larger numbers.
 ///
 /// Three registers hold an accumulator: t0, t1, t2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

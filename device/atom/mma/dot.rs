@@ -1,4 +1,4 @@
-//! `dp4a` and `dp2a`: one thread, one sum.
+//! `dp4a` and `dp2a`: a dot product of one thread.
 #![allow(non_camel_case_types)]
 
 use super::{AddsInPlace, MmaAtom};
@@ -10,7 +10,7 @@ use crate::layout::Layout;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SM61_DP4A;
 
-/// `dp2a.lo.s32.s32`: two products of signed 16-bit numbers (A) with signed bytes (B), by one
+/// `dp2a.lo.s32.s32`: two products of signed 16-bit integers (A) with signed bytes (B), by one
 /// thread.
 ///
 /// The instruction has no form for two 16-bit operands, so B's elements are bytes: the lower two of

@@ -1,4 +1,4 @@
-//! The 16-bit floats, for kernels of either.
+//! The 16-bit floats, for kernels generic over both.
 
 use super::{AddsInPlace, MmaAtom, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN};
 use crate::arch::Convert;

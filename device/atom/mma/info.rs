@@ -45,9 +45,9 @@ pub struct MmaOperandInfo {
     pub bits: usize,
     /// The register type's name, such as `f32`.
     pub register: &'static str,
-    /// How many registers of this type a thread gives.
+    /// The number of registers of this type for each thread.
     pub registers: usize,
-    /// How many registers of 32 bits these are.
+    /// The number of 32-bit registers that these are.
     pub words: usize,
     /// `(thread, value)` to the index in the tile.
     pub layout: Layout,

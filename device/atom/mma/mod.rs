@@ -2,7 +2,7 @@
 //! thread-value layouts.
 //!
 //! The names are CuTe's: `SM80_16x8x16_F32F16F16F32_TN` is the instruction of sm_80 for m = 16, n =
-//! 8, k = 16 with the types of D, A, B and C; `T` and `N` say whether A and B are transposed, in
+//! 8, k = 16 with the types of D, A, B and C; `T` and `N` state whether A and B are transposed, in
 //! BLAS's sense: `TN` is A row-major and B column-major. The search finds MoYe's names
 //! (`MMAOP_16x8x16_F32F16F16F32_TN`).
 //!

@@ -9,8 +9,8 @@ use core::marker::PhantomData;
 
 /// `d = a * b + c` by one thread: a 1 x 1 x 1 product, CuTe's `UniversalFMA<D, A, B, C>`.
 ///
-/// The operands may have narrower types than the result, and two different ones; C has the result's
-/// type. [`MulAdd`] lists the combinations, and can be implemented for a user's types, like
+/// The operands may have narrower types than the result, which may differ; C has the result's type.
+/// [`MulAdd`] lists the combinations, and can be implemented for custom types, like
 /// [`Number`](crate::number::Number). The types determine the instruction and its requirements:
 /// `fma.rn.f32`, or `mad.lo.s32` for integers.
 ///

@@ -9,10 +9,10 @@ use crate::memory::Storable;
 use crate::tiling::TilingError;
 
 impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
-    /// Whether every request of a warp to the source in global memory moves no more sectors than
-    /// its bytes need.
+    /// Whether no request of a warp to the source, in global memory, moves more sectors than its
+    /// bytes need.
     ///
-    /// `tensor` is the source's layout `(M, N, ...)`, with the strides that it has in memory.
+    /// `tensor` is the source's layout `(M, N, ...)`, with its strides in memory.
     ///
     /// ```
     /// use moye_device::atom::TiledCopy;
@@ -28,7 +28,8 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// ```
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_access_s`](Self::try_access_s) gives an error.
+    /// If [`try_access_s`](Self::try_access_s) returns an error; in a `const` this is a compile
+    /// error.
     #[track_caller]
     pub const fn is_coalesced(&self, tensor: Layout) -> bool {
         self.access_s(ComposedLayout::plain(tensor)).is_coalesced()
@@ -37,7 +38,8 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// The requests of the source's side: sectors, wavefronts and bank conflicts.
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_access_s`](Self::try_access_s) gives an error.
+    /// If [`try_access_s`](Self::try_access_s) returns an error; in a `const` this is a compile
+    /// error.
     #[track_caller]
     pub const fn access_s(&self, tensor: ComposedLayout) -> AccessReport {
         match self.try_access_s(tensor) {
@@ -49,7 +51,8 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// The requests of the destination's side.
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_access_d`](Self::try_access_d) gives an error.
+    /// If [`try_access_d`](Self::try_access_d) returns an error; in a `const` this is a compile
+    /// error.
     #[track_caller]
     pub const fn access_d(&self, tensor: ComposedLayout) -> AccessReport {
         match self.try_access_d(tensor) {
@@ -69,7 +72,7 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// [`access_d`](Self::access_d) as a `Result`.
     ///
     /// # Errors
-    /// As [`try_access_s`](Self::try_access_s).
+    /// Same as [`try_access_s`](Self::try_access_s).
     pub const fn try_access_d(&self, tensor: ComposedLayout) -> Result<AccessReport, TilingError> {
         self.access(End::Destination, tensor, <A::Destination as Side>::SPACE, A::LAYOUTS.dst_bytes())
     }
@@ -97,13 +100,13 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
         };
         // (thread, (value, repetition, rest))
         let by_thread = Layout::concat(&[parts.mode(0), Layout::concat(&[parts.mode(1), parts.mode(2)])]);
-        // `ldmatrix` and `stmatrix` take the addresses of as many lanes as there are rows.
+        // `ldmatrix` and `stmatrix` take the addresses of as many lanes as the matrices have rows.
         let lanes = if self.atom_layouts().thr_id.size() == 1 {
             32
         } else {
             rows(if matches!(end, End::Source) { A::SRC } else { A::DST })
         };
-        // Packed elements: a whole number of them in each access, as the atom's layouts have it.
+        // Packed elements: a whole number of them in each access, as in the atom's layouts.
         let values = bytes as i64 * 8 / T::BITS;
         match requests(&ComposedLayout { layout: by_thread, ..tensor }, T::BITS, values, lanes) {
             Ok(report) => Ok(report),
@@ -112,13 +115,13 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     }
 }
 
-/// An error that starts with the atom.
+/// An error that starts with the atom's name.
 const fn of_atom(name: &str) -> TilingError {
     TilingError::of("the accesses of a tiled copy").str("the copy atom ").str(name)
 }
 
-/// The rows that the lanes of a matrix instruction name, by its side's layout in bits; lanes beyond
-/// them repeat.
+/// The number of rows that the lanes of a matrix instruction address, by its side's layout in bits;
+/// further lanes repeat them.
 const fn rows(lanes: Layout) -> i64 {
     let mut most = 0;
     let mut lane = 0;
@@ -132,7 +135,7 @@ const fn rows(lanes: Layout) -> i64 {
     most
 }
 
-/// The atom's access does not suit the tensor.
+/// The error of an atom's access that does not suit the tensor.
 const fn unfit(
     error: TilingError,
     why: &AccessError,

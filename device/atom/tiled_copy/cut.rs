@@ -1,8 +1,8 @@
 //! The common part of a tiled copy's partitions of a tensor, computed once.
 //!
 //! A constant of a generic type is evaluated for every instance of it, and the compiler's
-//! evaluation of the algebra takes longer than the rest of its work on a kernel: one division gives
-//! both a thread's start and its elements.
+//! evaluation of the algebra takes longer than the rest of its work on a kernel: one division
+//! yields both a thread's origin and its elements.
 
 use super::{End, StaticTiledCopy};
 use crate::layout::Layout;
@@ -18,7 +18,7 @@ impl<const SOURCE: bool, C: StaticTiledCopy> Cut<SOURCE, (), C> {
     const THRVAL: Result<Layout, TilingError> =
         C::COPY.tiling().thrval(if SOURCE { End::Source } else { End::Destination });
 
-    /// Whether this side is not the source, and has the same layouts.
+    /// Whether this side is the destination and has the source's layouts.
     const AS_SOURCE: bool = {
         let atom = C::COPY.tiling().atom;
         !SOURCE && atom.src.equals(&atom.dst)
@@ -30,7 +30,7 @@ impl<const SOURCE: bool, L: StaticLayout, C: StaticTiledCopy> Cut<SOURCE, L, C> 
     pub const PARTS: Result<Layout, TilingError> =
         if Cut::<SOURCE, (), C>::AS_SOURCE { Cut::<true, L, C>::parts() } else { Self::cut() };
 
-    // Functions, as the constants that one names are evaluated only where it is called.
+    // Functions, since constants that a function names are evaluated only if it is called.
     const fn parts() -> Result<Layout, TilingError> {
         Self::PARTS
     }

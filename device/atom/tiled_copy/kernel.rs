@@ -24,11 +24,11 @@ pub trait StaticTiledCopy: Copy + Default + 'static {
     /// The tiled copy.
     const COPY: TiledCopy<Self::Atom, Self::Element>;
 
-    /// The threads that take part: `#[kernel(threads = Copy::THREADS)]`.
+    /// The number of threads: `#[kernel(threads = Copy::THREADS)]`.
     const THREADS: u32 = Self::COPY.threads() as u32;
 
-    /// The part of `thread`, which is below [`TiledCopy::threads`]. The simulator faults where it
-    /// is not; a GPU does not look.
+    /// The part of `thread`, which must be below [`TiledCopy::threads`]. Otherwise the simulator
+    /// faults; a GPU does not check.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn get_slice(thread: u32) -> ThrCopy<Self> {
@@ -63,13 +63,13 @@ pub struct PartitionS<L, C>(PhantomData<(L, C)>);
 /// `((value, repetition), REST_M, REST_N, ...)`.
 pub struct PartitionD<L, C>(PhantomData<(L, C)>);
 
-/// Thread to the origin of its part of a source.
+/// Maps a thread to the origin of its part of a source.
 pub struct ThreadS<L, C>(PhantomData<(L, C)>);
 
-/// Thread to the origin of its part of a destination.
+/// Maps a thread to the origin of its part of a destination.
 pub struct ThreadD<L, C>(PhantomData<(L, C)>);
 
-/// A fragment of layout `L` in the modes of the tiled copy `C`.
+/// A fragment of layout `L` with the modes of the tiled copy `C`.
 pub struct RetileOf<L, C>(PhantomData<(L, C)>);
 
 macro_rules! marker {
@@ -131,7 +131,7 @@ impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for RetileOf<L, C> {
 }
 
 impl<C: StaticTiledCopy> ThrCopy<C> {
-    /// This thread's source: `(CPY, CPY_M, CPY_N, ...)` of `(BLK_M, BLK_N, ...)`.
+    /// This thread's part of a source `(BLK_M, BLK_N, ...)`: `(CPY, CPY_M, CPY_N, ...)`.
     #[inline(always)]
     pub fn partition_s<E, L>(self, tensor: Tensor<E, L>) -> Tensor<E, PartitionS<L, C>>
     where
@@ -144,7 +144,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         Tensor::from_engine(engine)
     }
 
-    /// This thread's destination: `(CPY, CPY_M, CPY_N, ...)` of `(BLK_M, BLK_N, ...)`.
+    /// This thread's part of a destination `(BLK_M, BLK_N, ...)`: `(CPY, CPY_M, CPY_N, ...)`.
     #[inline(always)]
     pub fn partition_d<E, L>(self, tensor: Tensor<E, L>) -> Tensor<E, PartitionD<L, C>>
     where
@@ -157,7 +157,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         Tensor::from_engine(engine)
     }
 
-    /// A fragment `(V, REST_M, REST_N, ...)` of another partition, as this copy's source:
+    /// A fragment `(V, REST_M, REST_N, ...)` of another partition as this copy's source:
     /// `(CPY, CPY_M, CPY_N, ...)`.
     #[inline(always)]
     pub fn retile_s<T, L>(self, fragment: &Fragment<T, L>) -> Tensor<RegistersRef<'_, T>, RetileOf<L, C>>
@@ -169,7 +169,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         fragment.view_as()
     }
 
-    /// A fragment `(V, REST_M, REST_N, ...)` of another partition, as this copy's destination:
+    /// A fragment `(V, REST_M, REST_N, ...)` of another partition as this copy's destination:
     /// `(CPY, CPY_M, CPY_N, ...)`.
     #[inline(always)]
     pub fn retile_d<T, L>(self, fragment: &mut Fragment<T, L>) -> Tensor<RegistersMut<'_, T>, RetileOf<L, C>>

@@ -1,7 +1,7 @@
 //! Tiled copies: a copy atom spread over the threads of a block and the values of each thread.
 //!
-//! A [`TiledCopy`] is a plain value made by the compiler. It says which thread copies which part of
-//! a tile, and divides tensors accordingly: [`tidfrg_s`](TiledCopy::tidfrg_s) into
+//! A [`TiledCopy`] is a plain value, computed at compile time. It defines which thread copies which
+//! part of a tile, and divides tensors accordingly: [`tidfrg_s`](TiledCopy::tidfrg_s) into
 //! `(thread, value, rest)`, [`partition_s`](TiledCopy::partition_s) into one thread's part.
 //!
 //! ```
@@ -17,8 +17,8 @@
 //! assert_eq!(COPY.partition_d(layout!((4, 9))), layout!(((1, (2, 3)), 1, 1):((0, (1, 4)), 0, 0)));
 //! ```
 //!
-//! In a kernel the tiled copy is carried by a type with that one constant ([`StaticTiledCopy`],
-//! declared by [`tiled_copy!`](crate::tiled_copy)), as tensors carry their layouts.
+//! In a kernel a type carries the tiled copy as its constant ([`StaticTiledCopy`], declared by
+//! [`tiled_copy!`](crate::tiled_copy)), as tensors carry their layouts.
 
 mod access;
 mod cut;
@@ -57,13 +57,13 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
         Err(error) => Err(error.tiling("TiledCopy")),
     };
 
-    /// Threads laid over a tile by `threads`, each with a block of `values`: CuTe's
+    /// Threads arranged over a tile by `threads`, each with a block of `values`: CuTe's
     /// `make_tiled_copy`.
     ///
-    /// Thread `threads(m, n)` has the block `(m, n)` of the tile, in the order of `values`.
+    /// Thread `threads(m, n)` copies the block `(m, n)` of the tile, in the order of `values`.
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error; in a `const` this is a compile error.
     #[track_caller]
     pub const fn new(threads: Layout, values: Layout) -> Self {
         or_raise!(Self::try_new(threads, values))
@@ -72,8 +72,7 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// Where threads or values leave numbers out or use one twice, or are not a multiple of the
-    /// atom's.
+    /// If `threads` or `values` skip an index or repeat one, or are not a multiple of the atom's.
     pub const fn try_new(threads: Layout, values: Layout) -> Result<Self, TilingError> {
         let atom = match Self::ATOM {
             Ok(atom) => atom,
@@ -85,7 +84,8 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// Threads and values by `layout_tv`, over tiles of `tiler`: CuTe's `make_tiled_copy_impl`.
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_from_tv`](Self::try_from_tv) gives an error.
+    /// If [`try_from_tv`](Self::try_from_tv) returns an error; in a `const` this is a compile
+    /// error.
     #[track_caller]
     pub const fn from_tv(layout_tv: Layout, tiler: Tiler) -> Self {
         or_raise!(Self::try_from_tv(layout_tv, tiler))
@@ -94,8 +94,8 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// [`from_tv`](Self::from_tv) as a `Result`.
     ///
     /// # Errors
-    /// Where the threads or values are not a multiple of the atom's, reach beyond the tile, or
-    /// leave elements of it out.
+    /// If the threads or values are not a multiple of the atom's, reach past the tile, or do not
+    /// cover it.
     pub const fn try_from_tv(layout_tv: Layout, tiler: Tiler) -> Result<Self, TilingError> {
         let atom = match Self::ATOM {
             Ok(atom) => atom,
@@ -156,7 +156,7 @@ macro_rules! partitions {
             $(#[$doc])*
             ///
             /// # Panics
-            #[doc = concat!("In a `const`: does not compile. Where [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") gives an error.")]
+            #[doc = concat!("If [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") returns an error; in a `const` this is a compile error.")]
             #[track_caller]
             pub const fn $name(&self $(, $arg: Layout)?) -> Layout {
                 or_raise!(self.$try_name($($arg)?))
@@ -165,7 +165,7 @@ macro_rules! partitions {
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
             ///
             /// # Errors
-            /// Where the tiles do not divide the tensor in a way that a layout has; the error names
+            /// If the tiles do not divide the tensor in a way that a layout has; the error names
             /// the numbers. As in CuTe, a tensor that is not a multiple of the tile is rounded up
             /// to one; in a kernel it does not compile.
             pub const fn $try_name(&self $(, $arg: Layout)?) -> Result<Layout, TilingError> {
@@ -213,7 +213,7 @@ macro_rules! of_mma {
         $(#[$doc])*
         ///
         /// # Panics
-        #[doc = concat!("In a `const`: does not compile. Where [`", stringify!($try_name), "`] gives an error.")]
+        #[doc = concat!("If [`", stringify!($try_name), "`] returns an error; in a `const` this is a compile error.")]
         #[track_caller]
         pub const fn $name<A: CopyAtom, T: Storable, M: Atom>(mma: &TiledMma<M>) -> TiledCopy<A, T> {
             or_raise!($try_name(mma))
@@ -222,7 +222,7 @@ macro_rules! of_mma {
         #[doc = concat!("[`", stringify!($name), "`] as a `Result`.")]
         ///
         /// # Errors
-        /// Where the copy atom needs more threads or values than the tiled MMA has.
+        /// If the copy atom needs more threads or values than the tiled MMA has.
         pub const fn $try_name<A: CopyAtom, T: Storable, M: Atom>(
             mma: &TiledMma<M>,
         ) -> Result<TiledCopy<A, T>, TilingError> {
@@ -234,10 +234,13 @@ macro_rules! of_mma {
     )+ };
 }
 of_mma! {
-    /// The tiled copy that gives every thread of `mma` its elements of A, a tile `(M, K)`.
+    /// The tiled copy whose threads hold the elements of A that they hold in `mma`, for a tile
+    /// `(M, K)`.
     make_tiled_copy_a / try_make_tiled_copy_a: Operand::A;
-    /// The tiled copy that gives every thread of `mma` its elements of B, a tile `(N, K)`.
+    /// The tiled copy whose threads hold the elements of B that they hold in `mma`, for a tile
+    /// `(N, K)`.
     make_tiled_copy_b / try_make_tiled_copy_b: Operand::B;
-    /// The tiled copy that takes every thread's elements of C, a tile `(M, N)`.
+    /// The tiled copy whose threads hold the elements of C that they hold in `mma`, for a tile
+    /// `(M, N)`.
     make_tiled_copy_c / try_make_tiled_copy_c: Operand::C;
 }

@@ -1,8 +1,8 @@
-//! The algebra of tiled copies: how a tensor falls to threads and values.
+//! The algebra of tiled copies: how a tensor is divided among threads and values.
 //!
 //! Functions of layouts only, as in CuTe's `TiledCopy`, independent of elements and instructions.
-//! The three thread-value layouts of an atom (source, destination, reference) number the same
-//! elements differently; the tiled copy's own `(thread, value)` layout counts by the reference.
+//! The three thread-value layouts of an atom (source, destination, reference) order the same
+//! elements differently; the tiled copy's `(thread, value)` layout uses the order of the reference.
 
 use super::super::copy::ValueLayouts;
 use super::super::tiled_mma::{MmaTiling, Operand};
@@ -15,20 +15,20 @@ use crate::tensor::gcd;
 use crate::tiling::{TilingError, by_algebra};
 
 /// A tiled copy without its types: an atom's layouts over `(thread, value) -> tile`. For tools,
-/// which take atoms by name; kernels have [`TiledCopy`](crate::atom::TiledCopy).
+/// which take atoms by name; kernels use [`TiledCopy`](crate::atom::TiledCopy).
 #[derive(Clone, Copy, Debug)]
 pub struct CopyTiling {
     /// The atom's layouts in elements.
     pub atom: ValueLayouts,
     /// `(thread, value)` to the index in the tile.
     pub layout_tv: Layout,
-    /// How a tensor is cut into tiles.
+    /// How a tensor is divided into tiles.
     pub tiler: Tiler,
     /// The tile's shape.
     pub tile: IntTuple,
 }
 
-/// Which side of a copy.
+/// A side of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The source.
@@ -43,8 +43,8 @@ impl CopyTiling {
     /// Threads and values by `layout_tv`, over tiles of `tiler`.
     ///
     /// # Errors
-    /// Where the threads or values are not a multiple of the atom's, reach beyond the tile, or
-    /// leave elements of it out.
+    /// If the threads or values are not a multiple of the atom's, reach past the tile, or do not
+    /// cover it.
     pub const fn new(atom: ValueLayouts, layout_tv: Layout, tiler: Tiler) -> Result<Self, TilingError> {
         if layout_tv.rank() != 2 {
             return Err(TilingError::of(WHAT)
@@ -102,7 +102,7 @@ impl CopyTiling {
                 .str(" elements, and the tile has ")
                 .int(size));
         }
-        // tile -> (thread, value), for as many elements as the modes follow each other.
+        // tile -> (thread, value), for as many elements as the modes are contiguous.
         let reached = by_algebra!(WHAT, try_right_inverse(layout_tv)).size();
         if reached < size {
             return Err(TilingError::of(WHAT)
@@ -117,12 +117,11 @@ impl CopyTiling {
         Ok(Self { atom, layout_tv, tiler, tile })
     }
 
-    /// Threads laid over a tile by `threads`, each with a block of `values`: CuTe's
+    /// Threads arranged over a tile by `threads`, each with a block of `values`: CuTe's
     /// `make_tiled_copy`.
     ///
     /// # Errors
-    /// Where threads or values leave numbers out or use one twice, or are not a multiple of the
-    /// atom's.
+    /// If `threads` or `values` skip an index or repeat one, or are not a multiple of the atom's.
     pub const fn of_threads_and_values(
         atom: ValueLayouts,
         threads: Layout,
@@ -132,11 +131,11 @@ impl CopyTiling {
         Self::new(atom, tv.layout, Tiler::shape(tv.tile))
     }
 
-    /// Threads and values as a tiled MMA has them for one operand: CuTe's `make_tiled_copy_A`, `_B`
-    /// and `_C`.
+    /// Threads and values of a tiled MMA for one operand: CuTe's `make_tiled_copy_A`, `_B` and
+    /// `_C`.
     ///
     /// # Errors
-    /// Where the copy atom needs more threads or values than the tiled MMA has.
+    /// If the copy atom needs more threads or values than the tiled MMA has.
     pub const fn of_operand(
         atom: ValueLayouts,
         mma: &MmaTiling,
@@ -161,13 +160,13 @@ impl CopyTiling {
     /// `tidfrg_S` and `tidfrg_D`.
     ///
     /// # Errors
-    /// Where the tiles do not divide the tensor in a way that a layout has.
+    /// If no layout represents the division of the tensor by the tiles.
     pub const fn tidfrg(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
         self.tidfrg_by(&self.thrval(end), tensor)
     }
 
-    /// [`tidfrg`](Self::tidfrg), given the [`thrval`](Self::thrval) of the side, which is the same
-    /// for all tensors.
+    /// [`tidfrg`](Self::tidfrg), given the side's [`thrval`](Self::thrval), which is the same for
+    /// all tensors.
     pub(super) const fn tidfrg_by(
         &self,
         thrval: &Result<Layout, TilingError>,
@@ -184,8 +183,7 @@ impl CopyTiling {
     /// `((thread, repeated threads), (value, repetition))` of one side to the index in the tile.
     pub(super) const fn thrval(&self, end: End) -> Result<Layout, TilingError> {
         if self.atom.reference.size() == 1 && self.end(end).size() == 1 {
-            // One thread and one value: nothing is reordered. The constants of most copies are made
-            // here.
+            // One thread and one value: nothing is reordered. Most copies take this path.
             let one = make_col_major(IntTuple::int(1));
             let values = Layout::concat(&[one, coalesce(self.layout_tv.mode(1))]);
             return Ok(Layout::concat(&[coalesce(self.layout_tv.mode(0)), values]));
@@ -208,7 +206,7 @@ impl CopyTiling {
     /// `get_layoutD_TV`.
     ///
     /// # Errors
-    /// Where the tiler cuts the tile in a way that no layout has.
+    /// If no layout represents the division of the tile by the tiler.
     pub const fn end_tv(&self, end: End) -> Result<Layout, TilingError> {
         let tile = make_col_major(self.tile);
         let one = by_algebra!(WHAT, tile.try_append_dim(tile.rank() + 1));
@@ -229,16 +227,16 @@ impl CopyTiling {
     /// `partition_D`.
     ///
     /// # Errors
-    /// As [`tidfrg`](Self::tidfrg).
+    /// Same as [`tidfrg`](Self::tidfrg).
     pub const fn partition(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
         of_thread(&self.tidfrg(end, tensor))
     }
 
-    /// [`partition`](Self::partition) of a tensor that the tile divides: of another one the last
-    /// tiles would reach beyond it.
+    /// [`partition`](Self::partition) of a tensor that the tile divides; otherwise the last tiles
+    /// would reach past its end.
     ///
     /// # Errors
-    /// Where the tile does not divide the tensor; the error names both.
+    /// If the tile does not divide the tensor; the error names both.
     pub const fn partition_whole(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
         self.partition_whole_of(&self.tidfrg(end, tensor), &tensor)
     }
@@ -273,11 +271,11 @@ impl CopyTiling {
         of_thread(parts)
     }
 
-    /// A thread's fragment `(V, REST_M, REST_N, ...)` of another partition of the same tile, in
+    /// A thread's fragment `(V, REST_M, REST_N, ...)` of another partition of the same tile, with
     /// this copy's modes `((value, repetition), REST_M, REST_N, ...)`: CuTe's `retile`.
     ///
     /// # Errors
-    /// Where the fragment is none of this copy's tile.
+    /// If the fragment does not belong to this copy's tile.
     pub const fn retile(&self, fragment: Layout) -> Result<Layout, TilingError> {
         let values = fragment.extent(0);
         let threads = self.layout_tv.extent(0);
@@ -305,8 +303,8 @@ impl CopyTiling {
     }
 }
 
-/// `(thread, (value, repetition), (REST_M, REST_N, ...))` of a tensor that is cut into tiles
-/// already.
+/// `(thread, (value, repetition), (REST_M, REST_N, ...))` of a tensor that is already divided into
+/// tiles.
 const fn of_tiles(thrval: &Layout, tiles: Layout) -> Result<Layout, TilingError> {
     // ((thread, value), (REST_M, REST_N, ...))
     let tiler = by_algebra!(WHAT, Tiler::try_by_mode(&[Tiler::layout(*thrval), Tiler::any()]));
@@ -348,7 +346,8 @@ const fn has_negative_stride(layout: &Layout) -> bool {
     false
 }
 
-/// The smallest multiple of `of` from `value` on; where that does not fit, the largest that does.
+/// The smallest multiple of `of` that is at least `value`; if that does not fit, the largest that
+/// does.
 pub(crate) const fn next_multiple(value: i64, of: i64) -> i64 {
     let below = value / of * of;
     if below == value {

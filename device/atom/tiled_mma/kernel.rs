@@ -24,11 +24,11 @@ pub trait StaticTiledMma: Copy + Default + 'static {
     /// The tiled MMA.
     const MMA: TiledMma<Self::Atom>;
 
-    /// The threads that take part: `#[kernel(threads = Mma::THREADS)]`.
+    /// The number of threads: `#[kernel(threads = Mma::THREADS)]`.
     const THREADS: u32 = Self::MMA.threads() as u32;
 
-    /// The part of `thread`, which is below [`TiledMma::threads`]. The simulator faults where it is
-    /// not; a GPU does not look.
+    /// The part of `thread`, which must be below [`TiledMma::threads`]. Otherwise the simulator
+    /// faults; a GPU does not check.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn get_slice(thread: u32) -> ThrMma<Self> {
@@ -55,7 +55,7 @@ impl<M> Clone for ThrMma<M> {
 }
 impl<M> Copy for ThrMma<M> {}
 
-/// Which operand, as a type.
+/// An operand, as a type.
 pub trait OperandKind: Copy + 'static {
     /// The operand.
     const OPERAND: Operand;
@@ -87,7 +87,7 @@ operands! {
 /// `(value, REST_0, REST_1, ...)`.
 pub struct PartitionMma<L, M, O>(PhantomData<(L, M, O)>);
 
-/// Thread to the origin of its part of an operand.
+/// Maps a thread to the origin of its part of an operand.
 pub struct ThreadMma<L, M, O>(PhantomData<(L, M, O)>);
 
 macro_rules! marker {
@@ -165,10 +165,9 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> OfTile for PartitionMma
 /// The layout of a thread's accumulator for a tile of the shape of `L`.
 pub type AccumulatorOf<L, M> = FragmentOf<L, M, OfC>;
 
-// Written out: a check that a macro expands to would fill the first lines of its message with the
-// macro.
+// Written out: the first lines of a check's message would show a macro, if one expanded to it.
 impl<M: StaticTiledMma> ThrMma<M> {
-    /// What this thread has of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
+    /// This thread's part of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
     #[inline(always)]
     pub fn partition_a<E: Partitioned, L: StaticLayout>(
         self,
@@ -179,7 +178,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         self.part(tensor)
     }
 
-    /// What this thread has of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
+    /// This thread's part of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
     #[inline(always)]
     pub fn partition_b<E: Partitioned, L: StaticLayout>(
         self,
@@ -190,7 +189,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         self.part(tensor)
     }
 
-    /// What this thread has of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
+    /// This thread's part of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
     #[inline(always)]
     pub fn partition_c<E: Partitioned, L: StaticLayout>(
         self,
@@ -200,8 +199,8 @@ impl<M: StaticTiledMma> ThrMma<M> {
         self.part(tensor)
     }
 
-    /// What this thread has of a tile `(BLK_M, BLK_N)` of the result D: `(MMA, MMA_M, MMA_N)`. As
-    /// of C, but for atoms whose results have another type than what they add to.
+    /// This thread's part of a tile `(BLK_M, BLK_N)` of the result D: `(MMA, MMA_M, MMA_N)`. Same
+    /// as for C, except for atoms whose types of C and D differ.
     #[inline(always)]
     pub fn partition_d<E: Partitioned, L: StaticLayout>(
         self,
@@ -261,10 +260,10 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
         /// `(MMA, MMA_N, MMA_K)`.
         partition_fragment_b OfB E::Element;
         /// A fragment of accumulators for this thread's part of a tile `(BLK_M, BLK_N)` of C, of
-        /// the atom's type whatever the tile's is: `(MMA, MMA_M, MMA_N)`.
+        /// the atom's type, independent of the tile's: `(MMA, MMA_M, MMA_N)`.
         partition_fragment_c OfC <M::Atom as MmaAtom>::C;
         /// A fragment of results for this thread's part of a tile `(BLK_M, BLK_N)` of D, of the
-        /// atom's type whatever the tile's is: `(MMA, MMA_M, MMA_N)`.
+        /// atom's type, independent of the tile's: `(MMA, MMA_M, MMA_N)`.
         partition_fragment_d OfD <M::Atom as MmaAtom>::D;
     }
 }
@@ -304,8 +303,8 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     }
 }
 
-/// The tensor's elements have as many bits as the atom's, or the partition does not compile. C and
-/// D in memory may be of any type, which accumulators are converted from and to.
+/// The tensor's elements have the width of the atom's, or the partition does not compile. C and D
+/// in memory may have any type; accumulators are converted.
 pub(super) const fn same_width<T: Storable, A: Atom, O: OperandKind>() {
     let (name, bits) = A::TRAITS.numbers[match O::OPERAND {
         Operand::A => 0,
@@ -336,8 +335,8 @@ pub(super) const fn same_width<T: Storable, A: Atom, O: OperandKind>() {
     }
 }
 
-/// Whether elements of type `element` may serve as an atom's type `number`: they are equal; or f32,
-/// whose upper bits are tf32; or plain bits (an unsigned integer) of a float.
+/// Whether elements of type `element` may stand for an atom's type `number`: the types are equal;
+/// or f32 for tf32, its upper bits; or an unsigned integer for the bits of a float.
 pub(crate) const fn stands_for(element: &str, number: &str) -> bool {
     let (element, number) = (element.as_bytes(), number.as_bytes());
     // `i8` of Rust is PTX's `s8`.

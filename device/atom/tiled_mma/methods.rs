@@ -17,7 +17,7 @@ use crate::tensor::{
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
 
-/// The layout of a thread's fragment of one stage of an operand: of the first three modes
+/// The layout of a thread's fragment of one stage of an operand: the first three modes
 /// `(MMA, MMA_M, MMA_K)` of its part.
 pub struct StageOf<P, O>(PhantomData<(P, O)>);
 
@@ -39,15 +39,15 @@ impl<P: StaticLayout, O: OperandKind> StaticLayout for StageOf<P, O> {
 impl<M: StaticTiledMma> ThrMma<M> {
     /// The operand A of a product, for a part of A.
     ///
-    /// For an instruction that takes registers it is a fragment, zero, `(MMA, MMA_M, MMA_K)`; a
-    /// fourth mode of the part, its stages, is left out. In the simulator the use of an element is
-    /// a fault that neither was written nor was left out by a copy's predicate.
+    /// For an instruction that takes registers it is a fragment of zeros, `(MMA, MMA_M, MMA_K)`; a
+    /// fourth mode of the part, its stages, is dropped. In the simulator, using an element that was
+    /// neither written nor excluded by a copy's predicate is a fault.
     ///
     /// For `wgmma` with A in shared memory it is a tensor of matrix descriptors,
-    /// `(1, MMA_M, MMA_K, ...)`, with all stages. The part is of a whole array, or of a stage of
-    /// one. In a kernel whose warpgroups divide M, slice the tiled MMA by the warpgroup's first
-    /// thread (`get_slice(128 * warpgroup)`), which is uniform across the warp: descriptors are in
-    /// uniform registers.
+    /// `(1, MMA_M, MMA_K, ...)`, with all stages. The part must be of a whole array, or of one of
+    /// its stages. In a kernel whose warpgroups divide M, slice the tiled MMA by the warpgroup's
+    /// first thread (`get_slice(128 * warpgroup)`), which is uniform across the warp: descriptors
+    /// are in uniform registers.
     #[inline(always)]
     #[must_use]
     pub fn fragment_a<E: Engine, L: StaticLayout>(
@@ -64,7 +64,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     }
 
     /// The operand B of a product, for a part of B: a fragment `(MMA, MMA_N, MMA_K)`, or for
-    /// `wgmma` a tensor of matrix descriptors `(1, MMA_N, MMA_K, ...)`. As
+    /// `wgmma` a tensor of matrix descriptors `(1, MMA_N, MMA_K, ...)`; see
     /// [`fragment_a`](Self::fragment_a).
     #[inline(always)]
     #[must_use]
@@ -84,7 +84,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     /// An accumulator for this thread's part of a tile of the shape of `L`, all zeros:
     /// `(MMA, MMA_M, MMA_N)`.
     ///
-    /// Its elements have the accumulator's type, independent of the tile in memory.
+    /// Its elements have the accumulator's type, independent of the tile's.
     #[inline(always)]
     #[must_use]
     pub fn accumulator<L: StaticLayout>(
@@ -101,9 +101,9 @@ impl<M: StaticTiledMma> ThrMma<M> {
     /// `c(m, n) += a(m, k) * b(n, k)` over all `k`, of a thread's parts `(MMA, MMA_M, MMA_K)`,
     /// `(MMA, MMA_N, MMA_K)` and `(MMA, MMA_M, MMA_N)`. CuTe's `gemm(tiled_mma, a, b, c)`.
     ///
-    /// By an FMA or `mma.sync` the operands may be in registers, where the compiler moves nothing,
-    /// or in shared or global memory, from which each step along K loads its column once. Along K
-    /// the atoms run in order; over M and N they run to and fro, so that neighbours share an
+    /// For FMA or `mma.sync` the operands may be in registers, which are used in place, or in
+    /// shared or global memory, from which each step along K loads its column once. Along K the
+    /// atoms run in order; over M and N in serpentine order, so that consecutive atoms share an
     /// operand. The operands may also have fewer modes:
     ///
     /// | a | b | c |
@@ -114,13 +114,13 @@ impl<M: StaticTiledMma> ThrMma<M> {
     /// | `(V, M)` | `(V, N)` | `(V, M, N)` |
     /// | `(V, M, K)` | `(V, N, K)` | `(V, M, N)` |
     ///
-    /// The elements are the atom's. f32 serves as tf32, whose 19 bits are its upper ones, and an
-    /// unsigned integer as the bits of a float; other types do not compile. Atoms whose D has
-    /// another type than C (`SM70_8x8x4_F32F16F16F16_TN` and similar ones) cannot work in place:
-    /// [`gemm_into`](Self::gemm_into) has two tensors.
+    /// The elements have the atom's types. f32 stands for tf32, its upper 19 bits, and an unsigned
+    /// integer for the bits of a float; other types do not compile. Atoms whose D has another type
+    /// than C (`SM70_8x8x4_F32F16F16F16_TN` and similar atoms) cannot work in place: use
+    /// [`gemm_into`](Self::gemm_into), which takes two tensors.
     ///
-    /// By `wgmma` it issues a batch of instructions and returns at once: [`wait`](Self::wait) waits
-    /// for all but the youngest batches, and [`wait_for`](Self::wait_for) also returns the
+    /// For `wgmma` it issues a batch of instructions and returns at once: [`wait`](Self::wait)
+    /// waits for all but the youngest batches, and [`wait_for`](Self::wait_for) also returns the
     /// accumulator to the thread.
     ///
     /// ```
@@ -140,11 +140,11 @@ impl<M: StaticTiledMma> ThrMma<M> {
     /// ```
     ///
     /// # Safety
-    /// `a` and `b` may be read, and no other thread writes them meanwhile. `c` may be read and
-    /// written, and no other thread touches its elements meanwhile. All lanes of the warp (for
+    /// `a` and `b` are readable, and no other thread writes them meanwhile. `c` is readable and
+    /// writable, and no other thread accesses its elements meanwhile. All lanes of the warp (for
     /// `wgmma`: all threads of the warpgroup, with the same operands in shared memory) execute this
-    /// call together, on an architecture that has the instruction. By `wgmma` "meanwhile" ends with
-    /// the wait, and until then nothing touches the registers of `a` and `c`.
+    /// call together, on an architecture that has the instruction. For `wgmma` "meanwhile" ends
+    /// with the wait, and until then nothing accesses the registers of `a` and `c`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn gemm<C, A, B: Multiplies<M, A, C>>(self, c: C, a: A, b: B) {
@@ -154,10 +154,11 @@ impl<M: StaticTiledMma> ThrMma<M> {
     }
 
     /// [`gemm`](Self::gemm) that replaces `c`, whose previous elements have no effect: the first
-    /// step of a product. `wgmma` takes it as an operand; others clear `c` first.
+    /// step of a product. For `wgmma` this is an operand of the instruction; other atoms clear `c`
+    /// first.
     ///
     /// # Safety
-    /// As [`gemm`](Self::gemm).
+    /// Same contract as [`gemm`](Self::gemm).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn gemm_zero<C, A, B: Multiplies<M, A, C>>(self, c: C, a: A, b: B) {
@@ -185,7 +186,7 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
 
 impl<M: StaticTiledMma> ThrMma<M> {
     /// The coordinates of the elements of this thread's accumulator, index by index, in the matrix
-    /// in which its tile starts at `first`: `mma.coordinates(&scores, (block.x * 64, tile * 64))`.
+    /// where its tile starts at `first`: `mma.coordinates(&scores, (block.x * 64, tile * 64))`.
     #[inline(always)]
     pub fn coordinates<T: Storable, L: StaticLayout, O: OperandKind>(
         self,
@@ -198,8 +199,8 @@ impl<M: StaticTiledMma> ThrMma<M> {
     }
 
     /// An accumulator of another product as the operand A of this one, `(MMA, MMA_M, MMA_K)`: its
-    /// columns are this product's K. The registers stay where they are;
-    /// [`convert`](Tensor::convert) makes elements of the operand of them.
+    /// columns are this product's K. The registers do not move; [`convert`](Tensor::convert)
+    /// converts them to the operand's type.
     ///
     /// Accumulators whose thread-value layout differs from the operand's do not compile.
     #[inline(always)]

@@ -12,8 +12,8 @@
 //! assert_eq!(MMA.partition_c(layout!((64, 64))).shape(), tuple!(((2, 2), 2, 4)));
 //! ```
 //!
-//! In a kernel the tiled MMA is carried by a type with that one constant ([`StaticTiledMma`],
-//! declared by [`tiled_mma!`](crate::tiled_mma)), as tensors carry their layouts.
+//! In a kernel a type carries the tiled MMA as its constant ([`StaticTiledMma`], declared by
+//! [`tiled_mma!`](crate::tiled_mma)), as tensors carry their layouts.
 
 mod cut;
 mod kernel;
@@ -53,15 +53,15 @@ impl<A: Atom> TiledMma<A> {
     /// Atoms along M, N and K by `atoms`, for example `(2, 2, 1)`: CuTe's `make_tiled_mma`.
     ///
     /// One or two of the 8 x 8 x 4 atoms of sm_70, each of eight lanes with gaps between them,
-    /// leave other lanes over: those have copies of the same elements, as in CuTe, and all 32
-    /// execute the instruction. Only lanes whose number modulo 16 is below 4 or 8 should store
+    /// leave other lanes unused: these hold copies of the same elements, as in CuTe, and all 32
+    /// execute the instruction. Only lanes whose index modulo 16 is below 4 or 8 should store
     /// accumulators (`lane & 12 == 0` for one atom, `lane & 8 == 0` for two).
     ///
-    /// Atoms side by side along K have their own accumulators of the same elements of C, as in
-    /// CuTe: the kernel reduces them.
+    /// Adjacent atoms along K have separate accumulators of the same elements of C, as in CuTe: the
+    /// kernel reduces them.
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error; in a `const` this is a compile error.
     #[track_caller]
     pub const fn new(atoms: Layout) -> Self {
         or_raise!(Self::try_new(atoms))
@@ -70,18 +70,19 @@ impl<A: Atom> TiledMma<A> {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// Where `atoms` has more than three modes, or does not number its atoms 0, 1, 2, ..., or where
-    /// it leaves gaps in a warp: of quad pairs there are 1, 2 or a multiple of 4. Where the extents
-    /// of all atoms do not fit in 64 bits.
+    /// If `atoms` has more than three modes, or does not number its atoms 0, 1, 2, ..., or leaves
+    /// gaps in a warp (quad pairs: 1, 2 or a multiple of 4), or if the extents of all atoms do not
+    /// fit in 64 bits.
     pub const fn try_new(atoms: Layout) -> Result<Self, TilingError> {
         Self::try_permuted(atoms, [Permutation::Atoms; 3])
     }
 
-    /// [`new`](Self::new) with a larger tile, or with another order of its elements, for each of M,
-    /// N and K.
+    /// [`new`](Self::new) with a larger tile, or another order of its elements, along each of M, N
+    /// and K.
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_permuted`](Self::try_permuted) gives an error.
+    /// If [`try_permuted`](Self::try_permuted) returns an error; in a `const` this is a compile
+    /// error.
     #[track_caller]
     pub const fn permuted(atoms: Layout, permutation: [Permutation; 3]) -> Self {
         or_raise!(Self::try_permuted(atoms, permutation))
@@ -90,8 +91,8 @@ impl<A: Atom> TiledMma<A> {
     /// [`permuted`](Self::permuted) as a `Result`.
     ///
     /// # Errors
-    /// As [`try_new`](Self::try_new), and where a tile is below 1 or not a multiple of the atoms
-    /// side by side.
+    /// Same as [`try_new`](Self::try_new), and if a tile is below 1 or not a multiple of the
+    /// adjacent atoms.
     pub const fn try_permuted(atoms: Layout, permutation: [Permutation; 3]) -> Result<Self, TilingError> {
         let traits = const { A::TRAITS };
         match MmaTiling::new(traits.shape_mnk, traits.thr_id, traits.layouts, atoms, permutation) {
@@ -103,7 +104,7 @@ impl<A: Atom> TiledMma<A> {
     /// [`permuted`](Self::permuted) with a tile of `m` x `n` x `k` elements, in order.
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_tiled`](Self::try_tiled) gives an error.
+    /// If [`try_tiled`](Self::try_tiled) returns an error; in a `const` this is a compile error.
     #[track_caller]
     pub const fn tiled(atoms: Layout, tile: [i64; 3]) -> Self {
         or_raise!(Self::try_tiled(atoms, tile))
@@ -112,7 +113,7 @@ impl<A: Atom> TiledMma<A> {
     /// [`tiled`](Self::tiled) as a `Result`.
     ///
     /// # Errors
-    /// As [`try_permuted`](Self::try_permuted).
+    /// Same as [`try_permuted`](Self::try_permuted).
     pub const fn try_tiled(atoms: Layout, [m, n, k]: [i64; 3]) -> Result<Self, TilingError> {
         Self::try_permuted(atoms, [Permutation::Tile(m), Permutation::Tile(n), Permutation::Tile(k)])
     }
@@ -135,7 +136,7 @@ impl<A: Atom> TiledMma<A> {
     /// The extent of the tile along mode `mode` of M, N, K.
     ///
     /// # Panics
-    /// Where [`try_tile_size`](Self::try_tile_size) gives an error.
+    /// If [`try_tile_size`](Self::try_tile_size) returns an error.
     #[track_caller]
     pub const fn tile_size(&self, mode: usize) -> i64 {
         or_raise!(self.try_tile_size(mode))
@@ -144,7 +145,7 @@ impl<A: Atom> TiledMma<A> {
     /// [`tile_size`](Self::tile_size) as a `Result`.
     ///
     /// # Errors
-    /// Where `mode` is not 0, 1 or 2.
+    /// If `mode` is not 0, 1 or 2.
     pub const fn try_tile_size(&self, mode: usize) -> Result<i64, TilingError> {
         self.tiling.try_tile(mode)
     }
@@ -163,7 +164,8 @@ impl<A: Atom> TiledMma<A> {
     /// `get_layoutB_TV` and `get_layoutC_TV`.
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_layout_tv`](Self::try_layout_tv) gives an error.
+    /// If [`try_layout_tv`](Self::try_layout_tv) returns an error; in a `const` this is a compile
+    /// error.
     #[track_caller]
     pub const fn layout_tv(&self, operand: Operand) -> Layout {
         or_raise!(self.try_layout_tv(operand))
@@ -172,16 +174,16 @@ impl<A: Atom> TiledMma<A> {
     /// [`layout_tv`](Self::layout_tv) as a `Result`.
     ///
     /// # Errors
-    /// Where a permutation takes elements beyond the tile, or one twice, or cuts it in a way that
-    /// no layout has; where the tile has 2^63 elements or more.
+    /// If a permutation uses elements past the tile, or one twice, or divides it in a way that no
+    /// layout represents; or if the tile has 2^63 elements or more.
     pub const fn try_layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
         self.tiling.layout_tv(operand)
     }
 
-    /// The requests of a warp that reads or writes an operand's tile one element `T` at a time:
-    /// sectors and bank conflicts.
+    /// The requests of a warp that accesses an operand's tile one element `T` at a time: sectors
+    /// and bank conflicts.
     ///
-    /// `tensor` is the tile's layout, with the strides and the swizzle that it has in memory.
+    /// `tensor` is the tile's layout, with its strides and swizzle in memory.
     ///
     /// ```
     /// use moye_device::atom::mma::UniversalFma;
@@ -196,7 +198,7 @@ impl<A: Atom> TiledMma<A> {
     /// ```
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_access`](Self::try_access) gives an error.
+    /// If [`try_access`](Self::try_access) returns an error; in a `const` this is a compile error.
     #[track_caller]
     pub const fn access<T: Storable>(&self, operand: Operand, tensor: ComposedLayout) -> AccessReport {
         or_raise!(self.try_access::<T>(operand, tensor))
@@ -205,8 +207,8 @@ impl<A: Atom> TiledMma<A> {
     /// [`access`](Self::access) as a `Result`.
     ///
     /// # Errors
-    /// If the tile does not divide the tensor, or its accesses cannot be analysed; the text has the
-    /// reason.
+    /// If the tile does not divide the tensor, or its accesses cannot be analysed; the error has
+    /// the reason.
     pub const fn try_access<T: Storable>(
         &self,
         operand: Operand,
@@ -232,7 +234,7 @@ macro_rules! partitions {
             $(#[$doc])*
             ///
             /// # Panics
-            #[doc = concat!("In a `const`: does not compile. Where [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") gives an error.")]
+            #[doc = concat!("If [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") returns an error; in a `const` this is a compile error.")]
             #[track_caller]
             pub const fn $name(&self, tensor: Layout) -> Layout {
                 or_raise!(self.$try_name(tensor))
@@ -241,7 +243,7 @@ macro_rules! partitions {
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
             ///
             /// # Errors
-            /// Where the tiles do not divide the tensor in a way that a layout has; the error names
+            /// If the tiles do not divide the tensor in a way that a layout has; the error names
             /// the numbers. As in CuTe, a tensor that is not a multiple of the tile is rounded up
             /// to one; in a kernel it does not compile.
             pub const fn $try_name(&self, tensor: Layout) -> Result<Layout, TilingError> {
@@ -269,8 +271,8 @@ partitions! {
     fragment_b / try_fragment_b = fragment(Operand::B);
     /// A thread's fragment of a tensor `(M, N)`, compact: `(value, REST_M, REST_N)`.
     fragment_c / try_fragment_c = fragment(Operand::C);
-    /// A thread's part of a result `(M, N)`: `(value, REST_M, REST_N)`. As for C, unless the atom's
-    /// types differ.
+    /// A thread's part of a result `(M, N)`: `(value, REST_M, REST_N)`. Same as for C, unless the
+    /// atom's types differ.
     partition_d / try_partition_d = partition(Operand::D);
     /// A thread's fragment of a result `(M, N)`, compact: `(value, REST_M, REST_N)`.
     fragment_d / try_fragment_d = fragment(Operand::D);

@@ -1,9 +1,9 @@
-//! The algebra of tiled MMAs: how the operands of a product fall to threads and values.
+//! The algebra of tiled MMAs: how the operands of a product are divided among threads and values.
 //!
-//! Functions of layouts only, as in CuTe's `TiledMMA`. The threads are counted by
+//! Functions of layouts only, as in CuTe's `TiledMMA`. The threads are ordered by
 //! `thr_layout_vmnk`: `(V, M, N, K)` to the thread, where `V` counts the threads of one atom and
-//! the others the atoms along each mode. The operand A has no mode N, so threads that differ only
-//! there hold the same elements of it; the same holds for B and C.
+//! the other modes the atoms along M, N and K. The operand A has no mode N, so threads that differ
+//! only there hold the same elements of it; the same holds for B and C.
 
 use super::super::tiled_copy::partition::unpacked;
 use crate::layout::{
@@ -23,12 +23,12 @@ pub enum Operand {
     B,
     /// `(M, N)`, the accumulator.
     C,
-    /// `(M, N)`, the result: as C, unless an atom's result has another type than C.
+    /// `(M, N)`, the result: same as C, unless an atom's result has another type than C.
     D,
 }
 
 impl Operand {
-    /// The operand's two modes among M, N, K, and the one that it does not have.
+    /// The operand's two modes among M, N, K, and the mode that it lacks.
     pub(crate) const fn modes(self) -> ([usize; 2], usize) {
         match self {
             Self::A => ([0, 2], 1),
@@ -47,19 +47,19 @@ impl Operand {
     }
 }
 
-/// How the tile of one mode is laid out: CuTe's permutation.
+/// The order of the elements of a tile along one mode: CuTe's permutation.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "nothing is boxed in no_std, and a permutation is a constant")]
 pub enum Permutation {
     /// As many elements as the atoms along the mode cover: CuTe's `_`.
     Atoms,
-    /// Tiles of that many elements, in order.
+    /// Tiles of this extent, in order.
     Tile(i64),
-    /// A layout of the elements of a tile: which of them the atoms take first.
+    /// A layout of the elements of a tile: the order in which the atoms take them.
     Layout(Layout),
 }
 
-/// A tiled MMA without its types. For tools, which take atoms by name; kernels have
+/// A tiled MMA without its types. For tools, which take atoms by name; kernels use
 /// [`TiledMma`](crate::atom::TiledMma).
 #[derive(Clone, Copy, Debug)]
 pub struct MmaTiling {
@@ -67,7 +67,7 @@ pub struct MmaTiling {
     pub shape: [i64; 3],
     /// `(thread, value)` of A, B, C and D.
     pub layouts: [Layout; 4],
-    /// How the tile is laid out along M, N and K.
+    /// The order of the tile's elements along M, N and K.
     pub permutation: [Permutation; 3],
     /// `(V, M, N, K)` to the thread.
     pub thr_vmnk: Layout,
@@ -101,7 +101,7 @@ impl MmaTiling {
     /// of A, B, C and D (`layouts`), repeated by `atoms`.
     ///
     /// # Errors
-    /// As [`TiledMma::try_new`](crate::atom::TiledMma::try_new).
+    /// Same as [`TiledMma::try_new`](crate::atom::TiledMma::try_new).
     pub const fn new(
         shape: [i64; 3],
         thr_id: Layout,
@@ -137,7 +137,7 @@ impl MmaTiling {
         }
         let thr_vmnk = match try_tiled_product(thr_id, Tiler::layout(atoms)) {
             Ok(threads) => threads,
-            // Quad pairs of some number other than these have no layout of threads.
+            // No layout represents the threads of another number of quad pairs.
             Err(_) if thr_id.cosize() > thr_id.size() => return Err(apart(&thr_id, &atoms, None)),
             Err(error) => return Err(TilingError::from_layout(WHAT, &error)),
         };
@@ -181,8 +181,8 @@ impl MmaTiling {
     }
 
     /// The number of threads. CuTe's `size`, except for one or two quad pairs, whose eight or
-    /// sixteen lanes have gaps in their warp: there, all 32, of which the lanes in the gaps have
-    /// copies of others' elements.
+    /// sixteen lanes have gaps in their warp: there it is 32, and the lanes in the gaps hold copies
+    /// of other lanes' elements.
     pub const fn threads(&self) -> i64 {
         or_raise!(self.coordinates()).size()
     }
@@ -195,9 +195,9 @@ impl MmaTiling {
         }
     }
 
-    /// Thread to `(V, M, N, K)`, as a number. As CuTe's `get_slice`, which counts a thread by the
-    /// strides of `thr_vmnk`: one that no atom has counts like that one that has, whose number
-    /// differs in the other digits alone.
+    /// Thread to `(V, M, N, K)`, as an index. Like CuTe's `get_slice`, which decomposes a thread by
+    /// the strides of `thr_vmnk`: a thread in a gap has the coordinate of the thread whose index
+    /// differs only in the other digits.
     pub(super) const fn coordinates(&self) -> Result<Layout, TilingError> {
         let all = by_algebra!(WHAT, self.with_idle());
         let size = self.thr_vmnk.size();
@@ -208,7 +208,7 @@ impl MmaTiling {
     /// Atoms along mode `mode` of M, N, K.
     ///
     /// # Panics
-    /// Where [`try_atoms_along`](Self::try_atoms_along) gives an error.
+    /// If [`try_atoms_along`](Self::try_atoms_along) returns an error.
     #[track_caller]
     pub const fn atoms_along(&self, mode: usize) -> i64 {
         or_raise!(self.try_atoms_along(mode))
@@ -217,7 +217,7 @@ impl MmaTiling {
     /// [`atoms_along`](Self::atoms_along) as a `Result`.
     ///
     /// # Errors
-    /// Where `mode` is not 0, 1 or 2.
+    /// If `mode` is not 0, 1 or 2.
     pub const fn try_atoms_along(&self, mode: usize) -> Result<i64, TilingError> {
         if mode < 3 { Ok(self.thr_vmnk.extent(mode + 1)) } else { Err(no_mode(mode)) }
     }
@@ -225,7 +225,7 @@ impl MmaTiling {
     /// The extent of the tile along mode `mode` of M, N, K.
     ///
     /// # Panics
-    /// Where [`try_tile`](Self::try_tile) gives an error.
+    /// If [`try_tile`](Self::try_tile) returns an error.
     #[track_caller]
     pub const fn tile(&self, mode: usize) -> i64 {
         or_raise!(self.try_tile(mode))
@@ -234,7 +234,7 @@ impl MmaTiling {
     /// [`tile`](Self::tile) as a `Result`.
     ///
     /// # Errors
-    /// Where `mode` is not 0, 1 or 2.
+    /// If `mode` is not 0, 1 or 2.
     pub const fn try_tile(&self, mode: usize) -> Result<i64, TilingError> {
         if mode >= 3 {
             return Err(no_mode(mode));
@@ -272,7 +272,7 @@ impl MmaTiling {
     /// `thrfrg_A`, `_B`, `_C`.
     ///
     /// # Errors
-    /// Where the tiles do not divide the tensor in a way that a layout has.
+    /// If no layout represents the division of the tensor by the tiles.
     pub const fn thrfrg(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
         let [first, second] = operand.modes().0;
         if tensor.rank() < 2 {
@@ -306,8 +306,8 @@ impl MmaTiling {
         Ok(by_algebra!(WHAT, Layout::try_concat(&[threads, values])))
     }
 
-    /// [`thrfrg`](Self::thrfrg) of a tensor that the tile divides: of another one the last tiles
-    /// would reach beyond it.
+    /// [`thrfrg`](Self::thrfrg) of a tensor that the tile divides; otherwise the last tiles would
+    /// reach past its end.
     pub(crate) const fn thrfrg_whole(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
         let parts = self.thrfrg(operand, tensor);
         match self.is_whole(operand, &parts, &tensor) {
@@ -327,7 +327,7 @@ impl MmaTiling {
             Ok(parts) => parts,
             Err(error) => return Err(*error),
         };
-        // Where an operand is in shared memory, all threads of an atom have all its elements.
+        // If an operand is in shared memory, all threads of an atom hold all its elements.
         let atom = self.layout(operand);
         let alike = if atom.size() > atom.cosize() { atom.size() / atom.cosize() } else { 1 };
         if parts.size() != alike * tensor.size() {
@@ -348,8 +348,8 @@ impl MmaTiling {
         Ok(())
     }
 
-    /// `(V, (THR_0, THR_1))` of an operand with the mode that it does not have put in, standing
-    /// still: `(V, M, N, K)`.
+    /// `(V, (THR_0, THR_1))` of an operand, with the missing mode inserted at stride 0:
+    /// `(V, M, N, K)`.
     pub(super) const fn with_all_modes(&self, operand: Operand) -> Tiler {
         let (m, n, k) = (self.atoms_along(0), self.atoms_along(1), self.atoms_along(2));
         let modes = match operand {
@@ -363,7 +363,7 @@ impl MmaTiling {
     /// `(thread, (value, (REST_0, REST_1)))` of an operand's tensor.
     ///
     /// # Errors
-    /// Where the tile does not divide the tensor; the error names both.
+    /// If the tile does not divide the tensor; the error names both.
     pub const fn by_thread(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
         self.by_thread_of(
             &self.thrfrg_whole(operand, tensor),
@@ -397,8 +397,8 @@ impl MmaTiling {
     /// `(thread, value)` to the index in the operand's tile: CuTe's `get_layoutA_TV`, `B`, `C`.
     ///
     /// # Errors
-    /// Where a permutation takes elements beyond the tile, or one twice; where the tile has 2^63
-    /// elements or more.
+    /// If a permutation uses elements past the tile, or one twice; or if the tile has 2^63 elements
+    /// or more.
     pub const fn layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
         self.by_thread(operand, by_algebra!(WHAT, try_make_col_major(self.operand_tile(operand))))
     }
@@ -407,17 +407,17 @@ impl MmaTiling {
     /// `C`.
     ///
     /// # Errors
-    /// Where the tiles do not divide the tensor in a way that a layout has.
+    /// If no layout represents the division of the tensor by the tiles.
     pub const fn partition(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
         of_thread(&self.thrfrg(operand, tensor))
     }
 
-    /// The layout of a thread's fragment of an operand: of A and B as [`fragment_layout`] has it,
-    /// of C and D compact in the order of its modes, whatever the strides in memory. CuTe's
+    /// The layout of a thread's fragment of an operand: for A and B by [`fragment_layout`], for C
+    /// and D compact in the order of its modes, independent of the strides in memory. CuTe's
     /// `partition_fragment_A`, `B`, `C`.
     ///
     /// # Errors
-    /// As [`partition`](Self::partition).
+    /// Same as [`partition`](Self::partition).
     pub const fn fragment(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
         fragment_of(operand, &self.partition(operand, tensor))
     }
@@ -446,8 +446,8 @@ pub(super) const fn fragment_of(
     }
 }
 
-/// Refuses an atom, or a tile, of no extent along mode `mode`, and one whose extent of all atoms
-/// does not fit in 64 bits.
+/// Rejects an atom or a tile without extent along mode `mode`, and an extent of all atoms that does
+/// not fit in 64 bits.
 const fn extents_of(
     mode: usize,
     shape: i64,

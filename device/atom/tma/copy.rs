@@ -1,5 +1,5 @@
-//! TMA as a tiled copy: tiles between a tensor of coordinates, which represents a tensor map, and
-//! shared memory.
+//! TMA as a tiled copy: moves tiles between a tensor of coordinates, which represents a tensor map,
+//! and shared memory.
 //!
 //! ```
 //! use half::bf16;
@@ -35,7 +35,7 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 
 /// The copy of a tile by TMA, as a type: elements `T` with the layout `L` in shared memory,
-/// `(BLK_0, BLK_1, ...)`, of a tensor of `R` modes, the first of which are the tile's.
+/// `(BLK_0, BLK_1, ...)`, of a tensor of `R` modes, which starts with the tile's modes.
 ///
 /// With a `CLUSTER` of more than one, each block of the cluster loads its part of the tile along
 /// mode 0 and multicasts it to all: CuTe's `SM90_TMA_LOAD_MULTICAST`.
@@ -57,7 +57,7 @@ copied!(TmaTensor<C, R>, ThrTma<C>, TmaMap<C>);
 
 /// The parameter type of a [`TmaMap`]: any [`TmaCopy`].
 pub trait TmaTiled: Sized + 'static {
-    /// The elements.
+    /// The element type.
     type Element: Element;
     /// The boxes that one block copies.
     const TILE: TmaTile;
@@ -68,7 +68,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaTiled f
     const TILE: TmaTile = boxes(PartLayout::<L, CLUSTER>::LAYOUT, L::SWIZZLE, 8 * T::BYTES as i64, R);
 }
 
-/// The boxes of a tile in a tensor of `rank` modes: the tile has extent 1 along modes that it
+/// The boxes of a tile in a tensor of `rank` modes; the tile has extent 1 along modes that it
 /// lacks.
 const fn boxes(tile: Layout, swizzle: Swizzle, bits: i64, rank: usize) -> TmaTile {
     if tile.rank() > rank || rank > MAX_RANK {
@@ -89,7 +89,7 @@ const fn boxes(tile: Layout, swizzle: Swizzle, bits: i64, rank: usize) -> TmaTil
     TmaTile::new(ComposedLayout::new(swizzle, 0, Layout::concat(modes.split_at(rank).0)), bits)
 }
 
-/// Mode 0 of a tile divided among the blocks of a cluster. All functions of a copy name this
+/// Mode 0 of a tile divided among the blocks of a cluster. All functions of a copy use this
 /// constant, so that the compiler reports a mistake once.
 struct Divided<L, const CLUSTER: u32>(PhantomData<L>);
 
@@ -112,9 +112,9 @@ impl<L: StaticLayout, const CLUSTER: u32> Divided<L, CLUSTER> {
     };
 }
 
-/// The part of one block of `CLUSTER` in a tile: mode 0 is divided.
+/// The part of a tile that one block of `CLUSTER` copies: mode 0 is divided.
 pub struct PartLayout<L, const CLUSTER: u32>(PhantomData<L>);
-/// Block of the cluster to the origin of its part.
+/// Maps a block of the cluster to the origin of its part.
 struct BlockOf<L, const CLUSTER: u32>(PhantomData<L>);
 
 macro_rules! marker {
@@ -152,11 +152,10 @@ impl<L: StaticLayout, const CLUSTER: u32> StaticLayout for PartLayout<L, CLUSTER
     const STEPPED: u64 = L::STEPPED;
 }
 
-/// A tensor of coordinates, bound to the tensor map that a kernel was given: the coordinate of its
-/// first element.
+/// A tensor of coordinates, bound to a kernel's tensor map: the coordinate of its first element.
 ///
-/// It has the modes of the map's tensor. Tiles are named by their numbers, and may be beyond any
-/// edge: loads fill out of bounds elements with zeros, and stores skip them.
+/// It has the modes of the map's tensor. Tiles are given by their coordinates, and may cross or be
+/// past any edge: loads fill out of bounds elements with zeros, and stores skip them.
 #[derive(Debug)]
 pub struct TmaTensor<C, const R: usize> {
     map: TensorMapPointer,
@@ -178,7 +177,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
         extents
     };
 
-    /// The tile of these numbers, one for each mode of the tensor, CuTe's `local_tile`:
+    /// The tile with these coordinates, one for each mode of the tensor, CuTe's `local_tile`:
     /// `a.tensor().at((block.x, k))`. Along modes that the tile lacks, the coordinate itself.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -193,7 +192,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
         self
     }
 
-    /// The tensor from this coordinate on, CuTe's `domain_offset`.
+    /// The tensor that starts at this coordinate, CuTe's `domain_offset`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
@@ -208,14 +207,14 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
     }
 }
 
-/// The numbers of a tile in a tensor of `R` modes, or a coordinate: a tuple of integers, or an
+/// The coordinates of a tile in a tensor of `R` modes, or of an element: a tuple of integers, or an
 /// array.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a tile of a tensor map's tensor",
     note = "write a tuple with an integer (i32, u32, i64, u64 or usize) for each mode of the tensor map"
 )]
 pub trait TileNumbers<const R: usize>: Copy {
-    /// The numbers.
+    /// The coordinates.
     #[doc(hidden)]
     fn numbers(self) -> [u32; R];
 }
@@ -255,7 +254,7 @@ numbers! {
     5 A B C D E;
 }
 
-/// The part of one block of a cluster in the copy `C`: all of it, where there is no cluster.
+/// The part of one block of a cluster in the copy `C`; all of it without a cluster.
 #[derive(Debug)]
 pub struct ThrTma<C> {
     rank: u32,
@@ -267,7 +266,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
     /// The boxes that one block copies.
     pub const TILE: TmaTile = <Self as TmaTiled>::TILE;
 
-    /// The bytes of a tile, which its stage's mbarrier expects, from any block of the cluster.
+    /// The bytes of a tile, which its stage's mbarrier expects from all blocks of the cluster.
     pub const BYTES: u32 = CLUSTER * Self::TILE.bytes();
 
     /// The part of this block of the cluster.
@@ -279,8 +278,8 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
         ThrTma { rank, policy: None, copy: PhantomData }
     }
 
-    /// The tensor of coordinates of a map that was made by this copy's [`TILE`](Self::TILE), for a
-    /// kernel's parameter. A [`TmaMap`] has the copy in its type.
+    /// The tensor of coordinates of a map built from this copy's [`TILE`](Self::TILE), for a
+    /// kernel's parameter. A [`TmaMap`] carries the copy in its type.
     #[inline(always)]
     #[must_use]
     pub fn tensor(map: &TensorMap) -> TmaTensor<Self, R> {
@@ -291,7 +290,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
     /// The tensor map for a tensor at `address` whose layout counts elements.
     ///
     /// # Errors
-    /// A tensor that TMA does not take, with the numbers.
+    /// If TMA does not support the tensor; the error has the values.
     #[cfg(not(target_arch = "nvptx64"))]
     pub fn tensor_map(address: u64, tensor: &Layout) -> Result<moye_sim::TensorMap, super::TmaMapError>
     where
@@ -302,7 +301,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
 }
 
 impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<TmaCopy<T, L, R, CLUSTER>> {
-    /// The same copy with an L2 cache policy.
+    /// This copy with an L2 cache policy.
     #[inline(always)]
     #[must_use]
     pub const fn with_policy(mut self, policy: CachePolicy) -> Self {
@@ -339,7 +338,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
     /// [`copy`](Self::copy) to an mbarrier outside of a pipeline.
     ///
     /// # Safety
-    /// As [`copy`](Self::copy); `barrier` is the shared address of an mbarrier.
+    /// Same contract as [`copy`](Self::copy); `barrier` is the shared address of an mbarrier.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn copy_to_barrier<N: StaticLayout>(
@@ -356,23 +355,23 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         unsafe { tile.load(address, source.map, source.start, barrier, multicast, self.policy) }
     }
 
-    /// Has a tile fetched into L2. By one thread.
+    /// Prefetches a tile into L2. One thread calls it.
     ///
     /// # Safety
     /// `source` belongs to a map of this copy, whose tensor is readable memory.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn prefetch(self, source: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>) {
-        // SAFETY: `source` is of a map of this copy.
+        // SAFETY: `source` belongs to a map of this copy.
         unsafe { const { TmaCopy::<T, L, R, CLUSTER>::TILE }.prefetch(source.map, source.start) }
     }
 
-    /// Has a tile stored. By one thread, which makes a group of it (`bulk_commit_group`).
+    /// Stores a tile. One thread calls it, and commits it as a group (`bulk_commit_group`).
     ///
     /// # Safety
     /// The tile was written, with a fence to the async proxy and a barrier since; it stays
     /// unchanged until the thread has waited for the group. `destination` belongs to a map of this
-    /// copy, whose tensor is writable memory that no other thread touches.
+    /// copy, whose tensor is writable memory that no other thread accesses.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store<N: StaticLayout>(
@@ -389,7 +388,8 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
     /// [`store`](Self::store) that adds to the destination.
     ///
     /// # Safety
-    /// As [`store`](Self::store), but that others may add to the same elements.
+    /// Same contract as [`store`](Self::store), except that other threads may add to the same
+    /// elements.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn reduce_add<N: StaticLayout>(
@@ -429,8 +429,8 @@ where
     };
 }
 
-/// A tensor map as a kernel's parameter, with the copy that it was made by: a kernel that takes a
-/// `TmaMap<LoadA>` is given no other.
+/// A tensor map as a kernel's parameter, typed by its copy: a kernel that takes a `TmaMap<LoadA>`
+/// accepts no other.
 #[repr(transparent)]
 pub struct TmaMap<C> {
     map: TensorMap,
@@ -438,15 +438,15 @@ pub struct TmaMap<C> {
 }
 
 impl<C> TmaMap<C> {
-    /// The map of these bytes, in the form of the device that will run the kernel: of `C`'s
-    /// [`TmaTiled::TILE`].
+    /// The map with these words, in the form of the device that will run the kernel, built from
+    /// `C`'s [`TmaTiled::TILE`].
     #[must_use]
     pub const fn from_words(words: [u64; 16]) -> Self {
         Self { map: TensorMap::from_words(words), copy: PhantomData }
     }
 }
 
-/// The map without its type: [`pointer`](TensorMap::pointer) is that of the parameter itself.
+/// The map without its type: [`pointer`](TensorMap::pointer) is the parameter's address.
 impl<C> Deref for TmaMap<C> {
     type Target = TensorMap;
 
@@ -466,7 +466,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaMap<Tma
     }
 }
 
-// SAFETY: a tensor map, whose type is of no bytes.
+// SAFETY: a tensor map; the type marker has no bytes.
 unsafe impl<C: 'static> KernelParam for TmaMap<C> {
     const TYPE: ParamType = <TensorMap as KernelParam>::TYPE;
 

@@ -1,4 +1,4 @@
-//! Why a tile in shared memory is not made of boxes.
+//! Why a tile in shared memory does not consist of boxes.
 
 use super::tile::MAX_EXTENT;
 use crate::layout::{ComposedLayout, Text};
@@ -12,7 +12,7 @@ pub struct TmaLayoutError {
     text: Text<MESSAGE>,
 }
 
-/// A reason, with its numbers.
+/// A reason, with its values.
 #[derive(Clone, Copy)]
 pub(super) enum Reason {
     Rank(usize),
@@ -113,7 +113,7 @@ impl TmaLayoutError {
     }
 }
 
-/// What fits instead.
+/// Writes the nearest extents that fit.
 const fn write_nearest(text: &mut Text<MESSAGE>, [below, above]: [i64; 2]) {
     text.str(": ");
     if below > 0 {

@@ -12,21 +12,21 @@ use moye_sim::{TensorElement, TensorMap, TensorMapError, TensorSwizzle};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TmaMapError {
-    /// The tensor has another number of modes than the tile.
+    /// If the tensor and the tile have different numbers of modes.
     Rank {
-        /// Those of the tensor.
+        /// The modes of the tensor.
         tensor: usize,
-        /// Those of the tile.
+        /// The modes of the tile.
         tile: usize,
     },
-    /// The element has another size than those of the tile.
+    /// The element's size differs from the tile's.
     Element {
-        /// Its bits.
+        /// The bits of the element.
         element: i64,
-        /// Those of the tile's.
+        /// The bits of the tile's elements.
         tile: i64,
     },
-    /// The mode that is contiguous in the tile is not so in the tensor, or a mode nests.
+    /// The mode that is contiguous in the tile is not contiguous in the tensor, or a mode nests.
     Contiguous {
         /// The mode.
         mode: usize,
@@ -38,14 +38,14 @@ pub enum TmaMapError {
         /// The mode.
         mode: usize,
     },
-    /// A mode of the tensor goes downwards in memory.
+    /// A mode of the tensor has a negative stride.
     Descending {
         /// The mode.
         mode: usize,
         /// Its stride in the tensor, below 0.
         stride: i64,
     },
-    /// The tensor's layout is one of coordinates, not of elements in memory.
+    /// The tensor's layout maps to coordinates, not to elements in memory.
     Coordinates,
     /// A limit of tensor maps.
     Limit(TensorMapError),
@@ -91,8 +91,7 @@ impl From<TensorMapError> for TmaMapError {
     }
 }
 
-/// An element type with its name in tensor maps. Types that tensor maps do not distinguish are
-/// moved as bits.
+/// An element type and its type in tensor maps. Types without one are moved as bits.
 pub trait TmaElement: Element {
     /// The type in tensor maps.
     const ELEMENT: TensorElement;
@@ -111,12 +110,12 @@ elements! {
 }
 
 impl TmaTile {
-    /// The tensor map by which the tile is moved to and from a tensor at `address`, whose layout
-    /// counts elements and has the tile's modes. Further settings (the fill value out of bounds,
-    /// L2) are the map's own.
+    /// The tensor map that moves the tile to and from a tensor at `address`, whose layout is in
+    /// elements and has the tile's modes. Further settings (the fill value out of bounds, L2) are
+    /// fields of the map.
     ///
     /// # Errors
-    /// A tensor that TMA does not take, with the numbers.
+    /// If TMA does not support the tensor; the error has the values.
     pub fn tensor_map(
         &self,
         element: TensorElement,

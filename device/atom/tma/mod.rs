@@ -1,10 +1,10 @@
-//! TMA: tiles between global and shared memory by tensor copies.
+//! TMA: moves tiles between global and shared memory by tensor copies.
 //!
-//! A tensor copy moves a *box*: dense in shared memory but for the swizzle, dimension 0 running
+//! A tensor copy moves a *box*: dense in shared memory except for the swizzle, with dimension 0
 //! fastest, up to 256 elements along each dimension, and with a swizzle no longer along dimension 0
-//! than the swizzle's span. A [`TmaTile`] says, for the layout of a tile in shared memory, which
-//! boxes make it up. It is a constant: the kernel issues a copy for each box, and the host makes
-//! the tensor map from the same value ([`TmaTile::tensor_map`]), so that the two agree.
+//! than the swizzle's span. A [`TmaTile`] is the list of boxes that make up a tile with a given
+//! layout in shared memory. It is a constant: the kernel issues a copy for each box, and the host
+//! builds the tensor map from the same value ([`TmaTile::tensor_map`]), so that the two agree.
 //!
 //! ```
 //! use moye_device::atom::tma::TmaTile;

@@ -1,4 +1,4 @@
-//! Boxes against the layouts that they make up.
+//! Boxes compared with the layouts that they make up.
 
 extern crate std;
 
@@ -14,7 +14,7 @@ fn extents(tile: &TmaTile) -> Vec<i64> {
     tile.box_extents[..tile.rank].iter().map(|&extent| i64::from(extent)).collect()
 }
 
-/// Asserts that each element of each box is where the layout has it, and that boxes hold each
+/// Asserts that each element of each box is at the layout's offset, and that boxes hold each
 /// element once.
 fn assert_made_up(tile: &TmaTile, layout: &Layout) {
     let extents = extents(tile);
@@ -47,7 +47,7 @@ fn long_rows_fall_into_the_longest_aligned_boxes() {
         (layout!((320, 4)), 16, vec![64, 1], 20),
         (layout!(288:1), 32, vec![96], 3),
         (layout!(512:1), 16, vec![256], 2),
-        // A whole run of up to 256 elements needs no boxes after it.
+        // A whole run of up to 256 elements needs no further boxes.
         (layout!(240:1), 16, vec![240], 1),
         (layout!((48, 2):(1, 64)), 16, vec![48, 1], 2),
         // Other dimensions too: a second box after 180 rows of 16 bytes would begin within 128
@@ -58,7 +58,7 @@ fn long_rows_fall_into_the_longest_aligned_boxes() {
         assert_eq!((extents(&tile), tile.copies()), (expected, copies), "{layout}");
         assert_made_up(&tile, &layout);
     }
-    // 256 divides 768, and not the run of 384.
+    // 256 divides 768, but not the run of 384.
     let nested = layout!(((384, 2),):((1, 512),));
     let tile = TmaTile::new(ComposedLayout::plain(nested), 8);
     assert_eq!((extents(&tile), tile.copies()), (vec![128], 6));
@@ -128,7 +128,7 @@ proptest! {
             prop_assert!(extents(&tile).iter().all(|&extent| extent <= MAX_EXTENT));
             assert_made_up(&tile, &layout);
         } else if second == 1 && rows == 1 {
-            // A row alone is refused where no divisor does.
+            // A row alone is rejected only if no divisor fits.
             let does = |extent: i64| {
                 row % extent == 0 && extent * bits % 128 == 0 && (extent == row || extent * bits % 1024 == 0)
                     && row / extent <= 32

@@ -1,13 +1,13 @@
-//! A tile as boxes.
+//! Tiles as lists of boxes.
 //!
-//! A layout is a sum of what its modes contribute, and a box of extents `(e0, e1, ...)` is dense:
+//! A layout is the sum of its modes' offsets, and a box of extents `(e0, e1, ...)` is dense:
 //! element `(i0, i1, ...)` is at `i0 + e0 (i1 + e1 (...))`. So the largest box is found mode by
 //! mode, in the order of their strides. The first mode has a run of elements that are 1 apart, the
-//! next one of elements that are `e0` apart, the third one of elements that are `e0 e1` apart, and
-//! so on. The extent of a box is the whole run if that is at most
-//! 256. A longer run is divided: the extent is its largest divisor up to 256 by which all boxes
-//!      begin at multiples of 128 bytes. The rest of the tile is more boxes of the same extents, at
-//!      the offsets that the layout gives their first elements.
+//! next mode a run of elements that are `e0` apart, the third one of elements that are `e0 e1`
+//! apart, and so on. The extent of a box is the whole run if that is at most 256. A longer run is
+//! divided: the extent is its largest divisor up to 256 with which all boxes begin at multiples of
+//! 128 bytes. The rest of the tile is further boxes of the same extents, at the layout's offsets of
+//! their first elements.
 
 use super::error::{Reason, TmaLayoutError};
 use crate::arch::{CachePolicy, tensor_load, tensor_prefetch, tensor_reduce_add, tensor_store};
@@ -24,7 +24,7 @@ const MAX_COPIES: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TmaTile {
     pub(super) rank: usize,
-    /// For each dimension of the tensor, the fastest first, the mode of the tile.
+    /// For each dimension of the tensor, fastest first, the mode of the tile.
     pub(super) modes: [usize; MAX_RANK],
     /// By dimension.
     pub(super) box_extents: [u32; MAX_RANK],
@@ -33,16 +33,16 @@ pub struct TmaTile {
     /// The bits of an element.
     pub(super) bits: i64,
     copies: usize,
-    /// Where each box begins, in elements by dimension, and in bytes of shared memory.
+    /// The start of each box, in elements by dimension, and in bytes of shared memory.
     pub(super) starts: [[i32; MAX_RANK]; MAX_COPIES],
     pub(super) offsets: [u32; MAX_COPIES],
 }
 
 impl TmaTile {
-    /// The boxes of a tile whose modes are those of the tensor, of elements of `bits` bits.
+    /// The boxes of a tile with the tensor's modes and elements of `bits` bits.
     ///
     /// # Panics
-    /// Where there are none; in a `const` that is an error of the compiler, with the reason.
+    /// If the tile does not consist of boxes; in a `const` this is a compile error with the reason.
     #[track_caller]
     #[must_use]
     pub const fn new(layout: ComposedLayout, bits: i64) -> Self {
@@ -55,7 +55,7 @@ impl TmaTile {
     /// [`TmaTile::new`] as a `Result`.
     ///
     /// # Errors
-    /// Where the tile is not made of boxes.
+    /// If the tile does not consist of boxes.
     pub const fn try_new(layout: &ComposedLayout, bits: i64) -> Result<Self, TmaLayoutError> {
         match Self::of(layout, bits) {
             Ok(tile) => Ok(tile),
@@ -100,8 +100,7 @@ impl TmaTile {
         Ok(tile)
     }
 
-    /// The elements at multiples of which boxes begin: those of 128 bytes, with a swizzle those
-    /// after which it repeats.
+    /// The alignment of boxes in elements: 128 bytes, or with a swizzle its period.
     const fn aligned(&self) -> i64 {
         if self.swizzle > 0 { (8 * (128 / self.bits)) << self.swizzle } else { 1024 / self.bits }
     }
@@ -115,7 +114,7 @@ impl TmaTile {
         while dimension < self.rank {
             let mode = layout.mode(self.modes[dimension]);
             let run = run(&mode, step);
-            // Boxes that follow each other along this dimension are `step` times the extent apart.
+            // Consecutive boxes along this dimension are `step` times the extent apart.
             let multiple = aligned / gcd(step, aligned);
             let fits = match dimension {
                 // A row of a box has the length of the swizzle's span.
@@ -151,7 +150,7 @@ impl TmaTile {
         Ok(())
     }
 
-    /// The places of all boxes.
+    /// The starts of all boxes.
     const fn find_starts(&mut self, layout: &Layout) -> Result<(), Reason> {
         let mut copies = 1;
         let mut dimension = 0;
@@ -187,12 +186,12 @@ impl TmaTile {
         Ok(())
     }
 
-    /// How many tensor copies move the tile.
+    /// The number of tensor copies that move the tile.
     pub const fn copies(&self) -> usize {
         self.copies
     }
 
-    /// Whether both are of the same boxes, at the same places.
+    /// Whether both have the same boxes at the same places.
     pub(super) const fn is_same(&self, other: &Self) -> bool {
         let mut same = self.rank == other.rank
             && self.bits == other.bits
@@ -223,7 +222,7 @@ impl TmaTile {
         bytes
     }
 
-    /// The start of a box, in the tensor's dimensions: `start` is that of the tile, by modes.
+    /// The start of a box, in the tensor's dimensions; `start` is the tile's start, by modes.
     #[inline(always)]
     const fn start<const R: usize>(&self, copy: usize, start: [i32; R]) -> [i32; R] {
         let mut result = [0; R];
@@ -235,8 +234,8 @@ impl TmaTile {
         result
     }
 
-    /// Asserts in the simulator that a start has the tile's modes. The compiler cannot: how many
-    /// they are is in the tile's value.
+    /// Asserts in the simulator that a start has the tile's modes. The compiler cannot: the tile's
+    /// rank is a value, not a type.
     #[cfg(not(target_arch = "nvptx64"))]
     #[track_caller]
     fn check_start<const R: usize>(&self, start: [i32; R]) {
@@ -247,13 +246,13 @@ impl TmaTile {
         );
     }
 
-    /// Loads the tile to the shared address `tile`, that of its first element, from the coordinates
-    /// `start`; its [`bytes`](Self::bytes) complete on `mbarrier`. By one thread.
+    /// Loads the tile from the coordinates `start` to the shared address `tile` of its first
+    /// element; its [`bytes`](Self::bytes) complete on `mbarrier`. One thread calls it.
     ///
     /// # Safety
-    /// As of [`tensor_load`], for a map that [`tensor_map`](Self::tensor_map) made; `tile` is a
-    /// multiple of 128, with a swizzle of 1,024. `R` is the number of the tile's modes, which the
-    /// simulator asserts.
+    /// Same contract as [`tensor_load`], for a map built by [`tensor_map`](Self::tensor_map);
+    /// `tile` is a multiple of 128, or with a swizzle of 1,024. `R` is the number of the tile's
+    /// modes, which the simulator asserts.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load<const R: usize>(
@@ -276,10 +275,10 @@ impl TmaTile {
         }
     }
 
-    /// Prefetches the tile into L2, from the coordinates `start`. By one thread.
+    /// Prefetches the tile at the coordinates `start` into L2. One thread calls it.
     ///
     /// # Safety
-    /// As of [`load`](Self::load), of the map.
+    /// Same contract as [`load`](Self::load), for the map.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn prefetch<const R: usize>(&self, map: TensorMapPointer, start: [i32; R]) {
@@ -294,11 +293,11 @@ impl TmaTile {
     }
 
     /// Stores the tile at the shared address `tile` to the coordinates `start`, as far as it is in
-    /// bounds. By one thread, which commits it as a group.
+    /// bounds. One thread calls it, and commits it as a group.
     ///
     /// # Safety
-    /// As of [`tensor_store`], for a map that [`tensor_map`](Self::tensor_map) made; addresses and
-    /// `R` as of [`load`](Self::load).
+    /// Same contract as [`tensor_store`], for a map built by [`tensor_map`](Self::tensor_map);
+    /// addresses and `R` as for [`load`](Self::load).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store<const R: usize>(
@@ -322,7 +321,7 @@ impl TmaTile {
     /// [`store`](Self::store) that adds to the destination.
     ///
     /// # Safety
-    /// As of [`store`](Self::store).
+    /// Same contract as [`store`](Self::store).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn reduce_add<const R: usize>(&self, map: TensorMapPointer, start: [i32; R], tile: u32) {
@@ -338,8 +337,8 @@ impl TmaTile {
     }
 }
 
-/// How many elements of a mode are `step` apart from element 0 on: its extent, or that of the modes
-/// that it nests first.
+/// The number of elements of a mode, from element 0, that are `step` apart: its extent, or that of
+/// its first nested modes.
 const fn run(mode: &Layout, step: i64) -> i64 {
     let flat = mode.flatten();
     let mut length = 1;
@@ -357,8 +356,8 @@ const fn run(mode: &Layout, step: i64) -> i64 {
     length
 }
 
-/// The runs of elements that boxes can be made of: up to [`MAX_EXTENT`] a multiple of `unit`,
-/// beyond a multiple of `multiple`, so that the boxes which follow each other are aligned.
+/// The runs of elements that boxes can cover: up to [`MAX_EXTENT`] a multiple of `unit`, above it a
+/// multiple of `multiple`, so that consecutive boxes are aligned.
 struct Fits {
     unit: i64,
     multiple: i64,
@@ -390,7 +389,7 @@ impl Fits {
     }
 }
 
-/// The modes in the order of the stride of their second elements; modes of extent 1 are at the end.
+/// The modes in the order of the stride of their second elements; modes of extent 1 at the end.
 const fn order(layout: &Layout) -> [usize; MAX_RANK] {
     let mut modes = [0; MAX_RANK];
     let mut i = 0;

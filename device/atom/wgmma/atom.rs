@@ -5,11 +5,11 @@ use crate::atom::{Atom, ByDescriptors, ByRegisters, Operands};
 use crate::layout::{Layout, Major};
 use crate::number::Number;
 
-/// For an atom's constants: K is contiguous in shared memory.
+/// A constant of an atom: K is contiguous in shared memory.
 pub const K_MAJOR: bool = false;
-/// For an atom's constants: M (of A) or N (of B) is contiguous in shared memory.
+/// A constant of an atom: M (for A) or N (for B) is contiguous in shared memory.
 pub const MN_MAJOR: bool = true;
-/// For an atom's constants: the operand's elements are taken with the other sign.
+/// A constant of an atom: the operand's elements are negated.
 pub const NEGATED: bool = true;
 
 /// The form of A for an instruction: a matrix descriptor, or a thread's registers.
@@ -52,19 +52,19 @@ pub trait WgmmaAtom:
     const THR_ID: Layout;
     /// Which thread holds which element of A; in shared memory, all hold all.
     const A: Layout;
-    /// Which thread holds which element of B: all hold all.
+    /// Which thread holds which element of B: all threads hold all.
     const B: Layout;
     /// Which thread holds which element of C and D.
     const C: Layout;
-    /// Which mode of A is contiguous in shared memory; of one in registers it has no meaning.
+    /// Which mode of A is contiguous in shared memory; without meaning for A in registers.
     const MAJOR_A: Major;
     /// Which mode of B is contiguous in shared memory.
     const MAJOR_B: Major;
-    /// The numbers of A.
+    /// The element type of A.
     type A: Number;
-    /// The numbers of B.
+    /// The element type of B.
     type B: Number;
-    /// The numbers of C and D.
+    /// The element type of C and D.
     type D: Number;
     /// A thread's registers of C and D.
     type Accumulators: Accumulators;
@@ -74,11 +74,11 @@ pub trait WgmmaAtom:
     /// Executes the instruction once: `d = a b + d`, or `a b` without `adds`.
     ///
     /// # Safety
-    /// As of the functions of [`arch::wgmma`](crate::arch::wgmma).
+    /// Same contract as the functions of [`arch::wgmma`](crate::arch::wgmma).
     unsafe fn mma(d: &mut Self::Accumulators, a: Self::OperandA, b: u64, adds: bool);
 }
 
-/// The major mode that an atom's constant names.
+/// The major mode of an atom's constant.
 pub(super) const fn major(mn: bool) -> Major {
     if mn { Major::Mn } else { Major::K }
 }

@@ -3,7 +3,7 @@
 //!
 //! A partition of shared memory, `(MMA, MMA_M, MMA_K, PIPE)`, becomes `(1, MMA_M, MMA_K, PIPE)`:
 //! each element is the descriptor of one instruction's part. A descriptor holds its address in
-//! units of 16 bytes, so the layout counts in these, and slicing adds to the descriptor.
+//! units of 16 bytes, so the layout uses these units, and slicing adds to the descriptor.
 
 use super::{SharedOperand, WgmmaAtom};
 use crate::arch::opaque;
@@ -50,8 +50,8 @@ impl Sliceable for Descriptors {
 pub type DescriptorTensor<L> = Tensor<Descriptors, L>;
 
 impl<L: StaticLayout> DescriptorTensor<L> {
-    /// The same tensor with descriptors that are computed where they are used: otherwise the
-    /// compiler would hoist each of them out of a loop, into a register of its own.
+    /// The same tensor, whose descriptors are computed where they are used: otherwise the compiler
+    /// would hoist each of them out of a loop, into a separate register.
     #[inline(always)]
     pub(super) fn computed_here(&self) -> Self {
         let Descriptors { low, high } = *self.engine();
@@ -96,7 +96,7 @@ impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> Static
 }
 
 impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> DescriptorsOf<L, M, O> {
-    /// The tile's first two modes as the operand of an instruction, or no compilation.
+    /// The tile's first two modes as the operand of an instruction, or a compile error.
     pub(in crate::atom) const OPERAND: SharedOperand = {
         let tile = ComposedLayout::new(L::SWIZZLE, 0, L::LAYOUT.take(0, 2));
         match O::OPERAND {
@@ -113,11 +113,11 @@ impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> Descri
         };
         128 / if bits < 8 { 8 } else { bits as i64 }
     };
-    /// Elements that the swizzle repeats after.
+    /// The period of the swizzle in elements.
     const PATTERN: i64 =
         if L::SWIZZLE.bits() == 0 { Self::PIECE } else { (8 * Self::PIECE) << L::SWIZZLE.bits() };
 
-    /// Stages begin where the swizzle does, or the tensor has no descriptors.
+    /// Stages must be aligned to the swizzle's period, or the tensor has no descriptors.
     pub(in crate::atom) const STAGES: () = {
         let mut mode = 2;
         while mode < L::LAYOUT.rank() {
@@ -160,8 +160,8 @@ macro_rules! descriptors {
     ($($(#[$doc:meta])* $name:ident $kind:ident;)+) => { $(
         $(#[$doc])*
         ///
-        /// The partition is of a whole array, or of a stage of one. In a kernel whose warpgroups
-        /// divide M, slice the tiled MMA by the warpgroup's first thread
+        /// The partition must be of a whole array, or of one of its stages. In a kernel whose
+        /// warpgroups divide M, slice the tiled MMA by the warpgroup's first thread
         /// (`get_slice(128 * warpgroup)`), which is uniform across the warp: descriptors are in
         /// uniform registers.
         #[inline(always)]

@@ -5,31 +5,31 @@ use crate::layout::{ComposedLayout, IntTuple, Major, SwizzleBytes, Text, shared_
 /// The longest message, in bytes.
 const MESSAGE: usize = 900;
 
-/// A layout of shared memory that has no matrix descriptor: the layout, the reason, and the nearest
-/// that has.
+/// A layout of shared memory without a matrix descriptor: the layout, the reason, and the nearest
+/// layout that has one.
 #[derive(Clone, Copy)]
 pub struct WgmmaLayoutError {
     text: Text<MESSAGE>,
 }
 
-/// A reason, with its numbers.
+/// A reason, with its values.
 #[derive(Clone, Copy)]
 pub(super) enum Reason {
-    /// The tile has not two modes.
+    /// The tile does not have two modes.
     Rank(usize),
-    /// The layout has an offset of its own.
+    /// The layout has a nonzero offset.
     Offset(i64),
-    /// The swizzle is none of the hardware's.
+    /// The hardware does not support the swizzle.
     Swizzle,
     /// The type cannot be MN-major.
     MajorOfType,
     /// An extent of the tile, and what does not divide it.
     Extent { mode: usize, extent: i64, by: i64 },
-    /// The 16 bytes from an index of a mode on do not follow each other.
+    /// The 16 bytes that start at an index of a mode are not contiguous.
     Torn { mode: usize, index: i64, next: i64, gap: i64 },
-    /// A piece begins at no multiple of 16 bytes.
+    /// A piece is not aligned to 16 bytes.
     Unaligned { mode: usize, index: i64, offset: i64 },
-    /// A piece is not where the instruction looks for it.
+    /// A piece is not at the address that the instruction reads.
     Place { mode: usize, index: i64, found: i64, wanted: i64 },
     /// A row of the swizzle is longer than the instruction's tile.
     RowTooLong { row: i64, rows: i64 },
@@ -157,7 +157,7 @@ const fn write_reason<const N: usize>(text: &mut Text<N>, reason: Reason, bits: 
     }
 }
 
-/// The layout with the widest swizzle that fits, for the same extents where they can be had.
+/// Writes the layout with the widest swizzle that fits, for the same extents if possible.
 const fn write_nearest<const N: usize>(
     text: &mut Text<N>,
     layout: &ComposedLayout,
@@ -166,7 +166,7 @@ const fn write_nearest<const N: usize>(
     rows: i64,
     k: i64,
 ) {
-    // What only 16 bits allow is done K-major.
+    // MN-major needs 16 bits; other types are K-major.
     let major = if bits == 16 { major } else { Major::K };
     let (mn, depth) = if layout.rank() == 2 {
         (round_up(layout.layout.extent(0), rows), round_up(layout.layout.extent(1), k))

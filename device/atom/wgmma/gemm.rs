@@ -16,7 +16,7 @@ use crate::number::Number;
 use crate::tensor::{Access, Fragment, StaticLayout, Tensor};
 use core::marker::PhantomData;
 
-/// The use of the accumulators by a product: CuTe's `GMMA::ScaleOut`.
+/// How a product uses the accumulators: CuTe's `GMMA::ScaleOut`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleOut {
     /// `D = A B`: the previous accumulators are ignored.
@@ -26,8 +26,8 @@ pub enum ScaleOut {
 }
 
 impl ScaleOut {
-    /// [`Zero`](Self::Zero) if `first` holds, for example in the first step of a product, and this
-    /// one otherwise.
+    /// [`Zero`](Self::Zero) if `first` holds, for example in the first step of a product, otherwise
+    /// `self`.
     #[inline(always)]
     #[must_use]
     pub const fn unless(self, first: bool) -> Self {
@@ -44,9 +44,9 @@ impl ScaleOut {
 pub trait OperandTensorA<A: WgmmaAtom> {
     /// `(MMA, MMA_M, MMA_K)`.
     const LAYOUT: Layout;
-    /// Values of the first mode that an instruction takes.
+    /// Values of the first mode that an instruction reads.
     const VALUES: i64;
-    /// Compiles where the elements are the atom's.
+    /// Does not compile unless the elements have the atom's type.
     const ELEMENTS: ();
 
     /// The operand of a product: the descriptors, or the fragment.
@@ -54,10 +54,10 @@ pub trait OperandTensorA<A: WgmmaAtom> {
     where
         Self: 'a;
 
-    /// Where a product begins to read.
+    /// The source of a product.
     fn source(&self) -> Self::Source<'_>;
 
-    /// What the instruction takes whose first value has this index.
+    /// The instruction's operand whose first value has this index.
     ///
     /// # Safety
     /// `index` is inside the tensor. Registers were written.
@@ -146,7 +146,7 @@ impl<A: WgmmaAtom, T: OperandTensorA<A>> OperandTensorA<A> for &T {
 }
 
 /// The extents of a product in instructions, `(M, N, K)`. The function that the user calls and
-/// [`warpgroup_gemm`] name this constant, so that the compiler reports a mistake once.
+/// [`warpgroup_gemm`] use this constant, so that the compiler reports a mistake once.
 pub(super) struct Extents<M, A, LB, LC>(PhantomData<(M, A, LB, LC)>);
 
 impl<M, A, LB, LC> Extents<M, A, LB, LC>
@@ -160,7 +160,7 @@ where
         extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, <M::Atom as WgmmaAtom>::C.extent(1));
 }
 
-/// As [`Extents`].
+/// See [`Extents`].
 const fn extents(a: Layout, values: i64, b: Layout, c: Layout, sums: i64) -> [usize; 3] {
     let (a, b, c) = (by_modes(a), by_modes(b), by_modes(c));
     let agree = a.extent(0) == values
@@ -199,13 +199,13 @@ const fn by_modes(tensor: Layout) -> Layout {
 /// Issues the product `c = a b` or `c += a b` of a warpgroup's tiles: a `wgmma` for each
 /// `(m, n, k)`, `k` outermost.
 ///
-/// It does not wait. [`warpgroup_arrive`] comes before, [`warpgroup_commit_batch`] and
+/// It does not wait. Call [`warpgroup_arrive`] before, [`warpgroup_commit_batch`] and
 /// [`warpgroup_wait`] after, and [`warpgroup_fence_operand`] before the accumulators are read.
 ///
 /// # Safety
 /// All threads of the warpgroup call it with the same operands, in the order above; the tiles in
-/// shared memory were written, and stay until the product was waited for. So do the registers of A
-/// and the accumulators, which nothing else touches meanwhile.
+/// shared memory were written, and stay unchanged until the wait for the product. Until then
+/// nothing else accesses the registers of A and the accumulators.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn warpgroup_gemm<M, A, LB, D, LC>(
@@ -247,8 +247,8 @@ pub unsafe fn warpgroup_gemm<M, A, LB, D, LC>(
     }
 }
 
-/// The elements of the accumulators are the atom's, or the product does not compile. Named as
-/// [`Extents`] is.
+/// The elements of the accumulators have the atom's type, or the product does not compile. A
+/// constant for the same reason as [`Extents`].
 pub(super) struct SameNumbers<M, D>(PhantomData<(M, D)>);
 
 impl<M: StaticTiledMma<Atom: WgmmaAtom>, D: Storable> SameNumbers<M, D> {
@@ -268,7 +268,7 @@ impl<M: StaticTiledMma<Atom: WgmmaAtom>, D: Storable> SameNumbers<M, D> {
 /// The accumulators of one instruction.
 ///
 /// # Safety
-/// There are as many of instructions.
+/// `index` is below the number of instructions.
 #[inline(always)]
 unsafe fn accumulators<M, D, L>(
     c: &mut Fragment<D, L>,
@@ -293,23 +293,23 @@ pub fn warpgroup_arrive() {
     wgmma_fence();
 }
 
-/// Makes the products since the last one a batch, which can be waited for (`wgmma.commit_group`).
-/// All threads of the warpgroup must call it.
+/// Commits the products issued since the previous batch as a batch (`wgmma.commit_group`). All
+/// threads of the warpgroup must call it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn warpgroup_commit_batch() {
     wgmma_commit_group();
 }
 
-/// Waits until all batches but the `PENDING` youngest are complete (`wgmma.wait_group`).
-/// All threads of the warpgroup must call it.
+/// Waits until all batches except the `PENDING` youngest are complete (`wgmma.wait_group`). All
+/// threads of the warpgroup must call it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn warpgroup_wait<const PENDING: u32>() {
     wgmma_wait_group::<PENDING>();
 }
 
-/// [`warpgroup_wait`], but not before `values` were computed: `ptxas` moves a plain wait above
+/// [`warpgroup_wait`], but not before `values` are computed: `ptxas` moves a plain wait above
 /// arithmetic that should overlap the product, such as a softmax. Pass the results of that
 /// arithmetic.
 #[inline(always)]
@@ -318,8 +318,8 @@ pub fn warpgroup_wait_after<const PENDING: u32, const N: usize>(values: [f32; N]
     wgmma_wait_group_after::<PENDING, N>(values);
 }
 
-/// Tells the compiler that a completed product has changed its accumulators: it is between the wait
-/// and their use. It has no instruction.
+/// Tells the compiler that a completed product has changed its accumulators: call it between the
+/// wait and their use. It emits no instruction.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn warpgroup_fence_operand<M, D, L>(_mma: M, c: &mut Fragment<D, L>)
@@ -330,14 +330,14 @@ where
 {
     let instructions = const { L::LAYOUT.size() as usize / <M::Atom as WgmmaAtom>::C.extent(1) as usize };
     for index in 0..instructions {
-        // SAFETY: below their number.
+        // SAFETY: the index is below the number of instructions.
         wgmma_fence_registers(unsafe { accumulators::<M, D, L>(c, index) });
     }
 }
 
 impl<M: StaticTiledMma<Atom: WgmmaAtom>> ThrMma<M> {
-    /// The accumulators of a tile of the shape of `L`, `(MMA, MMA_M, MMA_N)`, which hold nothing
-    /// yet: for a product that begins with [`ScaleOut::Zero`].
+    /// Uninitialised accumulators of a tile of the shape of `L`, `(MMA, MMA_M, MMA_N)`: for a
+    /// product that begins with [`ScaleOut::Zero`].
     ///
     /// # Safety
     /// A product writes them before they are read.
@@ -406,7 +406,7 @@ fn pack_into<T: PackPair, L: StaticLayout, N: StaticLayout>(fragment: &Fragment<
             "pairs are packed of a compact fragment of an even number of elements"
         );
     }
-    // SAFETY: all elements are written; indices are inside of both.
+    // SAFETY: all elements are written; indices are inside both.
     unsafe {
         let mut packed = Fragment::<T, N>::uninit();
         for i in 0..const { L::LAYOUT.size() as usize / 2 } {
@@ -416,9 +416,9 @@ fn pack_into<T: PackPair, L: StaticLayout, N: StaticLayout>(fragment: &Fragment<
     }
 }
 
-/// A 16-bit float that two f32 are rounded to by one instruction.
+/// A 16-bit float to which one instruction rounds two f32.
 pub trait PackPair: Element {
-    /// The two as one word, the first in the low half.
+    /// Both as one word, the first in the low half.
     fn pack(low: f32, high: f32) -> u32;
 }
 

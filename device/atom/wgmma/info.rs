@@ -7,7 +7,7 @@ use crate::arch::wgmma::fragments;
 use crate::layout::Layout;
 use crate::number::Number;
 
-/// The properties of a [`WgmmaAtom`], as a value; for an atom with constants, without any of them
+/// The properties of a [`WgmmaAtom`], as a value; for an atom with constants, with none of them
 /// set.
 #[derive(Clone, Copy, Debug)]
 pub struct WgmmaInfo {
@@ -21,7 +21,7 @@ pub struct WgmmaInfo {
     pub shape_mnk: [i64; 3],
     /// Whether A is in registers.
     pub a_in_registers: bool,
-    /// The names of the number types of A, B and D.
+    /// The names of the element types of A, B and D.
     pub types: [&'static str; 3],
     /// The bits of an element of A and B, and of D.
     pub bits: [usize; 2],

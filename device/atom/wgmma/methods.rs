@@ -51,8 +51,7 @@ use crate::atom::tiled_mma::{StaticTiledMma, ThrMma};
 use crate::memory::Storable;
 use crate::tensor::{Fragment, StaticLayout};
 
-// Written out: a check that a macro expands to would fill the first lines of its message with the
-// macro.
+// Written out: the first lines of a check's message would show a macro, if one expanded to it.
 impl<'c, M, A, LB, D, LC> Multiplies<M, A, &'c mut Fragment<D, LC>> for DescriptorTensor<LB>
 where
     M: StaticTiledMma<Atom: WgmmaAtom>,
@@ -100,8 +99,8 @@ where
 }
 
 impl<M: StaticTiledMma<Atom: WgmmaAtom>> ThrMma<M> {
-    /// Waits until all but the `PENDING` youngest products are complete, so that the shared memory
-    /// which the others read may be written again. All threads of the warpgroup must call it.
+    /// Waits until all but the `PENDING` youngest products are complete: the shared memory that the
+    /// others read may then be rewritten. All threads of the warpgroup must call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn wait<const PENDING: u32>(self) {

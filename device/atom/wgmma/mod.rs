@@ -1,11 +1,10 @@
 //! Atoms of `wgmma`: each instruction as a zero-sized type, with its thread-value layouts and the
 //! valid layouts of operands in shared memory.
 //!
-//! The names are CuTe's: `SM90_64x256x16_F32BF16BF16_SS` is the instruction for m = 64, n = 256,
-//! k = 16 with the types of D, A and B; `SS` has A and B in shared memory, `RS` has A in registers.
-//! `TN` stands for "K-major only", which is so for all types but those of 16 bits. Where there is a
-//! choice, it is made by constants, in CuTe's order: which of A and B are MN-major, and which are
-//! negated.
+//! The names are CuTe's: `SM90_64x256x16_F32BF16BF16_SS` is the instruction for m = 64, n = 256, k
+//! = 16 with the types of D, A and B; `SS` has A and B in shared memory, `RS` has A in registers.
+//! `TN` means "K-major only", which holds for all types except those of 16 bits. Choices are
+//! constants, in CuTe's order: which of A and B are MN-major, and which are negated.
 //!
 //! ```
 //! use moye_device::atom::wgmma::{K_MAJOR, MN_MAJOR, SM90_64x128x16_F32BF16BF16_SS as Atom, WgmmaAtom};

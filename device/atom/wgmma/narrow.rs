@@ -1,10 +1,9 @@
 //! Accumulators as the operand A of a product of 8-bit floats.
 //!
-//! A thread has two neighbouring columns of an accumulator in each 8, and four neighbouring columns
-//! of an operand A of 8-bit elements. To move values between threads would take shuffles. A product
-//! is a sum over K, in any order, so the columns stay where they are and the rows of B are put in
-//! the same order ([`paired_column`], by
-//! [`transpose_paired`](crate::algorithm::transpose_paired)).
+//! A thread holds two adjacent columns of an accumulator in each 8, but four adjacent columns of an
+//! operand A of 8-bit elements. Moving values between threads would take shuffles. A product is a
+//! sum over K, in any order, so the columns stay in place and the rows of B are permuted to the
+//! same order ([`paired_column`], by [`transpose_paired`](crate::algorithm::transpose_paired)).
 
 use super::{OperandOf, WgmmaAtom};
 use crate::arch::f32x4_to_e4m3x4;
@@ -14,9 +13,9 @@ use crate::memory::Element;
 use crate::number::F8E4M3;
 use crate::tensor::{Fragment, StaticLayout};
 
-/// An 8-bit float that f32 are rounded to two at a time by one instruction.
+/// An 8-bit float to which one instruction rounds two f32.
 pub trait PackQuad: Element {
-    /// The four as one word, the first in the lowest byte; larger values become the largest number.
+    /// All four as one word, the first in the lowest byte; larger values saturate.
     fn pack_quad(values: [f32; 4]) -> u32;
 }
 
@@ -46,8 +45,8 @@ pub const fn paired_column(position: u32) -> u32 {
 
 /// Accumulators as the operand A of the next product, in registers: rounds them to 8-bit floats.
 ///
-/// Both hold the same rows. The columns are in the order of [`paired_column`], in which the rows of
-/// B must be too.
+/// Both hold the same rows. The columns are in the order of [`paired_column`]; the rows of B must
+/// have the same order.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
@@ -75,10 +74,10 @@ where
                 .raise();
         }
     }
-    // SAFETY: all elements are written; indices are inside of both.
+    // SAFETY: all elements are written; indices are inside both.
     unsafe {
         let mut packed = Fragment::<T, OperandOf<L, M>>::uninit();
-        // 8 accumulators are two rows of two pairs, 8 columns apart: a register for each row.
+        // 8 accumulators are two rows of two pairs, 8 columns apart: one register for each row.
         for block in 0..const { LC::LAYOUT.size() as usize / 8 } {
             for row in 0..2 {
                 let first = 8 * block + 2 * row;

@@ -1,21 +1,21 @@
 //! Tiles in shared memory as operands: from a layout to matrix descriptors.
 //!
-//! # What a descriptor says
-//! A descriptor names a start address, two offsets and a swizzle, and the instruction looks for
-//! each 16-byte piece of its 64 x K or N x K tile at a place that follows from these. In pieces,
-//! with `W` of them in a row of the swizzle (1 without):
+//! # Contents of a descriptor
+//! A descriptor holds a start address, two offsets and a swizzle, from which the instruction
+//! computes the place of each 16-byte piece of its 64 x K or N x K tile. In pieces, with `W` of
+//! them in a row of the swizzle (1 without):
 //!
 //! ```text
 //! K-major   row r, piece c of k:   (r % 8) W + (r / 8) SBO + c              (without a swizzle c LBO)
 //! MN-major  piece p of m, row k:   p % W + (p / W) LBO + (k % 8) W + (k / 8) SBO   (without p SBO + k % 8 + (k / 8) LBO)
 //! ```
 //!
-//! These are CuTe's canonical layouts. A layout of a tile has a descriptor where its pieces are at
-//! these places; as a layout is a sum of what its two modes contribute, that is checked for each
-//! mode apart. SBO and LBO are read off the first pieces at which they show.
+//! These are CuTe's canonical layouts. A layout of a tile has a descriptor if its pieces are at
+//! these places; since a layout is the sum of its modes' offsets, each mode is checked separately.
+//! SBO and LBO are taken from the first pieces that depend on them.
 //!
 //! The swizzle works on addresses, so a tile may begin anywhere along a row of it (instructions
-//! along K do), but its rows must begin where those of the swizzle do.
+//! along K do), but its rows must be aligned to the swizzle's period.
 //!
 //! ```
 //! use moye_device::atom::wgmma::{SM90_64x128x16_F32BF16BF16_SS as Atom, SharedOperand};
@@ -43,13 +43,13 @@ const MAX_BLOCKS: usize = 32;
 pub struct SharedOperand {
     /// The descriptor without an address.
     bits: u64,
-    /// Where each instruction's part begins, along either mode, in pieces of 16 bytes.
+    /// The start of each instruction's part, along either mode, in pieces of 16 bytes.
     mn: [u32; MAX_BLOCKS],
     k: [u32; MAX_BLOCKS],
     blocks: [usize; 2],
 }
 
-/// The numbers by which a tile is checked.
+/// The parameters of a tile's checks.
 #[derive(Clone, Copy)]
 struct Tile {
     /// Elements in 16 bytes, and pieces in a row of the swizzle.
@@ -62,12 +62,12 @@ struct Tile {
 }
 
 impl SharedOperand {
-    /// The operand A of an atom, for a tile (M, K) whose layout counts elements (of one bit: bytes
-    /// of eight).
+    /// The operand A of an atom, for a tile (M, K) whose layout is in elements (for elements of one
+    /// bit in bytes).
     ///
     /// # Panics
-    /// Where the layout has no descriptor; in a `const` that is an error of the compiler, with the
-    /// reason and the nearest layout that has.
+    /// If the layout has no descriptor; in a `const` this is a compile error with the reason and
+    /// the nearest layout that has one.
     #[track_caller]
     #[must_use]
     pub const fn a<M: WgmmaAtom>(layout: ComposedLayout) -> Self {
@@ -86,7 +86,7 @@ impl SharedOperand {
     /// The operand B of an atom, for a tile (N, K).
     ///
     /// # Panics
-    /// As [`SharedOperand::a`].
+    /// Same as [`SharedOperand::a`].
     #[track_caller]
     #[must_use]
     pub const fn b<M: WgmmaAtom>(layout: ComposedLayout) -> Self {
@@ -94,11 +94,11 @@ impl SharedOperand {
     }
 
     /// The descriptors of a tile (MN, K) of elements of `bits` bits (8 for elements of one bit,
-    /// which are counted by bytes), for instructions that take `rows` along its first mode and 32
-    /// bytes along its second.
+    /// which are counted in bytes), for instructions with `rows` along its first mode and 32 bytes
+    /// along its second.
     ///
     /// # Errors
-    /// Where it has none.
+    /// If it has none.
     pub const fn try_new(
         layout: &ComposedLayout,
         bits: i64,
@@ -138,7 +138,7 @@ impl SharedOperand {
         if stride < 0 || stride > 0x3FFF {
             return Err(Reason::Far { offset: stride });
         }
-        // The descriptor's numbers of the swizzles.
+        // The descriptor's encoding of the swizzles.
         let swizzle: u64 = match tile.row {
             8 => 1,
             4 => 2,
@@ -149,27 +149,27 @@ impl SharedOperand {
         Ok(operand)
     }
 
-    /// How many instructions there are along M (or N).
+    /// The number of instructions along M (or N).
     pub const fn blocks_mn(&self) -> usize {
         self.blocks[0]
     }
 
-    /// How many instructions there are along K.
+    /// The number of instructions along K.
     pub const fn blocks_k(&self) -> usize {
         self.blocks[1]
     }
 
-    /// Where the part of instruction `mn` along M (or N) begins, in bytes from the start of the
-    /// tile: for a number that is known only when the kernel runs, which is multiplied with this of
-    /// 1 where parts are equally far apart.
+    /// The start of the part of instruction `mn` along M (or N), in bytes from the start of the
+    /// tile. If parts are equally spaced, an index that is known only at run time can multiply the
+    /// offset of 1.
     pub const fn offset_mn(&self, mn: usize) -> u32 {
         16 * self.mn[mn]
     }
 
     /// The descriptor of an instruction's part of the tile at a shared address: instruction `mn`
-    /// along M (or N) and `k` along K, constants both, since others would have to be looked up in
-    /// memory. The address is a multiple of 16, and with a swizzle of the bytes that it repeats
-    /// after: 256, 512 or 1,024.
+    /// along M (or N) and `k` along K. Both should be constants, since other values need a lookup
+    /// in memory. The address is a multiple of 16, or with a swizzle of its period: 256, 512 or
+    /// 1,024 bytes.
     #[inline(always)]
     #[must_use]
     pub const fn descriptor(&self, address: u32, mn: usize, k: usize) -> u64 {
@@ -177,7 +177,7 @@ impl SharedOperand {
     }
 }
 
-/// The bits by which a layout counts: elements of one bit are counted by bytes.
+/// The bits of a layout's unit: elements of one bit are counted in bytes.
 const fn bits_of<T: Number>() -> i64 {
     if T::WIDTH < 8 { 8 } else { T::WIDTH as i64 }
 }
@@ -226,20 +226,20 @@ impl Tile {
         Ok(Self { piece, row: 1 << swizzle.bits(), swizzled, rows, depth })
     }
 
-    /// The index at which the first 8 rows' pattern ends, in pieces.
+    /// The period of the first 8 rows, in pieces.
     const fn pattern(&self) -> i64 {
         8 * self.row
     }
 
-    /// Checks that the contiguous mode is so by pieces, and the other one aligned to them.
+    /// Checks that the contiguous mode is contiguous in pieces, and the other mode aligned to them.
     const fn check_pieces(
         &self,
         contiguous: &Layout,
         other: &Layout,
         modes: [usize; 2],
     ) -> Result<(), Reason> {
-        // Whole pieces, and strides of whole pieces, are in place; for an error elements are looked
-        // at one by one.
+        // Whole pieces, and strides of whole pieces, are in place; for the error elements are
+        // checked one by one.
         let line = coalesce(*contiguous);
         if line.stride[0] == 1
             && line.shape[0] % self.piece == 0
@@ -281,9 +281,9 @@ impl Tile {
         leaf == leaves
     }
 
-    /// Checks that within each instruction's part of a mode, the element `step i` is at
-    /// `place(i)` pieces, where `place(i) = i % width * inner + i / width * outer`. `outer` is
-    /// found where the mode shows it, and otherwise is what `otherwise` says.
+    /// Checks that within each instruction's part of a mode, the element `step i` is at `place(i)`
+    /// pieces, where `place(i) = i % width * inner + i / width * outer`. `outer` is determined if
+    /// the mode is long enough; otherwise it is `otherwise`.
     const fn check_mode(
         &self,
         layout: &Layout,
@@ -355,11 +355,11 @@ impl Tile {
             Ok(along) => along,
             Err(reason) => return Err(reason),
         };
-        // What the two offsets are called depends on the swizzle.
+        // The names of the two offsets depend on the swizzle.
         Ok(if self.swizzled { (across, along) } else { (along, across) })
     }
 
-    /// Where each instruction's part of a mode begins, in pieces.
+    /// The start of each instruction's part of a mode, in pieces.
     const fn starts(
         &self,
         layout: &Layout,

@@ -1,5 +1,5 @@
-//! The configuration of a Hopper product as a type, and what follows from it: the tiled MMA, stages
-//! in shared memory, the copies by TMA and their tensor maps.
+//! The configuration of a Hopper product as a type, and what follows from it: the tiled MMA, the
+//! shared-memory stages, the TMA copies and their tensor maps.
 
 use super::store::{Staging, StoreBox};
 use crate::mma::{Arguments, Convertible, Scalar};
@@ -23,12 +23,12 @@ pub const ATOM_M: u32 = 64;
 pub const WARPGROUP: u32 = 128;
 /// Bytes of a box of C: the rows of one instruction, 128 bytes each.
 pub const BOX_C: u32 = ATOM_M * ROW;
-/// Boxes of C in shared memory that a warpgroup owns.
+/// Boxes of C in shared memory per warpgroup.
 pub const BOXES_C: u32 = 2;
 
 /// A configuration.
 pub trait WgmmaConfig: Sized + 'static {
-    /// The element type of A and B in memory. No configuration has two types (e4m3 by e5m2).
+    /// The element type of A and B in memory. Both have the same type (no e4m3 by e5m2).
     type Operand: Element;
     /// The accumulator's type, and that of the epilogue's arithmetic.
     type Sum: Scalar
@@ -43,8 +43,8 @@ pub trait WgmmaConfig: Sized + 'static {
     type Atom: WgmmaAtom<OperandA = u64, D = Self::Sum, Accumulators: Accumulators<Register = Self::Sum>>;
     /// BLK_M: 64 rows for each instruction of each warpgroup that shares the tile.
     const BLK_M: u32;
-    /// Whether the two consumer warpgroups have their own tiles and multiply in turn (*ping-pong*),
-    /// or share each tile (*cooperative*).
+    /// Whether the two consumer warpgroups compute separate tiles and multiply in turn
+    /// (*ping-pong*), or share each tile (*cooperative*).
     const PING_PONG: bool = false;
     /// Whether the accumulators are multiplied by [`Scales`](crate::mma::Scales).
     const SCALED: bool = false;
@@ -56,27 +56,27 @@ pub trait WgmmaConfig: Sized + 'static {
     const CLUSTER: u32 = 1;
     /// Blocks of a cluster that split K of one tile: see [`matmul_parts`](super::matmul_parts).
     const PARTS: u32 = 1;
-    /// Whether a block has one tile, or its split of a tile's K, and loads boxes that fit the
+    /// Whether a block computes one tile, or its split of a tile's K, and loads boxes that fit the
     /// operands: see [`matmul_parts`](super::matmul_parts).
     const ONE_TILE: bool = false;
-    /// 128-byte rows of shared memory that a stage has along K.
+    /// 128-byte rows of shared memory of a stage along K.
     const DEPTH: u32 = 1;
     /// Pipeline stages.
     const STAGES: u32 = 4;
 
-    /// Whether C is stored from registers in 16-byte vectors where possible (`sink.rs`), rather
-    /// than through boxes. For an `Output` of 4 bytes the boxes take two rounds, and after a
-    /// block's last tile no product hides the TMA stores.
+    /// Whether C is stored from registers, in 16-byte vectors if possible (`sink.rs`), rather than
+    /// through boxes. For an `Output` of 4 bytes the boxes take two rounds, and after a block's
+    /// last tile no product hides the TMA stores.
     const PIECES: bool = size_of::<Self::Output>() == 4 && !Self::PING_PONG;
 
-    /// Instructions of a warpgroup below each other; between them are those of the other warpgroup
-    /// that shares the tile.
+    /// Instructions of a warpgroup along M, interleaved with the instructions of the other
+    /// warpgroup that shares the tile.
     const MMA_M: u32 = 1;
     /// Rows of C that a warpgroup computes.
     const ROWS: u32 = Self::MMA_M * ATOM_M;
     /// Warpgroups that share a tile of C, and all of its stages.
     const TOGETHER: u32 = {
-        assert!(Self::BLK_M.is_multiple_of(Self::ROWS), "a warpgroup has whole instructions");
+        assert!(Self::BLK_M.is_multiple_of(Self::ROWS), "BLK_M must be a multiple of a warpgroup's rows");
         Self::BLK_M / Self::ROWS
     };
     /// Consumer warpgroups.
@@ -86,8 +86,8 @@ pub trait WgmmaConfig: Sized + 'static {
     } else {
         Self::TOGETHER
     };
-    /// Boxes of C for which a warpgroup uses its tile's last stage, beside its own boxes. That
-    /// stage is released after C has been read from it. The boxes are in the larger operand's part.
+    /// Boxes of C that a warpgroup keeps in its tile's last stage, in the larger operand's part,
+    /// beside its own boxes. The stage is released after C has been read from it.
     const SPARE_BOXES: u32 = if Self::PING_PONG {
         0
     } else {
@@ -117,7 +117,7 @@ tiled_mma! {
 }
 
 /// Stages of an operand, (BLK_MN, BLK_K, PIPE): rows of 128 bytes, whose 16-byte vectors are
-/// permuted by the row's number modulo 8. If M (or N) is contiguous, blocks of 64 x `BLK_K` follow
+/// permuted by the row's index modulo 8. If M (or N) is contiguous, blocks of 64 x `BLK_K` follow
 /// each other, as the boxes load them.
 const fn stages<T: Element>(extent: u32, k: u32, count: u32, major: Major) -> ComposedLayout {
     let atom = shared_memory_atom(major, SwizzleBytes::B128, 8 * T::BYTES as i64);
@@ -139,24 +139,24 @@ swizzled_layout! {
 
 /// How A is loaded: a stage of a tensor (M, K, batch).
 pub type CopyA<G> = LoadA<<G as WgmmaConfig>::Operand, StagesA<G, 1>, 3>;
-/// How B is loaded: a stage of a tensor (N, K, batch), a share of it by each block of a cluster.
+/// How B is loaded: a stage of a tensor (N, K, batch); each block of a cluster loads a share.
 pub type CopyB<G, const CLUSTER: u32> = LoadB<<G as WgmmaConfig>::Operand, StagesB<G, 1>, 3, CLUSTER>;
 
-/// The tiles of a kernel's tensor maps, which are those of its copies. The host makes the maps from
-/// them, so that host and kernel agree.
+/// The tiles of a kernel's tensor maps, which are the tiles of its copies. The host builds the maps
+/// from them, so that host and kernel agree.
 ///
 /// The parameters are untyped [`TensorMap`](moye_device::memory::TensorMap)s: with a
-/// [`TmaMap`](moye_device::atom::tma::TmaMap) each kernel would have a type of its own, and the
+/// [`TmaMap`](moye_device::atom::tma::TmaMap) each kernel would have a different type, and the
 /// host's table has one type for all kernels of an element type. Besides, C has one of two element
 /// types, and the extents of fitted boxes are known only at run time.
 #[derive(Clone, Copy, Debug)]
 pub struct Maps {
     /// A.
     pub a: OperandMap,
-    /// B, of which each block of a cluster loads a share.
+    /// B; each block of a cluster loads a share.
     pub b: OperandMap,
     /// C, a tensor (M, N, batch or split), with elements of [`WgmmaConfig::Output`] and with those
-    /// of [`WgmmaConfig::Sum`]; none if C is written by its address.
+    /// of [`WgmmaConfig::Sum`]; `None` if C is written through its address.
     pub c: Option<[&'static TmaTile; 2]>,
 }
 
@@ -170,7 +170,7 @@ pub enum OperandMap {
 }
 
 impl Maps {
-    /// The maps of the kernel of a configuration, whose clusters have `CLUSTER` blocks.
+    /// The maps of a configuration's kernel, whose clusters have `CLUSTER` blocks.
     #[must_use]
     pub const fn new<G: WgmmaConfig, const CLUSTER: u32>() -> Self {
         const { assert!(CLUSTER == G::CLUSTER, "the configuration's cluster") };
@@ -186,7 +186,7 @@ impl Maps {
 }
 
 /// The boxes that fill an operand's part of a stage in a kernel with
-/// [`ONE_TILE`](WgmmaConfig::ONE_TILE): rows of 128 bytes, swizzled as the stage.
+/// [`ONE_TILE`](WgmmaConfig::ONE_TILE): rows of 128 bytes, swizzled like the stage.
 ///
 /// With a `depth` above 1 the stage has several blocks along K. They are a dimension of the tensor
 /// if one copy loads all of them (`at_once`); otherwise the tensor has one block, as long as K.
@@ -206,8 +206,7 @@ pub struct Boxes {
 }
 
 impl Boxes {
-    /// The boxes of a tile of `extent` along M or N and `k` along K, which is `depth` rows of
-    /// shared memory.
+    /// The boxes of a tile of `extent` along M or N and `k` along K, `depth` rows of shared memory.
     #[must_use]
     pub const fn new(extent: u32, k: u32, depth: u32, major: Major) -> Self {
         assert!(extent <= 256 && k <= 256, "a box has at most 256 elements along a dimension");
@@ -219,7 +218,7 @@ impl Boxes {
         }
     }
 
-    /// The same for a matrix with `extent` elements along M or N, and `k` along K. If K is
+    /// The boxes for a matrix with `extent` elements along M or N, and `k` along K. If K is
     /// contiguous, a box has no more rows than the matrix, rounded up to 8, the swizzle's period.
     /// All blocks of a stage are loaded at once if they have all rows of the tile and K is a
     /// multiple of the block: blocks are then a dimension of the map, in which no block can end
@@ -249,7 +248,7 @@ impl Boxes {
         self.count * self.depth / self.at_once
     }
 
-    /// The tile of one copy, from which the tensor map is made: (MN, K, batch), or (MN, K in a
+    /// The tile of one copy, from which the tensor map is built: (MN, K, batch), or (MN, K in a
     /// block, block, batch) with a depth above 1.
     #[must_use]
     pub const fn tile<T: Element>(&self) -> TmaTile {

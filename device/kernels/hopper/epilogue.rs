@@ -1,12 +1,13 @@
 //! The epilogue in registers: scales, and for a C that is not read
 //! `activation(alpha * sum + bias)`.
 //!
-//! Threads hold the accumulators as `wgmma` leaves them: of every eight columns two neighbours of
-//! one row, and of the row eight below. So a bias along rows is two numbers for a thread, and a
-//! bias along columns one pair for every eight columns, shared by eight lanes of a warp.
+//! Threads hold the accumulators as `wgmma` leaves them: for every eight columns, two adjacent
+//! elements of one row and two of the row eight below. So a thread needs two elements of a bias
+//! along rows, and for every eight columns one pair of a bias along columns, which eight lanes of a
+//! warp share.
 //!
-//! Each condition is tested once for all accumulators. Registers have constant names, so the code
-//! for each accumulator is written out, and short code matters.
+//! Each condition is tested once for all accumulators. Registers cannot be indexed at run time: the
+//! code is repeated for each accumulator, so it must be short.
 
 use super::config::{ATOM_M, ArgumentsOf, WgmmaConfig};
 use super::exchange::Exchange;
@@ -31,7 +32,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The part of a warpgroup of the tile's.
+    /// The part of one of the tile's warpgroups.
     #[inline(always)]
     pub fn new<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTile, warpgroup: u32) -> Self {
         if G::ONE_TILE {
@@ -45,22 +46,22 @@ impl Part {
         }
     }
 
-    /// The rows of the warpgroup's instruction `mma_m`.
+    /// The part of the warpgroup's instruction `mma_m`.
     #[inline(always)]
     pub(super) const fn below<G: WgmmaConfig>(self, mma_m: u32) -> Self {
         Self { first: (self.first.0 + mma_m * below::<G>(), self.first.1), ..self }
     }
 }
 
-/// Rows from a warpgroup's instruction to its next.
+/// Rows between consecutive instructions of a warpgroup.
 pub(super) const fn below<G: WgmmaConfig>() -> u32 {
     ATOM_M * G::TOGETHER
 }
 
 /// Calls `function` with the accumulators of each of a thread's one or two instructions.
 ///
-/// Written out rather than a loop: registers have constant names, and a loop that is unrolled late
-/// leaves moves behind.
+/// Written out rather than a loop: registers cannot be indexed at run time, and a loop that is
+/// unrolled late leaves moves.
 #[inline(always)]
 fn each_instruction<G: WgmmaConfig>(values: &mut [G::Sum], mut function: impl FnMut(u32, &mut [G::Sum])) {
     const { assert!(G::MMA_M == 1 || G::MMA_M == 2, "a warpgroup has one instruction, or two below each other") };
@@ -71,7 +72,7 @@ fn each_instruction<G: WgmmaConfig>(values: &mut [G::Sum], mut function: impl Fn
     }
 }
 
-/// What the arguments say, or `E` in place of alpha, beta, bias and activation.
+/// The epilogue of the arguments; `E` replaces alpha, beta, bias and activation.
 pub struct Finish<'a, G: WgmmaConfig, E> {
     pub(super) arguments: &'a ArgumentsOf<G>,
     pub(super) own: E,
@@ -87,7 +88,7 @@ impl<G: WgmmaConfig, E: Copy> Copy for Finish<'_, G, E> {}
 
 impl<G: WgmmaConfig, E> Finish<'_, G, E> {
     /// Whether alpha, bias and activation are applied to a thread's registers: not if C is read,
-    /// and not if a block with one tile stages accumulators.
+    /// nor if a block with one tile stages accumulators.
     #[inline(always)]
     fn is_finished(arguments: &ArgumentsOf<G>, thread: u32) -> bool {
         if G::ONE_TILE {
@@ -124,7 +125,7 @@ where
     ) {
         let arguments = self.arguments;
         let part = Part::new::<G>(arguments, tile, team.warpgroup());
-        // What follows must not take registers while the accumulators are computed.
+        // The code below must not take registers while the accumulators are computed.
         let within = opaque(team.within_warpgroup());
         scale::<G>(tCrC.values_mut(), arguments, factors, part, within);
         if !E::IS_IDENTITY {
@@ -143,8 +144,8 @@ where
 /// Replaces an instruction's accumulators by the results for `beta` = 0.
 ///
 /// # Safety
-/// All threads of the warpgroup, or whole warps of it, call it, each with its number in it; the
-/// bias is readable, and no instruction that writes the accumulators is in flight.
+/// All threads of the warpgroup, or whole warps of it, call it, each with its index in the
+/// warpgroup; the bias is readable, and no instruction that writes the accumulators is in flight.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub(super) unsafe fn finish<T: Element, O: Convertible<S>, S: Scalar + Convertible<S>>(
@@ -153,7 +154,7 @@ pub(super) unsafe fn finish<T: Element, O: Convertible<S>, S: Scalar + Convertib
     part: Part,
     thread: u32,
 ) {
-    // With alpha = 1 a sum of -0 keeps its sign.
+    // With alpha = 1 an accumulator of -0 keeps its sign.
     if arguments.alpha != S::ONE {
         let mut i = 0;
         while i < values.len() {
@@ -171,8 +172,8 @@ pub(super) unsafe fn finish<T: Element, O: Convertible<S>, S: Scalar + Convertib
             add_bias(values, arguments.bias, arguments, place);
         }
     }
-    // A branch for each group: the compiler schedules the instructions between two branches at
-    // once, in time that grows with the square of their number.
+    // A branch for each group: the compiler schedules all instructions between two branches
+    // together, in time that grows with the square of their number.
     let mut from = 0;
     while from < values.len() {
         let to = if from + GROUP < values.len() { from + GROUP } else { values.len() };
@@ -196,7 +197,7 @@ const SILU: u32 = Activation::Silu as u32;
 /// Elements whose activation is computed between two branches.
 const GROUP: usize = 16;
 
-/// Applies a function to pairs of neighbours in a row.
+/// Applies a function to pairs of adjacent elements of a row.
 #[inline(always)]
 fn in_pairs<S: Copy>(values: &mut [S], function: impl Fn([S; 2]) -> [S; 2]) {
     let mut i = 0;
@@ -233,8 +234,8 @@ unsafe fn add_bias<T: Element, O: Element, S: Scalar, B: Convertible<S>>(
             i += 1;
         }
     }
-    // A condition of its own: of two arms the compiler would move the additions after them,
-    // with a register for the bias of each element.
+    // A separate condition: with two arms the compiler would move the additions after them, with a
+    // register for the bias of each element.
     if opaque(arguments.bias_n as u32) != 0 {
         let of = |column: u32| {
             let at = bias.offset(i64::from(column) * arguments.bias_n);
@@ -258,10 +259,10 @@ unsafe fn add_bias<T: Element, O: Element, S: Scalar, B: Convertible<S>>(
 /// instructions of a tile run.
 #[derive(Clone, Copy)]
 pub struct Factors<S> {
-    /// For the thread's two rows in each of its warpgroup's one or two instructions; 1 if A has no
+    /// For the thread's two rows in each of the warpgroup's one or two instructions; 1 if A has no
     /// scales.
     rows: [[S; 2]; 2],
-    /// The scale of all columns, if it is the same; otherwise 1.
+    /// The scale common to all columns; 1 if they differ.
     columns: S,
 }
 
@@ -271,11 +272,10 @@ fn by_column<S: Element>(scales: &Scales<S>) -> bool {
     scales.b.address() != 0 && scales.b_n != 0
 }
 
-/// The scales of a thread in its warpgroup's part of a tile; `None` for configurations without
-/// scales.
+/// A thread's scales for its warpgroup's part of a tile; `None` for configurations without scales.
 ///
 /// # Safety
-/// The scales are readable; `thread` is the number in the warpgroup.
+/// The scales are readable; `thread` is the index in the warpgroup.
 #[inline(always)]
 unsafe fn load_factors<G: WgmmaConfig>(
     arguments: &ArgumentsOf<G>,
@@ -308,7 +308,7 @@ unsafe fn load_factors<G: WgmmaConfig>(
 /// Each split of K is scaled separately, so that the reduction needs no scales.
 ///
 /// # Safety
-/// All threads of the consumer warpgroup call it, each with its number and the factors that it has
+/// All threads of the consumer warpgroup call it, each with its index and the factors that it
 /// [loaded](load_factors) for the same part. The scales are readable, and no instruction that
 /// writes the accumulators is in flight.
 #[inline(always)]
@@ -333,11 +333,11 @@ unsafe fn scale<G: WgmmaConfig>(
     );
 }
 
-/// [`scale`] for one of a warpgroup's instructions, by the scales of its two rows and of all
+/// [`scale`] for one of a warpgroup's instructions, with the scales of its two rows and of all
 /// columns.
 ///
 /// # Safety
-/// As for [`scale`].
+/// Same contract as [`scale`].
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn scale_rows<T: Element, O: Element, S: Scalar>(
@@ -352,8 +352,8 @@ unsafe fn scale_rows<T: Element, O: Element, S: Scalar>(
     let times = |sum: &mut S, factor: S| {
         *sum = factor.fma(*sum, S::ZERO);
     };
-    // Four registers for every eight columns: two neighbours of the row, and two of the row eight
-    // below.
+    // Four registers for every eight columns: two adjacent elements of the row, and two of the row
+    // eight below.
     if by_column(scales) {
         let column = part.first.1 + accumulator_column(thread);
         let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);

@@ -1,19 +1,19 @@
 //! Reduces the accumulators of the two blocks of a pair that split K.
 //!
-//! Each block has accumulators of the whole tile, and writes half of it. The first
-//! block writes the rows of warps 0 and 1 of a warpgroup, the second those of 2 and 3. So two warps
-//! of each block keep their accumulators, and two send theirs:
+//! Each block has accumulators of the whole tile and writes half of it: the first block the rows of
+//! warps 0 and 1 of a warpgroup, the second the rows of warps 2 and 3. So two warps of each block
+//! keep their accumulators, and two send theirs:
 //!
 //! ```text
 //! block 0   warps 0, 1: rows  0 to 31   keep  <--- st.async ---  send    block 1
 //!           warps 2, 3: rows 32 to 63   send  --- st.async --->  keep
 //! ```
 //!
-//! A thread has the same rows and columns in both blocks. It sends its accumulators to its
-//! counterpart through the other block's shared memory, so that the order of the words there is
-//! free: 16 bytes for each lane, contiguous. `st.async` completes on an mbarrier of the receiving
-//! block. The receiver waits for these bytes only: the only barrier of the cluster is the one at
-//! the start, which ensures that both blocks run.
+//! A thread has the same rows and columns in both blocks, and sends its accumulators to its
+//! counterpart through the other block's shared memory. So the order of the words there is free: 16
+//! bytes for each lane, contiguous. `st.async` completes on an mbarrier of the receiving block. The
+//! receiver waits for these bytes only: the only barrier of the cluster is the one at the start,
+//! which ensures that both blocks run.
 
 use super::config::{ATOM_M, WARPGROUP, WgmmaConfig};
 use crate::mma::Scalar as _;
@@ -29,8 +29,8 @@ const WORD: u32 = size_of::<Word128>() as u32;
 /// Threads of a warpgroup that receive.
 const RECEIVING: u32 = WARPGROUP / 2;
 
-/// The receive buffer of a block in its own shared memory, with an mbarrier; nothing if there is
-/// one block for a tile.
+/// A block's receive buffer in shared memory, with an mbarrier; empty if one block computes the
+/// tile.
 pub struct Exchange<G>(u32, PhantomData<G>);
 
 impl<G> Clone for Exchange<G> {
@@ -62,13 +62,13 @@ impl<G: WgmmaConfig> Exchange<G> {
         self.0 + Self::SUMS
     }
 
-    /// The first vector of a thread; its next vector follows after [`STEP`](Self::STEP) bytes.
+    /// The address of a thread's first vector; the next follows after [`STEP`](Self::STEP) bytes.
     #[inline(always)]
     fn words(self, consumer: u32, thread: u32) -> u32 {
         self.0 + consumer * const { Self::SUMS / (G::BLK_M / ATOM_M) } + WORD * (thread % RECEIVING)
     }
 
-    /// Bytes from a thread's vector to its next.
+    /// Bytes between a thread's consecutive vectors.
     const STEP: u32 = WORD * RECEIVING;
 
     /// Initialises the mbarrier, for one exchange.
@@ -78,16 +78,16 @@ impl<G: WgmmaConfig> Exchange<G> {
     /// and a barrier of the cluster follow before either block sends.
     #[inline(always)]
     pub unsafe fn init(self) {
-        // The exchange's own bytes; no other thread arrives.
+        // The exchange owns these bytes; no other thread arrives.
         mbarrier_init(self.barrier(), 1);
         mbarrier_arrive_expect_tx(self.barrier(), Self::SUMS);
     }
 
-    /// Whether a thread keeps its accumulators and receives; the others send. If a block has all
-    /// of K, all threads keep theirs.
+    /// Whether a thread keeps its accumulators and receives; the others send. If K is not split,
+    /// all threads keep theirs.
     ///
-    /// The compiler must not know that it was asked before: it would emit one barrier for each
-    /// outcome, and `synccheck` requires a single one.
+    /// `opaque` hides that the condition was evaluated before: the compiler would emit one barrier
+    /// for each outcome, and `synccheck` requires a single one.
     #[inline(always)]
     pub fn keeps(thread: u32) -> bool {
         G::PARTS == 1 || opaque(thread) / RECEIVING == cluster_rank()
@@ -107,14 +107,14 @@ impl<G: WgmmaConfig> Exchange<G> {
         let mut i = 0;
         while i < sums.len() {
             let bits = |j: usize| sums[i + j].to_bits();
-            // Each vector belongs to one thread, and the receiver waits for its bytes.
+            // Each vector belongs to one thread; the receiver waits for its bytes.
             let word = Word128([bits(0), bits(1), bits(2), bits(3)]);
             Word128::store_async(to + (i / 4) as u32 * Self::STEP, word, barrier);
             i += 4;
         }
     }
 
-    /// Waits for the other block's accumulators, and adds them to the thread's.
+    /// Waits for the other block's accumulators and adds them to the thread's.
     ///
     /// # Safety
     /// The thread belongs to a consumer warpgroup, keeps its accumulators, and receives once, after

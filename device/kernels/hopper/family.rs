@@ -1,4 +1,4 @@
-//! The kernels: a name, an instruction and the constants of its configuration each.
+//! The kernels, each a name, an instruction and the constants of its configuration.
 
 use super::config::{ArgumentsOf, Maps, WgmmaConfig};
 use super::matmul::{WgmmaStorage, matmul};
@@ -56,8 +56,8 @@ macro_rules! wgmma {
             ///
             $(#[$doc])*
             ///
-            /// A persistent grid of at most one block for each multiprocessor, in clusters of
-            /// `Tiling::CLUSTER` blocks.
+            /// A persistent grid of at most one block for each SM, in clusters of `Tiling::CLUSTER`
+            /// blocks.
             ///
             /// # Safety
             /// The tensor maps are of matrices in memory of the device, made from the tiles of
@@ -124,35 +124,37 @@ wgmma! {
     [i8, i32, i32]
     /// 8-bit integers, 32-bit accumulators that wrap.
     wgmma_s8_tn: SM90_64x256x32_S32S8S8_SS_TN = { BLK_M = 128, CLUSTER = 2 };
-    /// 8-bit integers, 32-bit accumulators that wrap; two warpgroups take tiles in turn.
+    /// 8-bit integers, 32-bit accumulators that wrap; two warpgroups alternate tiles (ping-pong).
     wgmma_s8_tn_128x128: SM90_64x128x32_S32S8S8_SS_TN = { BLK_M = 128, CLUSTER = 2, MMA_M = 2, PING_PONG = true, STAGES = 6 };
 }
 #[cfg(feature = "matmul-f8")]
 wgmma! {
     [F8E4M3, f32, bf16]
-    /// The tensor cores keep about 14 bits of an accumulator; scales are applied to it.
+    /// The tensor cores keep about 14 bits of an accumulator; scales are applied to the
+    /// accumulators.
     wgmma_e4m3_tn: SM90_64x256x32_F32E4M3E4M3_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true };
-    /// As [`wgmma_e4m3_tn`](const@super::wgmma_e4m3_tn); two warpgroups take tiles in turn.
+    /// Same as [`wgmma_e4m3_tn`](const@super::wgmma_e4m3_tn), with ping-pong warpgroups.
     wgmma_e4m3_tn_128x128: SM90_64x128x32_F32E4M3E4M3_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true, MMA_M = 2, PING_PONG = true, STAGES = 6 };
-    /// The products of 128 elements of K are added in f32, times the scales at the end.
+    /// The products of 128 elements of K are accumulated in f32; scales are applied at the end.
     wgmma_e4m3_tn_256x128_promoted: SM90_64x128x32_F32E4M3E4M3_SS_TN = { BLK_M = 256, CLUSTER = 2, SCALED = true, MMA_M = 2, PIECES = true, PROMOTED = true };
-    /// As [`wgmma_e4m3_tn_256x128_promoted`](const@super::wgmma_e4m3_tn_256x128_promoted).
+    /// Same as [`wgmma_e4m3_tn_256x128_promoted`](const@super::wgmma_e4m3_tn_256x128_promoted).
     wgmma_e4m3_tn_128x128_promoted: SM90_64x128x32_F32E4M3E4M3_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true, PROMOTED = true, STAGES = 6 };
 }
 #[cfg(feature = "matmul-f8")]
 wgmma! {
     [F8E5M2, f32, bf16]
-    /// The tensor cores keep about 14 bits of an accumulator; scales are applied to it.
+    /// The tensor cores keep about 14 bits of an accumulator; scales are applied to the
+    /// accumulators.
     wgmma_e5m2_tn: SM90_64x256x32_F32E5M2E5M2_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true };
-    /// As [`wgmma_e5m2_tn`](const@super::wgmma_e5m2_tn); two warpgroups take tiles in turn.
+    /// Same as [`wgmma_e5m2_tn`](const@super::wgmma_e5m2_tn), with ping-pong warpgroups.
     wgmma_e5m2_tn_128x128: SM90_64x128x32_F32E5M2E5M2_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true, MMA_M = 2, PING_PONG = true, STAGES = 6 };
-    /// The products of 128 elements of K are added in f32, times the scales at the end.
+    /// The products of 128 elements of K are accumulated in f32; scales are applied at the end.
     wgmma_e5m2_tn_256x128_promoted: SM90_64x128x32_F32E5M2E5M2_SS_TN = { BLK_M = 256, CLUSTER = 2, SCALED = true, MMA_M = 2, PIECES = true, PROMOTED = true };
-    /// As [`wgmma_e5m2_tn_256x128_promoted`](const@super::wgmma_e5m2_tn_256x128_promoted).
+    /// Same as [`wgmma_e5m2_tn_256x128_promoted`](const@super::wgmma_e5m2_tn_256x128_promoted).
     wgmma_e5m2_tn_128x128_promoted: SM90_64x128x32_F32E5M2E5M2_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true, PROMOTED = true, STAGES = 6 };
 }
 
-/// Kernels with one tile for each block, or one tile for each cluster of `parts` blocks that split
+/// Kernels that compute one tile for each block, or for each cluster of `parts` blocks that split
 /// K.
 macro_rules! wgmma_parts {
     (parts = $parts:literal, $types:tt $($name:ident: $atom:ty = $constants:tt;)+) => { $(

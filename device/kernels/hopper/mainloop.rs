@@ -1,13 +1,13 @@
 //! The mainloop: TMA fills stages of shared memory, and `wgmma` reads them there.
 //!
-//! It differs from the language's own [`TmaWarpSpecialised`](moye_device::collective) in two
-//! points. It keeps a tile's last stage until the sink has stored C from there, so that the sink
-//! needs no more memory of its own; and it leaves out instructions past the end of K. A block with
-//! one tile ([`WgmmaConfig::ONE_TILE`]) does neither: it loads boxes that fit the operands, and
-//! may have a split of K (`parts.rs`).
+//! It differs from the language's [`TmaWarpSpecialised`](moye_device::collective) in two points. It
+//! keeps a tile's last stage until the sink has stored C from it, so that the sink needs no further
+//! memory; and it leaves out instructions past the end of K. A block with one tile
+//! ([`WgmmaConfig::ONE_TILE`]) does neither: it loads boxes that fit the operands, and may compute
+//! a split of K (`parts.rs`).
 //!
 //! With [`WgmmaConfig::PROMOTED`] the products of a stage have partial accumulators, which are
-//! added to the tile's in f32, as [`Promoted`](moye_device::collective::Promoted) does.
+//! added to the tile's accumulators in f32, like [`Promoted`](moye_device::collective::Promoted).
 
 use super::config::{ArgumentsOf, CopyA, CopyB, Mma, StagesA, StagesB, WARPGROUP, WgmmaConfig};
 use super::exchange::Exchange;
@@ -33,21 +33,20 @@ use moye_device::memory::{SharedArray, TensorMap, TensorMapPointer};
 use moye_device::pipeline::{Consumer, Full, PipelineStorage, Producer};
 use moye_device::tensor::SharedTensor;
 
-/// The mainloop of the configuration `G`, whose blocks of a cluster and stages are `CLUSTER` and
-/// `STAGES`.
+/// The mainloop of the configuration `G`, with `CLUSTER` blocks in a cluster and `STAGES` stages.
 pub struct Loop<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> {
     consumer: Consumer<STAGES, CLUSTER>,
     /// (BLK_M, BLK_K, PIPE)
     sA: SharedTensor<G::Operand, StagesA<G, STAGES>>,
     /// (BLK_N, BLK_K, PIPE)
     sB: SharedTensor<G::Operand, StagesB<G, STAGES>>,
-    /// With the block that has the other part of K, if there is one.
+    /// With the block that computes the other split of K, if there is one.
     exchange: Exchange<G>,
-    /// Which of the tile's warpgroups this is.
+    /// The index of this warpgroup among the tile's.
     warpgroup: u32,
-    /// The last stage that was issued, which is not released yet.
+    /// The last stage that was issued and is not released yet.
     held: Option<Full>,
-    /// The thread's number in its warpgroup.
+    /// The thread's index in its warpgroup.
     thread: u32,
     arguments: &'a ArgumentsOf<G>,
 }
@@ -58,7 +57,7 @@ type OperandsOf<G, const STAGES: u32> = (
     DescriptorTensor<DescriptorsOf<StagesB<G, STAGES>, Mma<G>, OfB>>,
 );
 
-/// The thread that has TMA load.
+/// The thread that issues the TMA loads.
 pub struct Loader<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> {
     producer: Producer<STAGES, CLUSTER>,
     /// The maps of `a` and `b`.
@@ -72,14 +71,14 @@ pub struct Loader<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> {
     arguments: &'a ArgumentsOf<G>,
 }
 
-/// Instructions of a stage along K: a stage has 128 bytes of each row.
+/// Instructions along K for each stage, which has 128 bytes of each row.
 const STEPS: u32 = 4;
 
 impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER, STAGES> {
-    /// The instructions along K of a tile's last stage: fewer than a stage has if K ends in it.
+    /// The instructions along K of a tile's last stage: fewer than a stage's if K ends in it.
     ///
-    /// Always all for 8-bit elements and tf32: code for partial stages made e4m3 8192^3, which has
-    /// none, 1 % slower (record 11). Always all of a block's only tile.
+    /// Always all of them for 8-bit elements and tf32: code for partial stages made e4m3 8192^3,
+    /// which has none, 1 % slower (record 11). Always all of them for a block's only tile.
     #[inline(always)]
     fn steps_of_last(&self, tile: &WorkTile) -> u32 {
         if const { size_of::<G::Operand>() != 2 || G::ONE_TILE } {
@@ -89,21 +88,20 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
         STEPS - end.saturating_sub(k) / const { G::BLK_K / STEPS }
     }
 
-    /// The descriptors of the warpgroup's operands. They are computed for each tile: kept, they
-    /// would take registers beside the accumulators while C is written.
+    /// The descriptors of the warpgroup's operands. They are recomputed for each tile: otherwise
+    /// they would take registers beside the accumulators while C is written.
     #[inline(always)]
     fn operands(&self) -> OperandsOf<G, STAGES> {
-        // Descriptors are in uniform registers: they are computed from the warpgroup's number,
-        // which is uniform.
+        // Descriptors are in uniform registers: they are computed from the warpgroup's index, which
+        // is uniform.
         let mma = Mma::<G>::get_slice(WARPGROUP * opaque(self.warpgroup));
         (mma.descriptors_a(&mma.partition_a(self.sA)), mma.descriptors_b(&mma.partition_b(self.sB)))
     }
 
-    /// Waits for the next stage, a tile's first or another, and issues its first `COUNT`
-    /// instructions along K.
+    /// Waits for the next stage and issues its first `COUNT` instructions along K.
     ///
     /// # Safety
-    /// As [`Mainloop::issue`].
+    /// Same contract as [`Mainloop::issue`].
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue_stage<const COUNT: u32>(
@@ -113,7 +111,7 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
         tCrC: &mut Accumulators<Self>,
     ) {
         // All threads of the warpgroups are here. A stage is read when it is full, and released
-        // when the products of the stage after it are the only ones that run.
+        // when only the products of the next stage are in flight.
         let full = self.consumer.wait();
         let (tCrA, tCrB) = full.of(operands); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
         let scale = ScaleOut::One.unless(is_first);
@@ -131,7 +129,7 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
         warpgroup_commit_batch();
         warpgroup_wait::<1>();
         if let Some(before) = self.held.replace(full) {
-            // The previous tile's last stage: boxes of C may still be read from there.
+            // The previous tile's last stage: TMA may still read boxes of C from it.
             if const { !G::ONE_TILE } && is_first {
                 wait_for_stores::<OWN_GROUPS>(self.thread);
             }
@@ -139,11 +137,11 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
         }
     }
 
-    /// Issues the products of a tile's stages and adds those of each stage to the accumulators, the
-    /// instructions below each other in turn: their partial accumulators are the same registers.
+    /// Issues the products of a tile's stages and adds each stage's to the accumulators, one
+    /// instruction along M at a time: their partial accumulators share the same registers.
     ///
     /// # Safety
-    /// As [`Mainloop::issue`].
+    /// Same contract as [`Mainloop::issue`].
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue_promoted(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
@@ -169,12 +167,13 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
                     let at = count * m + i;
                     tCrC[at] = tCrC[at].plus(partial.as_slice()[i]);
                 }
-                // Added before the registers have other products: these would take more of them.
+                // Added before the next products write the registers; otherwise more registers
+                // would be needed.
                 warpgroup_fence_operand(Mma::<G>::default(), tCrC);
                 if k == first
                     && let Some(before) = self.held.take()
                 {
-                    // The previous tile's last stage: boxes of C may still be read from there.
+                    // The previous tile's last stage: TMA may still read boxes of C from it.
                     wait_for_stores::<OWN_GROUPS>(self.thread);
                     self.consumer.release(before);
                 }
@@ -261,7 +260,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
         let operands = self.operands();
         let steps = self.steps_of_last(tile);
         let (first, end) = stages_of::<G>(tile);
-        // Counted from 0, so that the compiler knows that `is_first` is uniform.
+        // K starts at 0, so that the compiler knows that `is_first` is uniform.
         let (first, end) = if G::PARTS > 1 { (0, end - first) } else { (first, end) };
         let whole = if steps < STEPS { end - 1 } else { end };
         let mut k = first;
@@ -269,9 +268,9 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
             self.issue_stage::<STEPS>(operands, k == first, tCrC);
             k += 1;
         }
-        // Instructions past the end of K would multiply zeros. Each count is a stage with
-        // straight code: with a branch in between, `ptxas` makes every instruction of the
-        // kernel wait for the previous one.
+        // Instructions past the end of K would multiply zeros. Each count has straight-line code:
+        // with a branch in between, `ptxas` makes every instruction of the kernel wait for the
+        // previous one.
         if whole < end {
             match steps {
                 1 => self.issue_stage::<1>(operands, whole == first, tCrC),
@@ -290,7 +289,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
         }
         if G::PARTS > 1 {
             self.release();
-            // Then the other block has initialised its exchange.
+            // After this the other block has initialised its exchange.
             cluster_wait();
             if !Exchange::<G>::keeps(self.thread) {
                 self.exchange.send(tCrC.values(), self.warpgroup, self.thread);
@@ -319,8 +318,8 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn init((_, _, arguments): Self::Operands, (sA, sB, pipeline, exchange): &StagesOf<Self>) {
         if thread_idx().x == 0 {
-            // One thread, and a barrier of the block, or of the cluster, follows. The pipeline's
-            // fence is for the mbarrier of the exchange too.
+            // One thread, and a barrier of the block or of the cluster follows. The pipeline's
+            // fence covers the mbarrier of the exchange too.
             if G::PARTS > 1 {
                 exchange.init();
             }
@@ -330,7 +329,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
             clear::<G, STAGES>(arguments, (sA.pointer().address(), sB.pointer().address()));
         }
         if CLUSTER > 1 {
-            // All threads of the cluster are here. Only the mbarriers were written, and they have
+            // All threads of the cluster are here. Only the mbarriers were written, which have
             // their own fence.
             cluster_arrive_relaxed();
             cluster_wait();
@@ -375,8 +374,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
         while k < tile.k_end {
             let filling = producer.acquire(G::BYTES_A + G::BYTES_B);
             let (sA, sB) = filling.of((*sA, *sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
-            // The stage is free and expects the bytes; the maps are as the caller of `producer`
-            // promises.
+            // The stage is free and expects the bytes; the contract of `producer` covers the maps.
             load_a.copy(a.at((tile.m, k, batch_a)), sA, &filling);
             let gB = load_b.partition_s(b.at((tile.n, k, batch_b)));
             load_b.copy(gB, load_b.partition_d(sB), &filling);

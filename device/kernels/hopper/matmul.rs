@@ -1,4 +1,4 @@
-//! The kernels' body: a mainloop, a scheduler, an epilogue and a sink make a product.
+//! The kernels' body: scheduler, mainloop, epilogue and sink.
 
 use super::config::{ArgumentsOf, WgmmaConfig};
 use super::epilogue::Finish;
@@ -13,16 +13,16 @@ use moye_device::memory::TensorMap;
 pub type WgmmaStorage<G, const CLUSTER: u32, const STAGES: u32> =
     StorageOf<Loop<'static, G, CLUSTER, STAGES>, Store<'static, G, ()>>;
 
-/// `c = activation(alpha * a * b + beta * c + bias)` by a persistent grid; `a * b` times the
-/// scales, if there are any.
+/// `c = activation(alpha * a * b + beta * c + bias)` by a persistent grid; scales, if there are
+/// any, multiply `a * b`.
 ///
 /// # Safety
 /// All threads of the block call it together, and the kernel declares
 /// [`WgmmaStorage<G, CLUSTER, STAGES>`] and `G::THREADS` threads. The launch has clusters of
 /// `CLUSTER` blocks, which is `G::CLUSTER`. The maps of A, B and C are made from the tiles of
-/// [`Maps`](super::Maps). That of C is needed only if `arguments.tensor_c` is set: without it C is
-/// written by its address. The matrices are in memory of the device, and `c` overlaps no other.
-/// [`Sharing`] has memory of this launch only.
+/// [`Maps`](super::Maps). The map of C is needed only if `arguments.tensor_c` is set: without it C
+/// is written through its address. The matrices are in memory of the device, and `c` overlaps no
+/// other. [`Sharing`] has memory of this launch only.
 #[inline(always)]
 pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     maps: (&TensorMap, &TensorMap, Option<&TensorMap>),
@@ -32,13 +32,13 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     matmul_with::<G, (), CLUSTER, STAGES>(maps, arguments, sharing, ())
 }
 
-/// [`matmul`] with an [`Epilogue`] of your own: alpha, beta, bias and activation of the arguments
-/// are left out. It is called as by [`ByElement`](moye_device::collective::ByElement): for elements
-/// of C only, unless it sets `ANYWHERE`.
+/// [`matmul`] with a custom [`Epilogue`]; alpha, beta, bias and activation of the arguments are
+/// ignored. It is called as by [`ByElement`](moye_device::collective::ByElement): for elements of C
+/// only, unless it sets `ANYWHERE`.
 ///
 /// # Safety
-/// As [`matmul`]; what the epilogue points to may be read. K is in one part: `arguments.splits`
-/// is 1.
+/// Same contract as [`matmul`]; what the epilogue points to is readable. K is not split:
+/// `arguments.splits` is 1.
 #[inline(always)]
 pub unsafe fn matmul_with<G: WgmmaConfig, E: Epilogue<G::Sum>, const CLUSTER: u32, const STAGES: u32>(
     (a, b, c): (&TensorMap, &TensorMap, Option<&TensorMap>),

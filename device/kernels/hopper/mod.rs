@@ -12,7 +12,7 @@
 //! | epilogue | [`Finish`] | `epilogue.rs` |
 //! | sink | [`Store`] | `sink.rs`, `store.rs` |
 //!
-//! `config.rs` has what they are made by, and `family.rs` the kernels.
+//! `config.rs` holds their configuration, `family.rs` the kernels.
 //!
 //! A block of three warpgroups loops over tiles of C (persistent kernel):
 //!
@@ -22,48 +22,47 @@
 //! warpgroup 2   the same for rows 64 to 127
 //! ```
 //!
-//! With tiles of 256 x 128 a warpgroup has 128 rows, and eight `wgmma` for each stage.
+//! With tiles of 256 x 128 a warpgroup computes 128 rows, by eight `wgmma` for each stage.
 //!
 //! While C is stored, the stages of the next tile are filled, except one: the tile's last stage
-//! holds boxes of C, beside the boxes that each warpgroup owns, until TMA has read them
-//! (`store.rs`). A consumer thread needs its registers for accumulators, 128 for a tile of
-//! 128 x 256, so warpgroup 0 gives registers away
-//! ([`decrease_registers`](moye_device::arch::decrease_registers)).
+//! holds boxes of C, beside the warpgroups' own boxes, until TMA has read them (`store.rs`). A
+//! consumer thread needs its registers for accumulators, 128 for a tile of 128 x 256, so warpgroup
+//! 0 releases registers ([`decrease_registers`](moye_device::arch::decrease_registers)).
 //!
 //! Most blocks of 128 x 256 are in clusters of two, one below the other. They share the columns of
 //! B: each loads half of them, by multicast. So a pair loads (128 + 128 + 256) rows of 128 bytes
-//! from the L2 cache for each stage, while two independent blocks load 768. If there is about one
-//! tile for each multiprocessor and rows start at cache lines, independent blocks (`_alone`) are
-//! faster, because they need not start and exit together. Tiles of 256 x 128 complement them: a
-//! warpgroup has two instructions below each other, with as many accumulators and loads. For
-//! example, 4097 x 4096 has 17 x 32 tiles of 256 x 128, and 33 x 16 tiles of 128 x 256, which fill
-//! the waves of 132 multiprocessors; 4096 x 4097 is the opposite case.
+//! from the L2 cache for each stage; two independent blocks load 768. If there is about one tile
+//! for each SM and rows start at cache lines, independent blocks (`_alone`) are faster, because
+//! they need not start and exit together. Tiles of 256 x 128 complement them: a warpgroup issues
+//! two instructions along M, with the same number of accumulators and loads. For example, 4097 x
+//! 4096 has 17 x 32 tiles of 256 x 128, and 33 x 16 tiles of 128 x 256, which fill whole waves of
+//! 132 SMs; 4096 x 4097 is the opposite case.
 //!
-//! Kernels of 128 x 128 of 8-bit elements are *ping-pong*: each of the two consuming warpgroups has
-//! tiles of its own, and one multiplies while the other one writes C, as
-//! [`PingPong`](moye_device::collective::PingPong) says.
+//! Kernels of 128 x 128 of 8-bit elements are *ping-pong*: each of the two consumer warpgroups
+//! computes separate tiles, and one multiplies while the other one writes C; see
+//! [`PingPong`](moye_device::collective::PingPong).
 //!
-//! If the last wave would leave many multiprocessors idle, its tiles are split along K (stream-K):
+//! If the last wave would leave many SMs idle, its tiles are split along K (stream-K):
 //! see [`Cut`].
 //!
 //! f16 and bf16 products with few rows or columns use a kernel with small tiles, which pairs of
 //! blocks may split along K: see [`matmul_parts`]. It stores C from registers if C is not read.
-//! With large tiles it serves products of one wave (`_once`): each block computes one tile and
+//! With large tiles it computes products of one wave (`_once`): each block computes one tile and
 //! exits. Its scheduler is [`OneTile`](moye_device::collective::OneTile), its sink [`StoreShare`].
 //!
-//! f32 by FMA has a mainloop and producer warps of its own; these also transpose the operands: see
+//! f32 by FMA has a separate mainloop and producer warps, which also transpose the operands: see
 //! [`sgemm()`].
 //!
 //! Accumulators of 8-bit floats are first multiplied by the scales, in registers.
 //!
 //! C is stored from registers in 16-byte vectors ([`WgmmaConfig::PIECES`]), or through swizzled
 //! boxes in shared memory. TMA stores the boxes if the rows of C start at multiples of 16 bytes;
-//! otherwise warps store them. Bias and activation are applied before that, in
-//! registers (`epilogue.rs`). If C is read (`beta`), the whole epilogue works on rows in shared
-//! memory, as in the [`mma`](super::mma) kernels.
+//! otherwise warps store them. Bias and activation are applied first, in registers (`epilogue.rs`).
+//! If C is read (`beta`), the whole epilogue works on rows in shared memory, as in the
+//! [`mma`](super::mma) kernels.
 //!
-//! The kernels take tensor maps as parameters, which the host makes from the tiles of the kernel's
-//! own copies ([`Maps`]). With a PDL launch they start before the previous kernel has completed.
+//! The kernels take tensor maps as parameters, which the host builds from the tiles of the kernel's
+//! copies ([`Maps`]). With a PDL launch they start before the previous kernel has completed.
 
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 

@@ -1,11 +1,11 @@
-//! Products with a single wave of tiles: one block for each tile, or, if there are few tiles, a
-//! pair of blocks that split K. Mostly products with few rows or columns, by small tiles.
+//! Products of a single wave of tiles: one block for each tile, or, if there are few tiles, a pair
+//! of blocks that split K. Mostly products with few rows or columns, in small tiles.
 //!
-//! Such a product has fewer large tiles than the GPU has multiprocessors, and is limited by memory
-//! latency and bandwidth: what counts is how many multiprocessors load at the same time, and how
-//! little each of them loads. A multiprocessor receives 64 bytes per clock from the L2 cache; a
-//! tile of 64 x 64 needs as much of A as of B. If tiles leave multiprocessors idle, a cluster of
-//! two blocks splits K, so that its operands are still read once:
+//! Such a product has fewer large tiles than the GPU has SMs, and is limited by memory latency and
+//! bandwidth: what counts is how many SMs load at the same time, and how little each of them loads.
+//! An SM receives 64 bytes per clock from the L2 cache; a tile of 64 x 64 needs as much of A as of
+//! B. If tiles leave SMs idle, a cluster of two blocks splits K, so that its operands are still
+//! read once:
 //!
 //! ```text
 //! block 0   K's first half: load, multiply     send rows 32 to 63, add those of rows  0 to 31 that come, write C
@@ -15,28 +15,29 @@
 //! The partial accumulators are reduced inside the cluster ([`Exchange`]), without a workspace or a
 //! second kernel, and each block stores its share of C through the full epilogue. Addition of two
 //! values is commutative, so the result is deterministic. Clusters of four are slower on an H200:
-//! of 32 clusters with one block for each multiprocessor, some wait for the first ones to exit.
+//! some of 32 clusters with one block for each SM wait for the first ones to exit.
 //!
-//! The `_once` kernels are the same with large tiles, for products with about one tile for each
-//! multiprocessor. Tiles of 192 x 192 have three consumer warpgroups.
+//! The `_once` kernels are the same with large tiles, for products with about one tile for each SM.
+//! Tiles of 192 x 192 have three consumer warpgroups.
 //!
 //! The kernels are instances of
-//! [`gemm_warp_specialised`](moye_device::collective::gemm_warp_specialised), as
-//! the others are, with the language's scheduler [`OneTile`]. With
-//! [`ONE_TILE`](WgmmaConfig::ONE_TILE) the mainloop differs in two points:
+//! [`gemm_warp_specialised`](moye_device::collective::gemm_warp_specialised), like the others, with
+//! the language's scheduler [`OneTile`]. With [`ONE_TILE`](WgmmaConfig::ONE_TILE) the mainloop
+//! differs in two points:
 //!
-//! - **Boxes.** A tile that passes C's edge is moved inside (`tile.rs`), and boxes have no more
+//! - **Boxes.** A tile that crosses C's edge is moved inside (`tile.rs`), and boxes have no more
 //!   rows than the operand ([`Boxes::fitted`]), which is known at run time. A
 //!   [`TmaCopy`](moye_device::atom::tma::TmaCopy) has the extents of its layout, which are
 //!   constants. So the producer calls [`tensor_load`] for each box, and the rows that no box fills
 //!   are zeroed before.
-//! - **Exchange.** A block has its split of K, and `complete` adds the other block's accumulators.
-//!   The blocks of a pair synchronise once, after all products, and the producer's warpgroup takes
-//!   part ([`WarpSpecialised::leave`](moye_device::collective::WarpSpecialised::leave)).
+//! - **Exchange.** A block computes its split of K, and `complete` adds the other block's
+//!   accumulators. The blocks of a pair synchronise once, after all products, and the producer's
+//!   warpgroup takes part
+//!   ([`WarpSpecialised::leave`](moye_device::collective::WarpSpecialised::leave)).
 //!
 //! After the exchange half of a warpgroup's threads have results. The sink [`StoreShare`] stores
-//! them from registers. If C is read, or has no whole vectors, it stages accumulators where the
-//! stages were.
+//! them from registers. If C is read, or its rows are not whole vectors, it stages accumulators in
+//! the memory of the stages.
 
 use super::config::{ATOM_M, ArgumentsOf, Boxes, CopyA, CopyB, ROW, WARPGROUP, WgmmaConfig};
 use super::epilogue::{Finish, Part};
@@ -59,20 +60,19 @@ use moye_device::memory::{Element, Shared, TensorMap, TensorMapPointer};
 use moye_device::pipeline::Producer;
 use moye_device::tensor::{StaticLayout, Tensor};
 
-/// Rows of a warpgroup's 64 that each of this many blocks reduces and stores.
+/// Rows of a warpgroup's 64 that each of `parts` blocks reduces and stores.
 const fn rows_of_share(parts: u32) -> u32 {
     ATOM_M / parts
 }
 
-/// Bytes of an operand that the L2 cache may still hold at the next read: an H200's has 50 MB.
+/// Bytes of an operand that the L2 cache may still hold at the next read: an H200 has 50 MB.
 const CACHED: u64 = 48 << 20;
 
 /// The `shared` declaration of a kernel: stages of A and of B, which the accumulators replace at
 /// the end; mbarriers; and with `PARTS` > 1 the exchange with the other block.
 ///
-/// Stages fill it, or stages and the exchange: 192 KB or more, so that a multiprocessor has one
-/// block. With room for two, blocks of the next launch would be scheduled in pairs on the
-/// multiprocessors whose blocks exit first.
+/// These take 192 KB or more, so that an SM runs one block. With room for two, blocks of the next
+/// launch would be scheduled in pairs on the SMs whose blocks exit first.
 pub type PartsStorage<G, const PARTS: u32, const STAGES: u32> =
     StorageOf<Loop<'static, G, 1, STAGES>, StoreShare<'static, G, PARTS>>;
 
@@ -82,7 +82,7 @@ fn chunk_of<G: WgmmaConfig>(base: u32, consumer: u32, chunk: u32) -> u32 {
     base + (consumer * chunks::<G>() + chunk) * const { ATOM_M * COLUMNS * 4 }
 }
 
-/// One of `PARTS` blocks' share of 64 rows and columns.
+/// The share of 64 rows and columns of one of `PARTS` blocks.
 #[derive(Clone, Copy)]
 pub struct ShareOfChunk<const PARTS: u32>;
 
@@ -131,7 +131,7 @@ where
 /// [`PartsStorage<G, PARTS, STAGES>`] and `G::THREADS` threads. The launch has clusters of `PARTS`
 /// blocks, one for each tile of all batches. `a` and `b` are maps of the [tiles](Boxes::tile) of
 /// [`WgmmaConfig::BOXES_A`] and `BOXES_B`, [fitted](Boxes::fitted) to M, N and K. The matrices are
-/// in memory of the device, and `c` overlaps no other. K is not split by the grid:
+/// in memory of the device, and `c` overlaps no other. The grid does not split K:
 /// `arguments.splits` is 1. With `PARTS` = 2, K has at least two stages.
 #[inline(always)]
 pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
@@ -159,7 +159,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
             G::BLK_M * chunks::<G>() * COLUMNS * 4 <= stages,
             "the accumulators of a block replace its stages"
         );
-        assert!(stages > 128 * 1024, "a multiprocessor has room for one block");
+        assert!(stages > 128 * 1024, "an SM has room for one block");
     };
     let tiles = Loop::<G, 1, STAGES>::tiles((arguments.m, arguments.n, arguments.k), arguments.batches);
     let worker = Worker { number: block_idx().x / PARTS, ..Worker::block() };
@@ -179,10 +179,10 @@ fn boxes<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> [Boxes; 2] {
     [const { G::BOXES_A }.fitted(arguments.m, k), const { G::BOXES_B }.fitted(arguments.n, k)]
 }
 
-/// Zeroes the rows of all stages that no copy writes and `wgmma` reads.
+/// Zeroes the rows of all stages that `wgmma` reads and no copy writes.
 ///
 /// # Safety
-/// All threads of the block call it; the stages from these addresses on belong to the block, and a
+/// All threads of the block call it; the stages at these addresses belong to the block, and a
 /// barrier follows.
 #[inline(always)]
 pub(super) unsafe fn clear<G: WgmmaConfig, const STAGES: u32>(
@@ -218,7 +218,7 @@ pub(super) unsafe fn clear<G: WgmmaConfig, const STAGES: u32>(
 /// Loads an operand's part of a stage, from element `mn` along M or N and `k` along K.
 ///
 /// # Safety
-/// As [`tensor_load`].
+/// Same contract as [`tensor_load`].
 #[inline(always)]
 unsafe fn load_boxes(
     boxes: Boxes,
@@ -241,11 +241,11 @@ unsafe fn load_boxes(
     }
 }
 
-/// Loads an operand's part of a stage, of this many bytes, from element `mn` along M or N and `k`
+/// Loads an operand's part of a stage, of `bytes` bytes, from element `mn` along M or N and `k`
 /// along K.
 ///
 /// # Safety
-/// As [`load_boxes`].
+/// Same contract as [`load_boxes`].
 #[inline(always)]
 unsafe fn load_blocks(
     boxes: Boxes,
@@ -274,7 +274,7 @@ unsafe fn load_blocks(
 /// Loads the stages of the block's split of a tile's K.
 ///
 /// # Safety
-/// As for [`WarpSpecialised::load`](moye_device::collective::WarpSpecialised::load).
+/// Same contract as [`WarpSpecialised::load`](moye_device::collective::WarpSpecialised::load).
 #[inline(always)]
 pub(super) unsafe fn load_fitted<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     producer: &mut Producer<STAGES, CLUSTER>,
@@ -289,8 +289,8 @@ pub(super) unsafe fn load_fitted<G: WgmmaConfig, const CLUSTER: u32, const STAGE
     // A batch stride of 0 means one matrix for all batches.
     let batch_a = if arguments.batch_a == 0 { 0 } else { tile.batch as i32 };
     let batch_b = if arguments.batch_b == 0 { 0 } else { tile.batch as i32 };
-    // An operand that a single tile reads is read once. If the L2 cache would not hold it until the
-    // next call, it should not be kept there.
+    // An operand that only one tile reads is read once. If the L2 cache would not hold it until the
+    // next call, it is evicted first.
     let once = |others: bool, extent: u32, batch: i64| {
         let bytes = u64::from(extent) * u64::from(arguments.k) * const { G::Operand::BYTES as u64 };
         let again = others || batch == 0 && arguments.batches > 1;

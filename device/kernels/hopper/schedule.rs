@@ -1,9 +1,8 @@
-//! The tile scheduler of a cluster: its sequence of tiles, and their parts of K.
+//! The tile scheduler of a cluster: its sequence of tiles, and their slices of K.
 //!
-//! Most tiles are whole: one cluster accumulates all of K. If the last wave would leave many
-//! multiprocessors idle, its tiles are *shared* (stream-K): each is split along K into pieces for
-//! several clusters (see [`Cut`]), which are reduced in memory by each warpgroup
-//! ([`Workspace::reduce`]):
+//! Most tiles are whole: one cluster accumulates all of K. If the last wave would leave many SMs
+//! idle, its tiles are *shared* (stream-K): each is split along K into pieces for several clusters
+//! (see [`Cut`]). Each warpgroup reduces them in memory ([`Workspace::reduce`]):
 //!
 //! ```text
 //! eight tiles, six clusters    cluster   0    1    2    3    4    5
@@ -22,18 +21,18 @@ use moye_device::tensor::{Fragment, StaticLayout};
 /// share rows of A and columns of B in the L2 cache.
 pub(super) const GROUP: u32 = 2048;
 
-/// How the last tiles are shared, and where their pieces are reduced.
+/// The split of the last tiles, and the workspace that reduces their pieces.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Sharing<S: Element> {
-    /// Partial accumulators: for each piece of each shared tile as many as the tile has elements;
-    /// the first pieces of all tiles, then the second ones, ...
+    /// Partial accumulators: each piece of each shared tile has as many as the tile has elements.
+    /// The first pieces of all tiles precede the second pieces, and so on.
     pub sums: GlobalMut<S>,
-    /// A counter for each shared tile, each block of a cluster and each consumer warpgroup: 0
-    /// before and after the launch.
+    /// A counter for each shared tile, block of a cluster and consumer warpgroup: 0 before and
+    /// after the launch.
     pub counters: GlobalMut<u32>,
-    /// How tiles are split; K then has no other split. There are at least as many clusters as have
-    /// a piece.
+    /// How tiles are split; K then has no other split. The grid has at least the clusters to which
+    /// the cut assigns pieces.
     pub cut: Cut,
 }
 
@@ -43,12 +42,12 @@ impl<S: Element> Sharing<S> {
         Self { sums: GlobalMut::from_address(0), counters: GlobalMut::from_address(0), cut: Cut::NONE };
 }
 
-/// The piece of a shared tile.
+/// A piece of a shared tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The number among the shared tiles.
+    /// The index among the shared tiles.
     pub tile: u32,
-    /// The number of the piece, in K order.
+    /// The index of the piece, in K order.
     pub number: u32,
     /// The number of pieces.
     pub pieces: u32,
@@ -56,11 +55,11 @@ pub struct Share {
 
 /// The work of a launch: tiles of C, and the stages of K.
 ///
-/// There are fewer than 2^31 tiles. Every user recomputes it, because consumer threads have no
+/// There are fewer than 2^31 tiles. It is recomputed at each use, because consumer threads have no
 /// registers to keep it.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The cluster's number, and the number of clusters.
+    /// The index of the cluster, and the number of clusters.
     pub cluster: u32,
     /// See `cluster`.
     pub clusters: u32,
@@ -68,7 +67,7 @@ pub struct Job {
     pub extents: (u32, u32),
     /// The tile of a cluster.
     pub tile: (u32, u32),
-    /// Stages of K in all, and of each split except the last.
+    /// Stages of K in total, and of each split except the last.
     pub stages: (u32, u32),
     /// The number of splits of K, and of batches.
     pub splits: u32,
@@ -92,14 +91,14 @@ impl Job {
         m * n * self.splits * self.batches - self.cut.tiles
     }
 
-    /// Whether the tile is a piece of a shared one.
+    /// Whether the tile is a piece of a shared tile.
     #[inline(always)]
     #[must_use]
     pub fn is_piece(&self, tile: &WorkTile) -> bool {
         self.cut.tiles > 0 && tile.number >= self.whole()
     }
 
-    /// Which piece of a shared tile the cluster's is.
+    /// The cluster's piece of a shared tile.
     #[inline(always)]
     #[must_use]
     pub fn share(&self, tile: &WorkTile) -> Share {
@@ -107,15 +106,14 @@ impl Job {
         Share { tile, number: self.cut.number(all, self.cluster, tile), pieces: self.cut.pieces(all, tile) }
     }
 
-    /// The number of the cluster's tile among those of its matrix, and the number of its part: of
-    /// the matrix and its split of K.
+    /// The index of tile `number` in its matrix, and the index of its part: batch and split of K.
     #[inline(always)]
     fn part(&self, number: u32) -> (u32, u32) {
         let (tiles_m, tiles_n) = self.tiles();
         (number % (tiles_m * tiles_n), number / (tiles_m * tiles_n))
     }
 
-    /// The coordinates of the cluster's tile of this number: along M and N, and its part.
+    /// The coordinates of tile `number`: along M, along N, and its part.
     #[inline(always)]
     #[must_use]
     pub fn place(&self, number: u32) -> (u32, u32, u32) {
@@ -129,8 +127,8 @@ impl Job {
         (above + place % rows, place / rows, part)
     }
 
-    /// The next tile of a cluster of which `next` is the next whole tile, or the stages that it has
-    /// done of shared ones, counted from [`BEHIND`].
+    /// The next tile of a cluster. `next` is the number of its next whole tile, or the stages of
+    /// shared tiles that it has completed, counted from [`BEHIND`].
     #[inline(always)]
     fn take_next(&self, next: &mut u32) -> Option<WorkTile> {
         let (all, chunk) = self.stages;
@@ -150,12 +148,12 @@ impl Job {
     }
 }
 
-/// There are fewer tiles than this, and fewer stages in a cluster's pieces.
+/// More than the tiles, and than the stages of a cluster's pieces.
 const BEHIND: u32 = 1 << 31;
 
 /// The tiles of a cluster of a persistent grid: whole tiles with the stride of the grid, then its
-/// pieces of shared tiles. A [`WorkTile`]'s `batch` is the number of its part: the matrix of the
-/// batch times the splits of K, plus its split.
+/// pieces of shared tiles. A [`WorkTile`]'s `batch` is the index of its part: batch times splits of
+/// K, plus split.
 pub struct Schedule<'a, G: WgmmaConfig> {
     /// See [`Job::take_next`]. One register.
     next: u32,
@@ -179,7 +177,7 @@ impl<'a, G: WgmmaConfig> Schedule<'a, G> {
 }
 
 /// The cluster's work, recomputed where it is used so that the compiler does not keep it in
-/// registers beside the accumulators. Ping-pong warpgroups share no tiles along K.
+/// registers beside the accumulators. Ping-pong warpgroups do not split tiles along K.
 #[inline(always)]
 pub(super) fn job<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, sharing: &Sharing<G::Sum>) -> Job {
     let k = opaque(arguments.k);
@@ -214,7 +212,7 @@ impl<G: WgmmaConfig> TileScheduler for Schedule<'_, G> {
     }
 
     /// The fix-up of a warpgroup's rows. One of two warpgroups that share a tile may store its
-    /// piece and go on, while the other is last to arrive and writes C: so each has its own
+    /// piece and continue, while the other is last to arrive and writes C: so each has its own
     /// counter.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
@@ -228,8 +226,8 @@ impl<G: WgmmaConfig> TileScheduler for Schedule<'_, G> {
         if !job.is_piece(tile) {
             return true;
         }
-        // The sink uses the tile's last stage, and the warpgroups may not meet there: they do here.
-        // All threads of the team are here.
+        // The sink uses the tile's last stage, so the warpgroups synchronise: here, because one of
+        // them may never reach the sink. All threads of the team are here.
         team.sync();
         let Share { tile, number, pieces } = self::job::<G>(self.arguments, self.sharing).share(tile);
         let rank = if G::CLUSTER > 1 { cluster_rank() } else { 0 };

@@ -1,13 +1,14 @@
-//! The sink: how a warpgroup's part of a tile is stored.
+//! The sink: stores a warpgroup's part of a tile.
 //!
-//! Results leave as boxes in shared memory, which TMA or the warps store (`store.rs`), or from
+//! Results are stored through boxes in shared memory, by TMA or by the warps (`store.rs`), or from
 //! registers in 16-byte vectors ([`store_vectors`]). If C is read (`beta`), rows are staged in
 //! shared memory, finished and stored.
 //!
-//! A block with a single small tile stores a few kilobytes and exits, so that latency counts more
-//! than bytes: boxes have two barriers, shared memory, and the code of every option. Large tiles go
-//! through boxes, which TMA stores while the next tile is multiplied, if elements have 2 bytes and
-//! the block has more tiles. Otherwise the block would wait for them: see [`WgmmaConfig::PIECES`].
+//! A block with a single small tile stores a few kilobytes and exits, so latency counts more than
+//! bytes: boxes cost two barriers, shared memory, and the code of every option. Large tiles are
+//! stored through boxes, by TMA while the next tile is multiplied, if elements have 2 bytes and the
+//! block has more tiles. Otherwise the block would wait for the stores: see
+//! [`WgmmaConfig::PIECES`].
 
 use super::config::{ArgumentsOf, BOX_C, BOXES_C, WARPGROUP, WgmmaConfig};
 use super::epilogue::{Part, below};
@@ -29,13 +30,13 @@ use moye_device::tensor::{StaticLayout, Tensor};
 pub(super) const COLUMNS: u32 = 64;
 
 moye_device::static_layout! {
-    /// These columns of an instruction's tile.
+    /// `COLUMNS` columns of an instruction's tile.
     pub Chunk = layout!((64, 64));
 }
 
-/// Their accumulators in shared memory, N-contiguous. Threads write pairs of neighbours in four
-/// rows at a time; groups of eight are permuted by the row's number modulo 4, so that there are no
-/// bank conflicts.
+/// The accumulators of a [`Chunk`] in shared memory, N-contiguous. Threads write pairs of adjacent
+/// elements in four rows at a time; groups of eight are permuted by the row's index modulo 4, to
+/// avoid bank conflicts.
 #[derive(Clone, Copy)]
 pub struct ChunkSums;
 
@@ -44,8 +45,8 @@ impl StaticLayout for ChunkSums {
     const SWIZZLE: Swizzle = Swizzle::new(2, 3, 3);
 }
 
-/// The columns of one instruction as [`Staged`] accumulators: the same for all tiles, so that the
-/// simulator's build compiles their rows once.
+/// A chunk as [`Staged`] accumulators: the same type for all tiles, so that the simulator's build
+/// compiles the code for its rows once.
 struct ChunkOf<T, S, O>(PhantomData<(T, S, O)>);
 
 impl<T: Element, S: Scalar + Convertible<S> + Convert<O>, O: Convertible<S>> Staged for ChunkOf<T, S, O> {
@@ -74,9 +75,9 @@ impl<G: WgmmaConfig> SharedStorage for BoxStorage<G> {
     }
 }
 
-/// Stores C as the arguments say. `E` is the kernel's own epilogue, after which C is not read.
+/// Stores C as specified by the arguments. `E` is the kernel's epilogue, with which C is not read.
 pub struct Store<'a, G: WgmmaConfig, E> {
-    /// The map of C; without one C is written by its address.
+    /// The map of C; without one C is written through its address.
     pub(super) map: Option<&'a TensorMap>,
     pub(super) arguments: &'a ArgumentsOf<G>,
     pub(super) sharing: &'a Sharing<G::Sum>,
@@ -95,7 +96,7 @@ impl<G: WgmmaConfig, E: Epilogue<G::Sum>> Store<'_, G, E> {
     /// Whether C is stored from registers.
     #[inline(always)]
     fn has_pieces(&self) -> bool {
-        // Computed where it is needed: hoisted out of the loop over tiles it would take registers.
+        // Computed at each use: hoisted out of the loop over tiles it would take registers.
         G::PIECES && has_pieces::<E, _, _, _>(self.arguments, opaque(self.arguments.n))
     }
 
@@ -156,7 +157,7 @@ where
                 corner: corner(arguments, part, wide),
                 boxes: Self::boxes(staging, team),
                 spare: mainloop.boxes() + team.warpgroup() * const { G::SPARE_BOXES * BOX_C },
-                // Warpgroups that share a tile along K have met in the scheduler's fix-up.
+                // Warpgroups that share a tile along K have synchronised in the scheduler's fix-up.
                 met: job::<G>(arguments, self.sharing).is_piece(tile),
                 team: *team,
                 thread,
@@ -176,10 +177,10 @@ where
     }
 }
 
-/// Stages some columns at a time in shared memory, from `base` on, and stores them by rows.
+/// Stages some columns at a time in shared memory, at `base`, and stores them by rows.
 ///
 /// # Safety
-/// As [`Sink::store`]; the memory is the warpgroup's.
+/// Same contract as [`Sink::store`]; the memory belongs to the warpgroup.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn store_rows<G: WgmmaConfig>(
@@ -191,8 +192,7 @@ unsafe fn store_rows<G: WgmmaConfig>(
     team: &Team,
 ) {
     let offset = offset(arguments, part);
-    // The bounds are known only at run time, so that these stay loops: their body is long and
-    // rarely runs.
+    // `opaque` bounds keep these loops: their body is long and rarely runs.
     let mut m = 0;
     while m < if G::MMA_M > 1 { opaque(G::MMA_M) } else { 1 } {
         let (first_m, first_n) = (part.first.0 + m * below::<G>(), part.first.1);
@@ -200,14 +200,13 @@ unsafe fn store_rows<G: WgmmaConfig>(
         let columns = if left < G::BLK_N { left } else { G::BLK_N };
         let mut chunk = 0;
         while chunk * COLUMNS < columns {
-            // The chunk's memory belongs to the warpgroup, whose threads synchronise before it is
-            // written again and before it is read; each pair belongs to one thread.
+            // The chunk's memory belongs to the warpgroup, whose threads synchronise before each
+            // write and each read of it; each pair belongs to one thread.
             team.sync_warpgroup();
             let mut this = 0;
             while this < const { G::MMA_M * G::BLK_N.div_ceil(COLUMNS) } {
                 let (this_m, this_chunk) = (this % G::MMA_M, this / G::MMA_M);
-                // Registers have constant names, so each chunk's registers are in a branch of
-                // their own.
+                // Registers cannot be indexed at run time: each chunk has a branch.
                 if this_m == m && this_chunk == chunk {
                     let of_instruction = this_m as usize * (values.len() / G::MMA_M as usize);
                     leave_columns(&values[of_instruction..], const { G::BLK_N }, this_chunk, base, thread);
@@ -229,12 +228,12 @@ unsafe fn store_rows<G: WgmmaConfig>(
     }
 }
 
-/// Stores a chunk of an instruction's accumulators in shared memory, as [`ChunkSums`] arranges
-/// them.
+/// Stores a chunk of an instruction's accumulators in shared memory, with the layout of
+/// [`ChunkSums`].
 ///
 /// # Safety
-/// The memory from `base` on belongs to the warpgroup. All of its threads call it; `thread` is the
-/// caller's number.
+/// The memory at `base` belongs to the warpgroup. All of its threads call it; `thread` is the
+/// caller's index.
 #[inline(always)]
 pub(super) unsafe fn leave_columns<S: Staging<S>>(
     sums: &[S],
@@ -258,9 +257,8 @@ pub(super) unsafe fn leave_columns<S: Staging<S>>(
     }
 }
 
-/// Whether C can be stored from registers: it is not read, as no C is with an epilogue `E` of a
-/// caller's, and its rows of `n` elements are whole vectors of 16 bytes that start at multiples of
-/// their size.
+/// Whether C can be stored from registers: it is not read, which a caller's epilogue `E` never
+/// does, and its rows of `n` elements are whole 16-byte vectors, aligned to their size.
 #[inline(always)]
 pub(super) fn has_pieces<E: Epilogue<S>, T: Element, O: Element, S: Scalar>(
     arguments: &Arguments<T, O, S>,
@@ -275,7 +273,7 @@ pub(super) fn has_pieces<E: Epilogue<S>, T: Element, O: Element, S: Scalar>(
 /// Stores an instruction's results from registers.
 ///
 /// # Safety
-/// All lanes of a warp call it together. `thread` is the thread's number in its warpgroup, and
+/// All lanes of a warp call it together. `thread` is the thread's index in its warpgroup, and
 /// `part` the instruction's part of the tile. C [has whole vectors](has_pieces) and is writable,
 /// and no other thread writes these elements, or only with the same values.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
@@ -299,7 +297,7 @@ pub(super) unsafe fn write_finished<G: WgmmaConfig>(
 /// [`write_finished`] as elements `O`.
 ///
 /// # Safety
-/// As [`write_finished`], for a C with elements of `O`.
+/// Same contract as [`write_finished`], for a C with elements of `O`.
 #[inline(always)]
 unsafe fn write_as<G: WgmmaConfig, O: Staging<G::Sum>>(sums: &[G::Sum], corner: &Corner, thread: u32) {
     const { assert!(G::BLK_N.is_multiple_of(8 * blocks_of_vectors::<O>()), "lanes have vectors of all blocks") };
@@ -316,13 +314,13 @@ pub(super) fn offset<T: Element, O: Element, S: Element>(arguments: &Arguments<T
     i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c
 }
 
-/// Whether elements of C have the accumulator's type, if that is not the only type.
+/// Whether elements of C have the accumulator's type although `O` is another.
 #[inline(always)]
 pub(super) fn is_wide<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>) -> bool {
     size_of::<O>() != size_of::<S>() && arguments.wide != 0
 }
 
-/// The address of a part in C, with elements of `S` if they are `wide`.
+/// The address in C of a part, with elements of `S` if they are `wide`.
 #[inline(always)]
 pub(super) fn corner<T: Element, O: Element, S: Element>(
     arguments: &Arguments<T, O, S>,

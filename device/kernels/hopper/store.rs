@@ -1,19 +1,17 @@
-//! Writes a warpgroup's accumulators as boxes of C to shared memory, from which TMA or the warps
-//! store them.
+//! Writes a warpgroup's accumulators to shared memory as boxes of C, which TMA or the warps store.
 //!
 //! Threads hold the accumulators of a 64 x N tile as `wgmma` leaves them: thread `t` of warp `w`
-//! has, for each eight columns `8 j`, the pairs at row `16 w + t / 4` and at eight rows below,
-//! columns `8 j + 2 (t % 4)` and the next. A box is 64 rows of 128 bytes, whose 16-byte vectors are
-//! permuted by the row's number modulo 8.
+//! holds, for each group of eight columns `8 j`, the pairs at row `16 w + t / 4` and at eight rows
+//! below, columns `8 j + 2 (t % 4)` and the next. A box is 64 rows of 128 bytes, whose 16-byte
+//! vectors are permuted by the row's index modulo 8.
 //!
-//! A warpgroup owns two boxes, and has a share of B's part of its tile's last stage: one box for
+//! A warpgroup owns two boxes, and uses a share of B's part of its tile's last stage: one box for
 //! tiles of 128 x 128 and 128 x 192, two for 128 x 256. 64 x 256 elements of 2 bytes are four
-//! boxes: all are written at once, and TMA reads them while the next tile is multiplied; those in
-//! the stage first, since the stage is needed. Elements of 4 bytes take eight boxes, in two rounds.
-//! In tiles of 256 x 128 a warpgroup has 64 x 128 twice, and the other two boxes are in A's part,
-//! which is the larger one. Ping-pong warpgroups have only their own two
-//! boxes, since the other warpgroup uses the stages: 128 x 128 elements take two rounds, or four
-//! with 4 bytes.
+//! boxes: all are written at once, and TMA reads them while the next tile is multiplied, the boxes
+//! in the stage first, since the stage is needed. Elements of 4 bytes take eight boxes, in two
+//! rounds. In tiles of 256 x 128 a warpgroup computes 64 x 128 twice, and the other two boxes are
+//! in A's part, the larger one. Ping-pong warpgroups have only their own two boxes, since the other
+//! warpgroup uses the stages: 128 x 128 elements take two rounds, or four with 4 bytes.
 
 use super::config::{ATOM_M, BOX_C, BOXES_C, ROW, WgmmaConfig};
 use super::epilogue::below;
@@ -40,7 +38,7 @@ pub type StoreBox<O> = TmaCopy<O, BoxOf<O>, 3>;
 
 /// An element of C, to which pairs of results are converted: 2 or 4 bytes.
 pub trait Staging<S>: Convertible<S> {
-    /// The bits of two neighbours, the first one in the low bits.
+    /// The bits of two adjacent elements, the first in the low bits.
     fn pair(first: S, second: S) -> u64;
 }
 
@@ -79,23 +77,23 @@ pub struct Destination<'a> {
     pub map: Option<&'a TensorMap>,
     /// The first row and column of the part, and its batch or split of K.
     pub start: [i32; 3],
-    /// Without TMA, its place in memory.
+    /// Without TMA, its address in C.
     pub corner: Corner,
     /// The warpgroup's own boxes in shared memory, and [`WgmmaConfig::SPARE_BOXES`] in the tile's
     /// last stage.
     pub boxes: u32,
     /// See `boxes`.
     pub spare: u32,
-    /// Whether the readers of the tile's last stage have met since.
+    /// Whether the readers of the tile's last stage have already synchronised.
     pub met: bool,
     /// The warpgroups that share the tile.
     pub team: Team,
-    /// The thread's number in its warpgroup.
+    /// The thread's index in its warpgroup.
     pub thread: u32,
 }
 
 impl Destination<'_> {
-    /// The address of one of the boxes that are filled at once: the warpgroup's own boxes first.
+    /// The address of box `number` of those filled at once: the warpgroup's own boxes first.
     #[inline(always)]
     const fn place(&self, number: u32) -> u32 {
         if number < BOXES_C { self.boxes + number * BOX_C } else { self.spare + (number - BOXES_C) * BOX_C }
@@ -113,7 +111,7 @@ const fn across<G: WgmmaConfig, O: Element>() -> u32 {
     G::BLK_N * O::BYTES as u32 / ROW
 }
 
-/// The accumulators of a box of C, by its number: the instruction, and the first column.
+/// The accumulators of box `number` of C: the instruction, and the first column.
 #[inline(always)]
 const fn of_box<G: WgmmaConfig, O: Element>(number: u32) -> (u32, u32) {
     let across = across::<G, O>();
@@ -121,13 +119,13 @@ const fn of_box<G: WgmmaConfig, O: Element>(number: u32) -> (u32, u32) {
 }
 
 /// Stores the results as elements of `O`. TMA may still read when the function returns. Before the
-/// boxes are written again, the first thread waits for the groups of stores by
-/// [`bulk_wait_group_read`]; before the tile's last stage is released, for all but [`OWN_GROUPS`].
+/// boxes are reused, the first thread waits for the groups of stores by [`bulk_wait_group_read`];
+/// before the tile's last stage is released, for all but [`OWN_GROUPS`].
 ///
 /// # Safety
 /// All threads of the warpgroup call it together, and none of their instructions reads the tile's
-/// last stage any more. The same holds for the other warpgroup of the team: if they have not met,
-/// they meet here. The boxes belong to them and are not read; C is writable.
+/// last stage any more. The same holds for the other warpgroup of the team; unless `to.met`, they
+/// synchronise here. The boxes belong to them and are not read; C is writable.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &Destination<'_>) {
@@ -145,9 +143,9 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &
         let count = if boxes - first < at_once { boxes - first } else { at_once };
         let own = if count < BOXES_C { count } else { BOXES_C };
         // In the first round all boxes are free. Later rounds wait until TMA has read the previous
-        // one, or the warp itself has; a warp writes only the rows that it reads.
+        // one, or the warp itself has; a warp only writes rows that it reads.
         if !to.mapped {
-            // Lanes may still read the previous tile's rows that others write now.
+            // Other lanes may still read the rows of the previous tile that this lane writes now.
             sync_warp(FULL_WARP);
         } else if first > 0 {
             make_room(&to.team);
@@ -158,7 +156,7 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &
                 to.team.sync();
             }
             let (m, column) = of_box::<G, O>(first + b);
-            // Registers of a box: four for every eight columns.
+            // Four registers of a box for every eight columns.
             let from = m as usize * (values.len() / G::MMA_M as usize) + (column / 2) as usize;
             fill_box::<O>(to.place(b), to.thread, |at| O::pair(values[from + at], values[from + at + 1]));
             b += 1;
@@ -212,7 +210,7 @@ unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination<'_>, first: u32, box
 }
 
 /// Waits until TMA has read the warpgroup's stores. All threads of the warpgroup call it together;
-/// the first one has issued the stores.
+/// the first thread has issued the stores.
 #[inline(always)]
 pub fn make_room(team: &Team) {
     if team.within_warpgroup() == 0 {
@@ -224,9 +222,9 @@ pub fn make_room(team: &Team) {
 /// Waits until all of the warp's groups of stores, except the last `PENDING`, have read their
 /// source: [`OWN_GROUPS`] before a stage with boxes of C is released, 0 before the block exits.
 ///
-/// All lanes of the warp call it together, each with its number in the warpgroup. The first warp
-/// issues all stores of a warpgroup; the others need not wait, because a stage is free only when
-/// all warps have released it.
+/// All lanes of the warp call it together, each with its index in the warpgroup. The first warp
+/// issues all stores of a warpgroup; the other warps need not wait, because a stage is free only
+/// when all warps have released it.
 #[inline(always)]
 pub fn wait_for_stores<const PENDING: u32>(thread: u32) {
     if thread == 0 {

@@ -1,5 +1,5 @@
-//! Where a tile of a kernel with one tile for each block (`parts.rs`) starts, and which part of its
-//! K is the block's.
+//! Where a tile of a kernel with one tile for each block (`parts.rs`) starts, and which split of
+//! its K the block computes.
 
 use super::config::{ArgumentsOf, WgmmaConfig};
 use moye_device::arch::{Fma as _, cluster_rank};
@@ -8,15 +8,15 @@ use moye_device::collective::WorkTile;
 use moye_device::layout::Major;
 use moye_device::memory::Element as _;
 
-/// The first row and column of a tile. A tile that would pass C's edge is moved inside, if
+/// The first row and column of a tile. A tile that would cross C's edge is moved inside, if
 /// possible, because TMA is slowest for out of bounds rows (136 x 4096 x 4096 with tiles of 128 x
 /// 128 took 25.4 us on an H200; 256 x 4096 x 4096 took 17.1). The overlap with its neighbour is
 /// then written twice, with the same values; so C must not be read.
 #[inline(always)]
 pub(super) fn first_of<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTile) -> (u32, u32) {
     let moves = arguments.beta == G::Sum::ZERO;
-    // Boxes must start at multiples of 16 bytes along the contiguous mode; for rows of C it is
-    // faster.
+    // Boxes must start at multiples of 16 bytes along the contiguous mode. For rows of C that is
+    // only faster.
     let word = const { 16 / G::Operand::BYTES as u32 };
     let step_m = if matches!(G::Atom::MAJOR_A, Major::Mn) { word } else { 1 };
     (
@@ -25,7 +25,7 @@ pub(super) fn first_of<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTi
     )
 }
 
-/// The block's stages of a tile's K: the first, and the end.
+/// The block's stages of a tile's K: first and end.
 #[inline(always)]
 pub(super) fn stages_of<G: WgmmaConfig>(tile: &WorkTile) -> (u32, u32) {
     if G::PARTS == 1 {
@@ -35,8 +35,8 @@ pub(super) fn stages_of<G: WgmmaConfig>(tile: &WorkTile) -> (u32, u32) {
     (tile.k + first, tile.k + first + stages)
 }
 
-/// The first row of a tile of `block` rows that starts at `start`: moved back so that it ends at
-/// `end`, if there are enough rows and `step` divides `end` (0: it stays).
+/// The first row of a tile of `block` rows that starts at `start`: moved back to end at `end`, if
+/// there are enough rows and `step` divides `end` (0: never moved).
 #[inline(always)]
 const fn inside(start: u32, end: u32, block: u32, step: u32) -> u32 {
     if step > 0 && end >= block && start + block > end && end.is_multiple_of(step) {
@@ -46,8 +46,8 @@ const fn inside(start: u32, end: u32, block: u32, step: u32) -> u32 {
     }
 }
 
-/// The first stage of a block's split of K, and its number of stages: even, with one more for the
-/// first blocks.
+/// The first stage of a block's split of K, and its number of stages: equal numbers, one more for
+/// the first blocks.
 #[inline(always)]
 const fn part_of(stages: u32, parts: u32, part: u32) -> (u32, u32) {
     let (least, more) = (stages / parts, stages % parts);

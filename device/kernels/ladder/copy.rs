@@ -1,5 +1,5 @@
 //! Step 1: the copy with padded columns in shared memory. Only the layout differs from the plain
-//! copy's: rows of the tile can now be read without bank conflicts, as the transpose does.
+//! copy: threads can now read rows of the tile without bank conflicts, as the transpose does.
 
 use moye_device::algorithm;
 use moye_device::prelude::*;

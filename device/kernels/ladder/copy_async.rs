@@ -1,4 +1,4 @@
-//! Step 1: the copy by `cp.async`, which moves elements from global to shared memory without a
+//! Step 1: the copy by `cp.async`, which copies elements from global to shared memory without a
 //! register.
 
 use moye_device::algorithm;

@@ -1,9 +1,10 @@
 //! Step 5: the double buffer, over shared memory and over registers.
 //!
-//! Shared memory has two tiles of each operand, so the copies of the next tile have the time of a
-//! whole tile's product. Within a tile the fragments of step `k + 1` are read while step `k` is
+//! Shared memory holds two tiles of each operand, so the copies of the next tile overlap a whole
+//! tile's product. Within a tile the fragments of step `k + 1` are loaded while step `k` is
 //! multiplied, so no product waits for shared memory. One barrier a tile is left, before its last
-//! step: after it the first fragments of the next tile are read and the tile after that is loaded.
+//! step: after it the first fragments of the next tile are loaded, and the copies of the tile after
+//! that are issued.
 
 use moye_device::prelude::*;
 
@@ -64,7 +65,7 @@ pub unsafe fn ladder_double_buffered(
     let tCgC = mma.partition_c(gC); // (MMA, MMA_M, MMA_N)
     let mut tCrC = mma.fragment_c(&tCgC); // (MMA, MMA_M, MMA_N)
 
-    // A tile after the last does not exist and arrives as zeros.
+    // Tiles past the end of K read as zeros.
     for stage in 0..2 {
         load.copy(tAgA.at((.., .., .., stage)), tAsA.at((.., .., .., stage)));
         load.copy(tBgB.at((.., .., .., stage)), tBsB.at((.., .., .., stage)));

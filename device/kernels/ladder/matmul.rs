@@ -1,9 +1,9 @@
 //! Step 1: the first matmul. One tile of C a block, operands through shared memory, products by
 //! FMA.
 //!
-//! `C = A * B` with A as `(M, K)`, B as `(N, K)` and C as `(M, N)`: each operand has K last, as in
-//! CuTe. The four kernels differ in the threads that copy an operand and in its tile in shared
-//! memory, which go by the operand's contiguous axis.
+//! `C = A * B` with A as `(M, K)`, B as `(N, K)` and C as `(M, N)`: K is the last mode of each
+//! operand, as in CuTe. The four kernels differ in the threads that copy an operand and in its tile
+//! in shared memory; both depend on the operand's contiguous mode.
 
 use moye_device::prelude::*;
 
@@ -20,8 +20,8 @@ static_layout! {
 /// `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, strides in elements; a
 /// block of 256 threads for each tile of 128 x 128 of `c`, grid `(ceil(m / 128), ceil(n / 128))`.
 ///
-/// Any strides are right; the name says for which the kernel is fast. The first letter is of `a`:
-/// `n` for M contiguous, `t` for K. The second is of `b`: `n` for K contiguous, `t` for N.
+/// Any strides are correct; the name states for which the kernel is fast. The first letter is for
+/// `a`: `n` for M contiguous, `t` for K. The second is for `b`: `n` for K contiguous, `t` for N.
 ///
 /// # Safety
 /// The matrices are in memory of the device inside the buffers that the pointers come from; `c`

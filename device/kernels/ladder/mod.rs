@@ -1,4 +1,5 @@
-//! The ladder: MoYe's kernels, a page each. Each differs from the one before for one reason.
+//! The ladder: MoYe's kernels, a page each. Each step has one reason to differ from the previous
+//! one.
 //!
 //! | step | kernel | what is new |
 //! | --- | --- | --- |
@@ -13,12 +14,12 @@
 //! | | [`ladder_tf32_nn`], [`ladder_tf32_tn`] | the double buffer on tensor cores |
 //! | 7 | [`mma`](super::mma) | three stages and more, swizzled; C through shared memory |
 //!
-//! Each file is one kernel, written with the language alone. Its `const` states what the
-//! design relies on: whole sectors of global memory, and one word at a time of each bank of shared
-//! memory. A kernel that breaks this does not compile.
+//! Each file is one kernel, written with the language alone. Its `const` states what the design
+//! relies on: whole sectors of global memory, and one word at a time of each bank of shared memory.
+//! A kernel that breaks this does not compile.
 //!
-//! All are f32 in memory and take any extents. Steps 2 to 6 take leading dimensions. The guide
-//! `docs/guide/ladder.md` has the reasons and the figures.
+//! All are f32 in memory and take any extents. Steps 2 to 6 take leading dimensions. Reasons and
+//! figures: `docs/guide/ladder.md`.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 #[cfg(feature = "movement")]
@@ -30,7 +31,7 @@ pub(crate) mod matmul;
 #[cfg(feature = "movement")]
 pub(crate) mod transpose;
 
-/// The plain copy and steps 2 to 6, for sm_80 alone: newer GPUs run the same text.
+/// The plain copy and steps 2 to 6, for sm_80 only: newer GPUs run the same PTX.
 macro_rules! steps {
     ($($file:ident: $($kernel:ident),+;)+) => { $(
         #[cfg(all(feature = "ladder", not(target_feature = "sm_90a")))]

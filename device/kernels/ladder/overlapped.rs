@@ -1,7 +1,7 @@
 //! Step 4: `cp.async` overlapped with the product, operands in fragments.
 //!
 //! `cp.async` copies from global to shared memory without a register. It may overwrite the tile
-//! while the product runs only if the product has its operands in registers: load the fragments,
+//! while the product runs only if the product's operands are in registers: load the fragments,
 //! synchronise, issue the copies of the next tile, multiply.
 
 use moye_device::prelude::*;
@@ -13,8 +13,8 @@ tiled_copy! {
     Load: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((2, 1)));
 }
 tiled_mma! {
-    // 8 x 8 accumulators a thread: 64 + 64 registers hold a tile's operands, where 32 x 8 threads
-    // would need 32 + 128.
+    // 8 x 8 accumulators a thread: 64 + 64 registers hold a tile's operands; 32 x 8 threads would
+    // need 32 + 128.
     Mma: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((16, 16, 1)));
 }
 
@@ -74,7 +74,7 @@ pub unsafe fn ladder_overlapped(
         copy(tCsA, &mut tCrA);
         copy(tCsB, &mut tCrB);
         sync_threads();
-        // The tile after the last does not exist and arrives as zeros.
+        // Tiles past the end of K read as zeros.
         load.copy(tAgA.at((.., .., .., k_tile + 1)), tAsA);
         load.copy(tBgB.at((.., .., .., k_tile + 1)), tBsB);
         cp_async_commit();

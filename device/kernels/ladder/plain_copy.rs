@@ -1,4 +1,4 @@
-//! Step 1: the plainest kernel, a copy through shared memory. Each block has a tile of 32 x 32 and
+//! Step 1: the plainest kernel, a copy through shared memory. Each block copies a 32 x 32 tile with
 //! 32 x 8 threads.
 
 use moye_device::algorithm;

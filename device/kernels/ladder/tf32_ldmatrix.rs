@@ -1,10 +1,10 @@
-//! Step 6, second part: `ldmatrix`. One instruction replaces four loads of each lane and hands the
-//! elements to the lanes of the product.
+//! Step 6, second part: `ldmatrix`. One instruction replaces four loads of each lane and
+//! distributes the elements to the lanes as the MMA needs them.
 //!
-//! [`make_tiled_copy_a`] makes the tiled copy that serves the tiled MMA, `partition_s` partitions
-//! shared memory for it, and `load` retiles the product's fragment. `ldmatrix` reads rows of 16
-//! bytes, so K is contiguous in both operands. A swizzle of one bit exchanges the halves of rows 4
-//! to 7 (32 bytes each), and neither `cp.async` nor `ldmatrix` has a bank conflict.
+//! [`make_tiled_copy_a`] builds the tiled copy that matches the tiled MMA, `partition_s` partitions
+//! shared memory for it, and `load` retiles the MMA's fragment. `ldmatrix` reads rows of 16 bytes,
+//! so K is contiguous in both operands. A swizzle of one bit exchanges the halves of rows 4 to 7
+//! (32 bytes each), and neither `cp.async` nor `ldmatrix` has a bank conflict.
 
 use moye_device::prelude::*;
 
@@ -22,8 +22,8 @@ tiled_copy! {
     ReadB: TiledCopy<SM75_U32x2_LDSM_N, f32> = make_tiled_copy_b(&Mma::MMA);
 }
 
-// Whole sectors of global memory, and one word at a time of each bank of shared memory: without the
-// swizzle it would be two.
+// Whole sectors of global memory, and one word at a time of each bank of shared memory; two without
+// the swizzle.
 const _: () = {
     LoadA::COPY.access_s(ComposedLayout::plain(layout!((16, 8):(4096, 1)))).expect_coalesced();
     LoadB::COPY.access_s(ComposedLayout::plain(layout!((8, 8):(4096, 1)))).expect_coalesced();

@@ -1,5 +1,5 @@
-//! Step 6, third part: the double buffer on tensor cores. Four warps (2 x 2) have 64 x 64 of C
-//! each. A is M-contiguous: it has no rows for `ldmatrix`, and is read element by element.
+//! Step 6, third part: the double buffer on tensor cores. Four warps (2 x 2) compute 64 x 64 of C
+//! each. A is M-contiguous: it has no rows for `ldmatrix`, so it is loaded element by element.
 
 use moye_device::prelude::*;
 
@@ -66,7 +66,7 @@ pub unsafe fn ladder_tf32_nn(
     let tCgC = mma.partition_c(gC); // (MMA, MMA_M, MMA_N)
     let mut tCrC = mma.fragment_c(&tCgC); // (MMA, MMA_M, MMA_N)
 
-    // A tile after the last does not exist and arrives as zeros.
+    // Tiles past the end of K read as zeros.
     for stage in 0..2 {
         loadA.copy(tAgA.at((.., .., .., stage)), tAsA.at((.., .., .., stage)));
         loadB.copy(tBgB.at((.., .., .., stage)), tBsB.at((.., .., .., stage)));

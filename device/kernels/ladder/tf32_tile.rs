@@ -1,9 +1,9 @@
 //! Step 6, first part: tensor cores. The kernel of step 4 with another [`TiledMma`]: one warp, one
 //! tile of 16 x 8, by `mma.sync` of 8 elements along K.
 //!
-//! The numbers are f32, of which the instruction takes the upper 19 bits (tf32); it accumulates in
-//! f32. Tiles in shared memory have no padding, so each read of a fragment needs two words of a
-//! bank. The next part has no conflicts.
+//! Elements are f32, of which the instruction reads the upper 19 bits (tf32); it accumulates in
+//! f32. Tiles in shared memory have no padding, so loading a fragment has two-way bank conflicts.
+//! The next part has none.
 
 use moye_device::prelude::*;
 
@@ -76,7 +76,7 @@ pub unsafe fn ladder_tf32_tile(
         copy(tCsA, &mut tCrA);
         copy(tCsB, &mut tCrB);
         sync_threads();
-        // The tile after the last does not exist and arrives as zeros.
+        // Tiles past the end of K read as zeros.
         loadA.copy(tAgA.at((.., .., .., k_tile + 1)), tAsA);
         loadB.copy(tBgB.at((.., .., .., k_tile + 1)), tBsB);
         cp_async_commit();

@@ -1,5 +1,5 @@
-//! Step 6, third part once more: the double buffer on tensor cores with K contiguous in both
-//! operands, so `ldmatrix` reads both.
+//! Step 6, third part again: the double buffer on tensor cores with K contiguous in both operands,
+//! so `ldmatrix` loads both.
 
 use moye_device::prelude::*;
 
@@ -64,7 +64,7 @@ pub unsafe fn ladder_tf32_tn(
     let tCgC = mma.partition_c(gC); // (MMA, MMA_M, MMA_N)
     let mut tCrC = mma.fragment_c(&tCgC); // (MMA, MMA_M, MMA_N)
 
-    // A tile after the last does not exist and arrives as zeros.
+    // Tiles past the end of K read as zeros.
     for stage in 0..2 {
         load.copy(tAgA.at((.., .., .., stage)), tAsA.at((.., .., .., stage)));
         load.copy(tBgB.at((.., .., .., stage)), tBsB.at((.., .., .., stage)));

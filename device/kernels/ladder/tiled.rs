@@ -1,6 +1,6 @@
-//! Step 2: the tiled matmul. A [`TiledCopy`] and a [`TiledMma`] say which thread copies and
-//! multiplies what. The next tile is loaded from global memory to registers while this one, in
-//! shared memory, is multiplied.
+//! Step 2: the tiled matmul. A [`TiledCopy`] and a [`TiledMma`] define which thread copies and
+//! multiplies which elements. The next tile is loaded from global memory to registers while this
+//! one, in shared memory, is multiplied.
 
 use moye_device::prelude::*;
 
@@ -11,8 +11,8 @@ tiled_copy! {
     Load: TiledCopy<UniversalCopy<f32>, f32> = TiledCopy::new(layout!((32, 8)), layout!((1, 1)));
 }
 tiled_mma! {
-    // A thread has every 32nd row and every 8th column of C. A warp reads 32 neighbours of A, and
-    // the same element of B.
+    // A thread computes every 32nd row and every 8th column of C. A warp reads 32 adjacent elements
+    // of A, and one element of B.
     Mma: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((32, 8, 1)));
 }
 
@@ -68,7 +68,7 @@ pub unsafe fn ladder_tiled(
         load.copy(&tArA, tAsA);
         load.copy(&tBrB, tBsB);
         sync_threads();
-        // These loads overlap the product. The tile after the last one reads as zeros.
+        // These loads overlap the product. Tiles past the end of K read as zeros.
         load.copy(tAgA.at((.., .., .., k_tile + 1)), &mut tArA);
         load.copy(tBgB.at((.., .., .., k_tile + 1)), &mut tBrB);
         mma.gemm(&mut tCrC, tCsA, tCsB);

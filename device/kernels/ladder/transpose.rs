@@ -4,8 +4,8 @@
 use moye_device::prelude::*;
 
 static_layout! {
-    // (BLK_M, BLK_N). A column has 33 elements, so a warp that writes a column and one that reads a
-    // row both use all 32 banks.
+    // (BLK_M, BLK_N). Columns are 33 elements apart, so a warp that writes a column and one that
+    // reads a row both use all 32 banks.
     Smem = layout!((32, 32):(1, 33));
     Threads = layout!((32, 8)); // (THR_M, THR_N) of the source, (THR_N, THR_M) of the destination
 }
@@ -13,7 +13,7 @@ static_layout! {
 /// `dst = transpose(src)`: `src` is `m x n`, `dst` is `n x m`, strides in elements; a block of 256
 /// threads for each tile of 32 x 32, grid `(ceil(m / 32), ceil(n / 32))`.
 ///
-/// Fastest where the first stride of each is 1 (column-major).
+/// Fastest if the first stride of both is 1 (column-major).
 ///
 /// # Safety
 /// Both matrices are in memory of the device inside the buffers that the pointers come from, and

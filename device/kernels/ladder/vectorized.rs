@@ -1,10 +1,10 @@
 //! Step 3: the kernel of step 2 with copies of 64 and of 128 bits.
 //!
-//! A load moves two or four neighbours along the contiguous axis, so a tile takes a half or a
-//! quarter of the loads and of the stores to shared memory. Two rules follow. All values of a
-//! thread go in one access: two accesses of 64 bits for four values would each use half of every
-//! sector. And what is stored as one word starts at a multiple of it, so columns in shared memory
-//! are padded by a whole word.
+//! A load moves two or four adjacent elements along the contiguous mode, so a tile takes a half or
+//! a quarter of the loads and of the stores to shared memory. Two rules follow. A thread loads all
+//! its values in one access: two accesses of 64 bits for four values would each use half of every
+//! sector. And a word is stored at a multiple of its size, so columns in shared memory are padded
+//! by a whole word.
 
 use moye_device::prelude::*;
 
@@ -30,7 +30,7 @@ const fn check<W: Element>() {
 }
 const _: () = check::<u64>();
 const _: () = check::<u128>();
-// Four neighbours a thread, two at a time, would move twice the sectors that the bytes need.
+// Four adjacent elements a thread, two at a time, would move twice the sectors that the bytes need.
 const TORN: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
 const _: () = assert!(!TORN.is_coalesced(layout!((128, 8):(1, 4096))));
 

@@ -33,11 +33,11 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub batch_c: i64,
     /// The stride between the splits of K in `c`.
     pub split_c: i64,
-    /// The stride of `bias` along M: 1 for one element for each row, 0 for one for each column.
+    /// The stride of `bias` along M: 1 for one element per row, 0 for one per column.
     pub bias_m: i64,
     /// The stride of `bias` along N.
     pub bias_n: i64,
-    /// The factor of the product. The product's kernels apply it even if it is 0, so that NaN and
+    /// The factor of the product. The product kernels apply it even if it is 0, so that NaN and
     /// infinities of `a` and `b` reach `c`. `finish_*` with 0 splits skips the product: `Matmul`
     /// launches only that kernel if `alpha` or K is 0.
     pub alpha: S,
@@ -45,30 +45,30 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub beta: S,
     /// The extents.
     pub m: u32,
-    /// As `m`.
+    /// See `m`.
     pub n: u32,
-    /// As `m`.
+    /// See `m`.
     pub k: u32,
-    /// The number of splits of K: blocks along y are batches times splits.
+    /// The number of splits of K; the grid has batches times splits blocks along y.
     pub splits: u32,
-    /// The extent along K of each split except the last, a multiple of the tile's.
+    /// The extent along K of each split except the last, a multiple of BLK_K.
     pub k_chunk: u32,
-    /// An [`Activation`] as a number.
+    /// The number of an [`Activation`].
     pub activation: u32,
     /// Whether `c` and `bias` have elements of `S`: 0 or 1.
     pub wide: u32,
     /// Whether a tensor map may write `c`, if the kernel has one: 0 or 1.
     pub tensor_c: u32,
-    /// The number of batches, for persistent kernels; for other kernels the grid has it.
+    /// The number of batches, for persistent kernels; for other kernels the grid determines it.
     pub batches: u32,
-    /// 0: kernels rely on this value, which the compiler must not know.
+    /// 0; the kernels rely on this value, which the compiler must not know.
     pub reserved: u32,
     /// The scales, for the kernels of 8-bit floats; other kernels ignore them.
     pub scales: Scales<S>,
 }
 
-/// Scales in memory: one for each row of A times one for each column of B. 8-bit floats have a
-/// narrow range, and are stored divided by their scale.
+/// Scales in memory: a result is multiplied by its row's scale of A and its column's scale of B.
+/// 8-bit floats have a narrow range, and are stored divided by their scale.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Scales<S: Element> {
@@ -76,13 +76,13 @@ pub struct Scales<S: Element> {
     pub a: Global<S>,
     /// The scales of B; all are 1 if the address is 0.
     pub b: Global<S>,
-    /// The stride of A's scales along M: 1, or 0 if all rows have the same.
+    /// The stride of A's scales along M: 1, or 0 for one scale for all rows.
     pub a_m: i64,
-    /// The stride of B's scales along N: 1, or 0 if all columns have the same.
+    /// The stride of B's scales along N: 1, or 0 for one scale for all columns.
     pub b_n: i64,
-    /// The batch stride of A's scales; 0 if all batches have the same.
+    /// The batch stride of A's scales; 0 if all batches use the same scales.
     pub batch_a: i64,
-    /// The batch stride of B's scales; 0 if all batches have the same.
+    /// The batch stride of B's scales; 0 if all batches use the same scales.
     pub batch_b: i64,
 }
 
@@ -142,9 +142,9 @@ impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
 /// The activation of the epilogue. Far below zero GELU and SiLU underflow gradually to -0, which is
 /// also their value at minus infinity. NaN stays NaN.
 ///
-/// SiLU is within 12 units in the last place of its type, and so is GELU of f64. GELU of f32 raises
-/// e to the power `t = x^2 / 2`, and GELU by a hyperbolic tangent to a cubic of x (about `0.07 x^3`
-/// far below zero): they are within `4 |t| + 12` units.
+/// SiLU is within 12 units in the last place of its type, and so is GELU of f64. GELU of f32
+/// computes `e^t` with `t = x^2 / 2`, and its tanh form with a cubic `t` of x (about `0.07 x^3` far
+/// below zero): they are within `4 |t| + 12` units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Activation {
@@ -153,11 +153,11 @@ pub enum Activation {
     None = 0,
     /// `max(x, 0)`.
     Relu = 1,
-    /// `x * sigmoid(1.5957691 * (x + 0.044715 * x^3))`, the form of GELU by a hyperbolic tangent
-    /// (Hendrycks and Gimpel, "Gaussian Error Linear Units", section 2).
+    /// `x * sigmoid(1.5957691 * (x + 0.044715 * x^3))`, the tanh form of GELU (Hendrycks and
+    /// Gimpel, "Gaussian Error Linear Units", section 2).
     GeluTanh = 2,
     /// `x * sigmoid(x)`, also called swish.
     Silu = 3,
-    /// `x / 2 * (1 + erf(x / sqrt(2)))`, which is GELU itself.
+    /// `x / 2 * (1 + erf(x / sqrt(2)))`, the exact GELU.
     Gelu = 4,
 }

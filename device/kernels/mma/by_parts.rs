@@ -2,13 +2,13 @@
 //!
 //! Blocks that start together end together: all of them store C at once after the last product, and
 //! the FMA units are idle meanwhile. So the last K tile is multiplied part by part: all of its
-//! steps for one part of the accumulators, then for the next part. A part is stored when it is
-//! complete, during the products of the next parts. Fragments that the parts share are loaded once
-//! for each part, in this tile only. Each accumulator still adds its products in K order.
+//! steps for one part of the accumulators, then for the next part. A complete part is stored during
+//! the products of the next parts. Fragments that the parts share are loaded once for each part, in
+//! this tile only. Each accumulator still sums its products in K order.
 //!
 //! `ptxas` schedules the loop over the other tiles differently depending on the code after it
-//! (record 7). So this code is a separate loop, the thread's number and the loop's bounds are
-//! [`opaque`], and none of it is computed ahead.
+//! (record 7). So this code is a separate loop, and the thread's index and the loop's bounds are
+//! [`opaque`], so that none of it is hoisted.
 
 use super::config::{ArgumentsOf, Stages, TileC, Tiled};
 use super::mainloop::TiledLoop;
@@ -23,21 +23,21 @@ use moye_device::layout::{IntTuple, Layout, Swizzle, Tiler, logical_divide};
 use moye_device::memory::Storable;
 use moye_device::tensor::{Divisors, Fragment, RegistersRef, StaticLayout, Tensor};
 
-/// As [`Direct`], part by part: mode `MODE` of a thread's accumulators (MMA, MMA_M, MMA_N), so 1
-/// for M and 2 for N, is divided into `PARTS`. Its loop along K is unrolled by `UNROLLED` steps,
-/// which divide the tile's.
+/// [`Direct`] part by part: mode `MODE` of a thread's accumulators (MMA, MMA_M, MMA_N), 1 for M and
+/// 2 for N, is divided into `PARTS`. The loop along K is unrolled by `UNROLLED` steps, which divide
+/// the tile's.
 ///
-/// The copies of fragments are those of `make_tiled_copy_a` and `_b`, whose values are in the order
-/// of the product's.
+/// The fragment copies are those of `make_tiled_copy_a` and `_b`, whose values have the order of
+/// the MMA's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByParts<const MODE: usize, const PARTS: usize, const UNROLLED: u32 = 8>;
 
-/// `L` with mode `MODE` divided into `PARTS` runs of neighbours; the number of the part is the last
-/// mode: (V, M, N) is (V, M / PARTS, N, PARTS) for mode 1.
+/// `L` with mode `MODE` divided into `PARTS` contiguous runs; the part is the last mode: (V, M, N)
+/// becomes (V, M / PARTS, N, PARTS) for mode 1.
 pub struct Parted<L, const MODE: usize, const PARTS: usize>(PhantomData<L>);
 
 /// A thread's part of an operand's tile, (CPY, CPY_M, CPY_K, PIPE), divided along M like C: (V,
-/// CPY_K, PIPE, PARTS). There is one part if C is not divided along the operand's mode of C, `OF`.
+/// CPY_K, PIPE, PARTS). `PARTS` is 1 if C is not divided along the operand's mode of C, `OF`.
 pub struct PartedCopy<L, const OF: usize, const MODE: usize, const PARTS: usize>(PhantomData<L>);
 
 impl<L, const MODE: usize, const PARTS: usize> Clone for Parted<L, MODE, PARTS> {
@@ -110,7 +110,7 @@ impl<L: StaticLayout, const OF: usize, const MODE: usize, const PARTS: usize> St
     const STEPPED: u64 = L::STEPPED;
 }
 
-/// The same values in the order of atoms with one value each: (1, V * M).
+/// The same values, ordered as atoms with one value each: (1, V * M).
 pub struct OneByOne<L>(PhantomData<L>);
 
 impl<L> Clone for OneByOne<L> {
@@ -150,7 +150,7 @@ impl<M: TiledLoop, const MODE: usize, const PARTS: usize, const UNROLLED: u32> S
     }
 }
 
-/// Multiplies the last K tile of a tile of C that is in bounds, and stores C meanwhile.
+/// Multiplies the last K tile of an in-bounds tile of C, and stores C meanwhile.
 pub trait LastTile<G: Tiled> {
     /// Multiplies the K tile in stage `stage`, and stores the tile of C.
     ///
@@ -178,7 +178,7 @@ impl<G: Tiled, const MODE: usize, const PARTS: usize, const UNROLLED: u32> LastT
         place: Place,
     ) {
         let place = Place { thread: opaque(place.thread), ..place };
-        // A thread's part with one of its modes divided has the same elements, origin and swizzle.
+        // A thread's part with one mode divided has the same elements, origin and swizzle.
         let tCsA = G::ReadA::get_slice(place.thread).partition_s(sA).renamed::<PartedCopy<
             PartitionS<G::SmemA, G::ReadA>,
             1,
@@ -231,7 +231,7 @@ impl<G: Tiled, const MODE: usize, const PARTS: usize, const UNROLLED: u32> LastT
     }
 }
 
-/// A fragment of consecutive values, as atoms with one value each have them: (MMA, MMA_M).
+/// A fragment of consecutive values, ordered as atoms with one value each: (MMA, MMA_M).
 #[inline(always)]
 fn one_by_one<T: Storable, L: StaticLayout>(
     values: &Fragment<T, L>,
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn columns_are_parted_as_rows_are() {
         // 16 columns of `sgemm_tt` in four runs of 4, each the accumulators of one part, and the
-        // vectors of B that it loads.
+        // vectors of B that this part loads.
         type Sums = Parted<AccumulatorOf<TileC<Tt>, <Tt as Tiled>::Mma>, 2, 4>;
         let (whole, parted) = (AccumulatorOf::<TileC<Tt>, <Tt as Tiled>::Mma>::LAYOUT, Sums::LAYOUT);
         assert_eq!(

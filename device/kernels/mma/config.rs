@@ -12,7 +12,7 @@ use moye_device::collective::{FixUp, Load, Sink, StorageOf, TileOf};
 use moye_device::memory::Element;
 use moye_device::tensor::{Aligned, Rank, SharedTensor, StaticLayout, Strides, UnitStride};
 
-/// The tiling of a block: its stages in shared memory, the reads of its threads and their product.
+/// The tiling of a block: its stages in shared memory, its threads' reads and their MMA.
 pub trait Tiled: Sized + 'static {
     /// The element type of A and B.
     type Operand: Element;
@@ -30,9 +30,9 @@ pub trait Tiled: Sized + 'static {
     type ReadA: SharedToRegisters<Element = Self::Operand>;
     /// The copy of B from shared memory to fragments.
     type ReadB: SharedToRegisters<Element = Self::Operand>;
-    /// The product.
+    /// The MMA.
     type Mma: StaticTiledMma<Atom: MmaAtom<C = Self::Sum> + AddsInPlace>;
-    /// A block's extents along M, N and K.
+    /// BLK_M, BLK_N and BLK_K.
     const TILE: (u32, u32, u32) = (
         Self::SmemA::LAYOUT.extent(0) as u32,
         Self::SmemB::LAYOUT.extent(0) as u32,
@@ -73,7 +73,7 @@ impl<const MODE: usize, const BYTES: usize> OfLeading for Aligned<UnitStride<MOD
     }
 }
 
-/// A block's shared memory.
+/// The shared memory of a block.
 pub type Storage<G> = StorageOf<Loop<G>, <G as MmaConfig>::Sink>;
 
 /// The stages of A and of B, (BLK_M, BLK_K, PIPE) and (BLK_N, BLK_K, PIPE).

@@ -16,7 +16,7 @@ tensor_core! {
         a: k by SM75_U32x4_LDSM_N,
         b: k by SM75_U32x4_LDSM_N,
     }
-    /// As [`matmul_f16_acc_tn`], a block of 128 threads for each tile of 64 x 64.
+    /// Same as [`matmul_f16_acc_tn`], with a block of 128 threads for each tile of 64 x 64.
     matmul_f16_acc_tn_64x64 = half::f16 => half::f16, half::f16 {
         tile: 64 x 64 x 64 in 4, threads = 128, min_blocks = 3,
         mma: SM80_16x8x16_F16F16F16F16_TN = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]),

@@ -5,8 +5,8 @@ use moye_device::atom::copy::{SM75_U16x8_LDSM_T, SM75_U32x4_LDSM_N};
 use moye_device::atom::mma::*;
 
 /// Large tiles (eight warps, 4 x 2, of 64 x 64) and small ones (four warps, 2 x 2, of 32 x 32) for
-/// all majors. As in BLAS, which views `c` as column-major, `t` stands for an `a` with rows, or a
-/// `b` with columns, that are contiguous along K: `tn` has K contiguous in both.
+/// all majors. As in BLAS, which views `c` as column-major, `t` and `n` name the contiguous modes:
+/// `tn` has K contiguous in both.
 macro_rules! majors {
     ($(
         $t:ty, $atom:ty:

@@ -1,4 +1,4 @@
-//! The macro that makes a kernel of an element type, an atom and a tile.
+//! The macro that builds a kernel from an element type, an atom and a tile.
 
 /// The configuration `$name::Tiling` and the kernel `$name` of each entry.
 ///
@@ -68,7 +68,8 @@ macro_rules! tensor_core {
             ///
             /// # Safety
             /// The matrices are in memory of the device, inside the buffers that the pointers
-            /// belong to; `c` overlaps no other. Addresses, leading dimensions and batch strides of
+            /// belong to; `c` overlaps no other matrix. Addresses, leading dimensions and batch
+            /// strides of
             /// `a` and `b` are multiples of 16 bytes; every split has at least one element of K.
             /// Each extent is at most 2^31 - 256.
             #[moye_device::kernel(threads = $threads, min_blocks = $blocks, shared = Storage<Tiling>)]
@@ -85,14 +86,14 @@ macro_rules! tensor_core {
     (@smem mn $t:ty, $extent:expr, $k:expr, $stages:expr) => {
         crate::mma::smem::mn_major($extent, $k, $stages)
     };
-    // Eight threads for each row of 128 bytes.
+    // Eight threads load a row of 128 bytes.
     (@load k $t:ty, $extent:literal, $threads:literal) => {
         TiledCopy::new(
             crate::mma::family::rows_of($threads / 8, 8),
             crate::mma::family::one_row((16 / size_of::<$t>()) as i64),
         )
     };
-    // 16 bytes for each thread along the contiguous mode.
+    // A thread loads 16 bytes along the contiguous mode.
     (@load mn $t:ty, $extent:literal, $threads:literal) => {
         TiledCopy::new(
             crate::mma::family::columns_of($extent / (16 / size_of::<$t>()) as i64, $threads),

@@ -20,7 +20,7 @@ static_layout! {
     pub Tile = layout!((128, 8));
 }
 
-/// Four neighbours along N for each thread, 32 threads for each row.
+/// Threads over rows of C: four adjacent elements along N for each thread, 32 threads for each row.
 struct Rows<T>(PhantomData<T>);
 
 impl<T> Clone for Rows<T> {
@@ -41,11 +41,11 @@ impl<T: Element> StaticTiledCopy for Rows<T> {
     const COPY: TiledCopy<AutoVectorizingCopy, T> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
 }
 
-/// One block's tile of C: `a` holds the accumulators, `(M, N)` with leading dimension `lda` for
-/// each of the `splits` of each batch.
+/// Reduces a block's tile of C: `a` holds the accumulators, `(M, N)` with leading dimension `lda`,
+/// for each of the `splits` of each batch.
 ///
 /// # Safety
-/// As the kernels below.
+/// Same contract as the kernels below.
 #[inline(always)]
 unsafe fn add_up<O: Convertible<S>, S: Scalar + Convertible<S> + Convert<O>>(arguments: Arguments<S, O, S>) {
     overlap_launches();
@@ -61,7 +61,7 @@ unsafe fn add_up<O: Convertible<S>, S: Scalar + Convertible<S> + Convert<O>>(arg
 /// [`add_up`] with the static part of the strides of C as `(N, M)`.
 ///
 /// # Safety
-/// As [`add_up`].
+/// Same contract as [`add_up`].
 #[inline(always)]
 unsafe fn add_up_of<
     O: Convertible<S>,
@@ -106,8 +106,8 @@ macro_rules! finish {
         /// `alpha` is read.
         ///
         /// # Safety
-        /// As for a product's kernel, with `a` as `(batches, splits, M, N)` by `batch_a`, `split_c`
-        /// and `lda`; its rows start at multiples of 16 bytes.
+        /// Same contract as a product's kernel, with `a` as `(batches, splits, M, N)` by `batch_a`,
+        /// `split_c` and `lda`; its rows start at multiples of 16 bytes.
         #[kernel(threads = 256)]
         pub unsafe fn $name(arguments: Arguments<$scalar, $t, $scalar>) {
             add_up(arguments)

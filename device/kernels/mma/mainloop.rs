@@ -1,8 +1,8 @@
-//! The mainloop: the language's multistage loop on tensor cores or CUDA cores, from the tile that a
-//! block takes.
+//! The mainloop: the language's multistage mainloop on tensor cores or CUDA cores, for the tile of
+//! a block.
 //!
-//! A tile that would pass C's edge is moved back so that it ends there, where it can: predicates
-//! make a tile at an edge slower than a whole one.
+//! A tile that would cross C's edge is moved back to end there, if possible: predicates make a tile
+//! at an edge slower than a whole one.
 
 use super::arguments::Arguments;
 use super::config::{ArgumentsOf, MmaConfig, OfLeading as _, Stages, TileC, Tiled};
@@ -17,7 +17,7 @@ use moye_device::collective::{
 use moye_device::memory::{Element, SharedArray};
 use moye_device::tensor::Strides as _;
 
-/// What the sinks need of a mainloop of these products.
+/// A mainloop of these products as the sinks use it.
 pub trait TiledLoop:
     Mainloop<
         Mma = <Self::Tiling as Tiled>::Mma,
@@ -34,7 +34,7 @@ pub trait TiledLoop:
     /// The stages in shared memory. The sink may overwrite them, except the last K tile's.
     fn stages(&self) -> Stages<Self::Tiling>;
 
-    /// The stage of the tile's last K tile, if the sink has to multiply it.
+    /// The stage of the tile's last K tile, if the sink must multiply it.
     fn last_stage(&self) -> Option<u32>;
 
     /// The thread's place in a tile of C.
@@ -115,7 +115,7 @@ impl<G: MmaConfig> Mainloop for Loop<G> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn complete(&mut self, _: &mut Accumulators<Self>) {
         cp_async_wait_all();
-        // A last tile that the sink multiplies has arrived for all threads.
+        // If the sink multiplies the last tile, that tile has arrived for all threads.
         if self.last.is_none() {
             sync_threads();
         }
@@ -146,9 +146,9 @@ impl<G: MmaConfig> TiledLoop for Loop<G> {
     }
 }
 
-/// A tile's first row and column. Blocks at an edge take the last whole tile if there is one, so
-/// that it overlaps the neighbour's. Both write equal results to the overlap, which is correct
-/// unless C is read before.
+/// A tile's first row and column. Blocks at an edge take the last whole tile, if there is one,
+/// which overlaps its neighbour. Both write equal results to the overlap, which is correct unless C
+/// is read first.
 #[inline(always)]
 pub(super) fn first<G: MmaConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTile) -> (u32, u32) {
     let moves = arguments.beta == G::Scalar::ZERO;
@@ -159,8 +159,8 @@ pub(super) fn first<G: MmaConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTile) -
     )
 }
 
-/// The first row (or column) of a tile of `block` rows that starts at `start`: moved back so that
-/// it ends at `end`, if there are enough rows and `granule` divides the extent.
+/// The first row (or column) of a tile of `block` rows that starts at `start`: moved back to end at
+/// `end`, if there are enough rows and `granule` divides the extent.
 #[inline(always)]
 #[must_use]
 pub const fn moved(start: u32, end: u32, block: u32, moves: bool, granule: u32) -> u32 {
@@ -168,15 +168,14 @@ pub const fn moved(start: u32, end: u32, block: u32, moves: bool, granule: u32) 
     if moves && start + block > end { end - block } else { start }
 }
 
-/// The granularity by which a tile may be moved along M: 16 bytes where A is contiguous along M, or
-/// where C is.
+/// The granularity by which a tile may be moved along M: 16 bytes if A or C is contiguous along M.
 const fn granule_m<G: MmaConfig>() -> u32 {
     let written = if G::Sink::ALONG_M { 16 / G::Output::BYTES as u32 } else { 1 };
     let read = granule::<G>(G::StridesA::UNIT);
     if read > written { read } else { written }
 }
 
-/// The same along N, where C's granularity is an element.
+/// The granularity along N if C's is one element.
 const fn granule_n<G: MmaConfig>() -> u32 {
     granule::<G>(G::StridesB::UNIT)
 }

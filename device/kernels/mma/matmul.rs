@@ -1,4 +1,4 @@
-//! The kernels' bodies: a mainloop, a scheduler, an epilogue and a sink make a product.
+//! The kernels' bodies: scheduler, mainloop, epilogue and sink.
 
 use super::config::{ArgumentsOf, MmaConfig};
 use super::mainloop::{Loop, first};
@@ -11,8 +11,8 @@ use moye_device::atom::StaticTiledMma as _;
 use moye_device::collective::{Accumulators, Coordinate, Epilogue, Team, TileEpilogue, WorkTile, gemm};
 use moye_device::memory::Global;
 
-/// `c = activation(alpha * a * b + beta * c + bias)`: one block's tile of C, for its batch and its
-/// split of K.
+/// `c = activation(alpha * a * b + beta * c + bias)`: a block computes one tile of C, for its batch
+/// and its split of K.
 ///
 /// # Safety
 /// The matrices are inside their buffers, with the alignment that `G` promises. The kernel declares
@@ -23,21 +23,22 @@ pub unsafe fn matmul<G: MmaConfig<Sink: Default>>(arguments: &ArgumentsOf<G>) {
     gemm::<Loop<G>, _, _, _>(*arguments, Schedule::new::<G>(arguments), (), G::Sink::default());
 }
 
-/// [`matmul`] with an [`Epilogue`] of your own: alpha, beta, bias and activation of the arguments
-/// are left out.
+/// [`matmul`] with a custom [`Epilogue`]; alpha, beta, bias and activation of the arguments are
+/// ignored.
 ///
 /// Elements out of bounds of C are not passed to it. Two blocks whose tiles overlap at an edge pass
-/// the same element, so the epilogue has no side effects. On Hopper `hopper::matmul_with` takes it.
+/// the same element, so the epilogue must have no side effects. Its counterpart on Hopper is
+/// `hopper::matmul_with`.
 ///
 /// # Safety
-/// As [`matmul`]; what the epilogue points to may be read, and is not C. K is in one part:
-/// `arguments.splits` is 1.
+/// Same contract as [`matmul`]; what the epilogue points to is readable, and is not C. K is not
+/// split: `arguments.splits` is 1.
 #[inline(always)]
 pub unsafe fn matmul_with<G: MmaConfig<Sink: Default>, E: Epilogue<G::Scalar>>(
     arguments: &ArgumentsOf<G>,
     own: E,
 ) {
-    const { assert!(!G::Sink::TAKES_LAST_TILE, "an epilogue is given complete accumulators: take another sink") };
+    const { assert!(!G::Sink::TAKES_LAST_TILE, "an epilogue needs complete accumulators: use another sink") };
     let plain = Arguments {
         bias: Global::from_address(0),
         alpha: G::Scalar::ONE,

@@ -10,10 +10,10 @@
 //! | mainloop | [`Loop`] | `mainloop.rs` |
 //! | sink | [`ThroughShared`], [`Direct`], [`ByParts`] | `sink.rs`, `rows.rs`, `by_parts.rs` |
 //!
-//! For sm_90a only those kernels are compiled that have no Hopper counterpart (`exclusive.rs`, and
-//! f32 by FMA): they call [`overlap_launches`](moye_device::arch::overlap_launches), which PTX for
-//! sm_80 has not. The others serve on sm_90a operands that TMA cannot load. They come from the PTX
-//! for sm_80, and each starts after the previous kernel has completed.
+//! For sm_90a only the kernels without a Hopper counterpart are compiled (`exclusive.rs`, and f32
+//! by FMA): they call [`overlap_launches`](moye_device::arch::overlap_launches), which PTX for
+//! sm_80 does not support. On sm_90a the other kernels are used for operands that TMA cannot load.
+//! They are compiled from the PTX for sm_80, and start after the previous kernel has completed.
 
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 

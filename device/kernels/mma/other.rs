@@ -1,7 +1,7 @@
 //! tf32 and 8-bit integers: K contiguous in both operands.
 //!
-//! `ldmatrix` moves pairs of 16 bits, so it cannot transpose these types; if M or N is contiguous
-//! the host has them rearranged first.
+//! `ldmatrix` moves pairs of 16 bits, so it cannot transpose these types; if M or N is contiguous,
+//! the host repacks the operand first.
 
 use super::family::tensor_core;
 use moye_device::atom::copy::SM75_U32x4_LDSM_N;
@@ -17,7 +17,7 @@ tensor_core! {
         a: k by SM75_U32x4_LDSM_N,
         b: k by SM75_U32x4_LDSM_N,
     }
-    /// As [`matmul_tf32_tn`], a block of 128 threads for each tile of 64 x 64.
+    /// Same as [`matmul_tf32_tn`], with a block of 128 threads for each tile of 64 x 64.
     matmul_tf32_tn_64x64 = f32 => f32, f32 {
         tile: 64 x 64 x 32 in 4, threads = 128, min_blocks = 3,
         mma: SM80_16x8x8_F32TF32TF32F32_TN = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 8]),
@@ -35,7 +35,7 @@ tensor_core! {
         a: k by SM75_U32x4_LDSM_N,
         b: k by SM75_U32x4_LDSM_N,
     }
-    /// As [`matmul_s8_tn`], a block of 128 threads for each tile of 64 x 64.
+    /// Same as [`matmul_s8_tn`], with a block of 128 threads for each tile of 64 x 64.
     matmul_s8_tn_64x64 = i8 => i32, i32 {
         tile: 64 x 64 x 128 in 4, threads = 128, min_blocks = 3,
         mma: SM80_16x8x32_S32S8S8S32_TN = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 32]),

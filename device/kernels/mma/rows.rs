@@ -1,8 +1,8 @@
 //! The epilogue by rows, from accumulators in shared memory:
 //! `activation(alpha * sum + beta * c + bias)`.
 //!
-//! Threads read the accumulators back by rows, so that every access to global memory is coalesced
-//! and has 16 bytes, if the rows of C are aligned.
+//! Threads read the accumulators by rows, so that every access to global memory is coalesced, and
+//! of 16 bytes if the rows of C are aligned.
 
 use super::arguments::Arguments;
 use super::scalar::{Convertible, Scalar, finish};
@@ -34,8 +34,8 @@ pub trait Staged: Sized + 'static {
     const THREADS: u32;
 }
 
-/// Rows of a tile of C as (BLK_N, BLK_M). If rows are `WHOLE`, which start at multiples of 16
-/// bytes, each thread has 16 bytes of `O` along N; otherwise it has one element. Either way the
+/// Rows of a tile of C as (BLK_N, BLK_M). If rows are `WHOLE`, that is, start at multiples of 16
+/// bytes, each thread stores 16 bytes of `O` along N; otherwise one element. Either way the
 /// accesses of a warp are contiguous.
 ///
 /// `T` is the element type of the tensor that is partitioned, which may differ from `O`: the
@@ -82,7 +82,7 @@ pub struct Place {
     pub first: (u32, u32),
     /// The offset in C of the block's batch and split, in elements.
     pub offset: i64,
-    /// The thread's number.
+    /// The thread's index.
     pub thread: u32,
 }
 
@@ -108,7 +108,7 @@ pub unsafe fn write_rows<G: Staged>(
 /// Stores the rows of a tile with elements of `O`.
 ///
 /// # Safety
-/// As [`write_rows`].
+/// Same contract as [`write_rows`].
 #[inline(always)]
 unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
     arguments: &Arguments<G::Operand, G::Output, G::Scalar>,
@@ -141,7 +141,7 @@ unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
 /// [`rows`] with the static part of the strides of C as `(N, M)`.
 ///
 /// # Safety
-/// As [`rows`].
+/// Same contract as [`rows`].
 #[inline(always)]
 unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides<Rank = Rank<2>>, const WHOLE: bool>(
     arguments: &Arguments<G::Operand, G::Output, G::Scalar>,
@@ -172,8 +172,7 @@ unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides<Rank = Rank<2
     let rows = if left < block_m { left } else { block_m };
     let mut row = thread / Rows::<O, O, G, WHOLE>::ACROSS;
     let mut i = 0;
-    // The bound is known only at run time, so that this stays a loop: its body is long and rarely
-    // runs.
+    // The bound is known only at run time, which keeps this loop: its body is long and rarely runs.
     while row < rows {
         let (from, mut to) = (tCsC.at((.., .., i)), tCgC.at((.., .., i))); // (CPY, CPY_N)
         let mut tCrC = from.make_fragment_like(); // (CPY, CPY_N)

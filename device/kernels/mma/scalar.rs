@@ -14,41 +14,40 @@ use moye_device::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
 pub trait Scalar: Fma + KernelParam + PartialEq {
     /// The value 1.
     const ONE: Self;
-    /// The additive identity for every value: -0 for floats, since `-0 + 0` is 0.
+    /// The additive identity for all values: -0 for floats, since `-0 + 0` is 0.
     const NOTHING: Self;
 
     /// [`Activation::Relu`].
     #[must_use]
     fn relu(self) -> Self;
 
-    /// [`Activation::Gelu`]. It is not defined for integers, which are unchanged: the host refuses
-    /// it.
+    /// [`Activation::Gelu`]. Integers are returned unchanged; the host refuses GELU of integers.
     #[must_use]
     fn gelu(self) -> Self;
 
-    /// [`Activation::GeluTanh`]; as for [`Scalar::gelu`].
+    /// [`Activation::GeluTanh`]; integers as in [`Scalar::gelu`].
     #[must_use]
     fn gelu_tanh(self) -> Self;
 
-    /// [`Activation::Silu`]; as for [`Scalar::gelu`].
+    /// [`Activation::Silu`]; integers as in [`Scalar::gelu`].
     #[must_use]
     fn silu(self) -> Self;
 
-    /// [`Scalar::gelu`] of two numbers, if that takes fewer instructions.
+    /// [`Scalar::gelu`] of two values, if that takes fewer instructions.
     #[inline(always)]
     #[must_use]
     fn gelu_of_two(pair: [Self; 2]) -> [Self; 2] {
         pair.map(Self::gelu)
     }
 
-    /// [`Scalar::gelu_tanh`] of two numbers, if that takes fewer instructions.
+    /// [`Scalar::gelu_tanh`] of two values, if that takes fewer instructions.
     #[inline(always)]
     #[must_use]
     fn gelu_tanh_of_two(pair: [Self; 2]) -> [Self; 2] {
         pair.map(Self::gelu_tanh)
     }
 
-    /// [`Scalar::silu`] of two numbers, if that takes fewer instructions.
+    /// [`Scalar::silu`] of two values, if that takes fewer instructions.
     #[inline(always)]
     #[must_use]
     fn silu_of_two(pair: [Self; 2]) -> [Self; 2] {
@@ -66,8 +65,8 @@ pub trait Convertible<S>: Element {
 /// `activation(alpha * sums + beta * c + bias)`.
 ///
 /// `empty` means that there is no product: neither `alpha` nor `sums` is read, and `beta * c` keeps
-/// its bits. Each condition is tested once for all elements, so that the code has one branch for
-/// each condition, not one for each element.
+/// its bits. Each condition is tested once for all elements: the code has one branch per condition,
+/// not per element.
 ///
 /// # Safety
 /// `sums` is readable, and so is `bias` if there is one.
@@ -107,9 +106,9 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
             values.set(e, S::ONE.fma(bias.get(e).widen(), values.get(e)));
         }
     }
-    // A branch for each group: the kernel does not test the condition for each element, and the
-    // compiler schedules the instructions between two branches at once, in time that grows with the
-    // square of their number.
+    // A branch for each group: testing the condition for each element is too slow, and the compiler
+    // schedules all instructions between two branches together, in time that grows with the square
+    // of their number.
     for group in 0..count.div_ceil(GROUP) {
         let group = group * GROUP..((group + 1) * GROUP).min(count);
         match opaque(arguments.activation) {
@@ -147,8 +146,8 @@ const GELU: u32 = Activation::Gelu as u32;
 const GELU_TANH: u32 = Activation::GeluTanh as u32;
 const SILU: u32 = Activation::Silu as u32;
 
-// The activations are functions of their own on the host: inlined into each kernel they would be
-// most of the time that a build of the kernels takes for the simulator.
+// On the host the activations are separate functions: inlined into each kernel they would take most
+// of the time of the simulator's build.
 impl Scalar for f32 {
     const ONE: Self = 1.0;
     const NOTHING: Self = -0.0;

@@ -3,8 +3,8 @@
 use super::scalar::Scalar;
 use moye_device::arch::Fma;
 
-/// `2 * sqrt(2 / pi)` and its product with 0.044715, each with its rest, of GELU's form by a
-/// hyperbolic tangent: `1 + tanh(y)` is `2 sigmoid(2 y)`.
+/// `2 * sqrt(2 / pi)` and its product with 0.044715, each with its rounding error, for the tanh
+/// form of GELU: `1 + tanh(y)` is `2 sigmoid(2 y)`.
 pub(super) const GELU_FACTOR: [f64; 2] = [1.595_769_121_605_730_8, -9.969_308_809_110_92e-17];
 const GELU_CUBE: [f64; 2] = [0.071_354_816_272_600_25, -6.175_149_918_155_315e-19];
 
@@ -52,11 +52,11 @@ impl Scalar for f64 {
     }
 }
 
-// The activations of f64 are rounded once: each factor has a rest, the error of its rounding. A
-// result is within 0.61 units in the last place, near the smallest normal numbers within 0.8, and a
-// subnormal one within one.
+// The activations of f64 are rounded once: each factor is a pair, a value and its rounding error
+// (the rest). A result is within 0.61 units in the last place, near the smallest normal numbers
+// within 0.8, and a subnormal result within one.
 
-/// The sum of two numbers and its rounding error.
+/// The sum of two values and its rounding error.
 #[inline(always)]
 fn two_sum(a: f64, b: f64) -> [f64; 2] {
     let sum = a + b;
@@ -64,7 +64,7 @@ fn two_sum(a: f64, b: f64) -> [f64; 2] {
     [sum, (a - (sum - of_b)) + (b - of_b)]
 }
 
-/// `max(x, -0) + below * part * scale`, where `below` is `-|x|`, `part` a number and its rest, and
+/// `max(x, -0) + below * part * scale`, where `below` is `-|x|`, `part` a value and its rest, and
 /// `scale` the product of two powers of two: rounded once, a subnormal result twice.
 #[inline(always)]
 fn gated_f64(x: f64, below: f64, [part, rest]: [f64; 2], [scale, second]: [f64; 2]) -> f64 {
@@ -83,7 +83,7 @@ fn gated_f64(x: f64, below: f64, [part, rest]: [f64; 2], [scale, second]: [f64; 
     if x > -below || x.is_nan() { x } else { gated }
 }
 
-/// `a / b` of numbers with their rests, by the reciprocal of `b`.
+/// `a / b` of values with their rests, given the reciprocal of `b`.
 #[inline(always)]
 fn ratio([a, a_rest]: [f64; 2], [b, b_rest]: [f64; 2], reciprocal: f64) -> [f64; 2] {
     let ratio = a * reciprocal;
@@ -91,7 +91,7 @@ fn ratio([a, a_rest]: [f64; 2], [b, b_rest]: [f64; 2], reciprocal: f64) -> [f64;
     [ratio, left * reciprocal]
 }
 
-/// `x * sigmoid(t)` of `below = -|x|` and the exponent `-|t|`, a number and its rest.
+/// `x * sigmoid(t)` from `below = -|x|` and the exponent `-|t|`, a value and its rest.
 #[inline(always)]
 fn sigmoid_gated(x: f64, below: f64, exponent: [f64; 2]) -> f64 {
     let (power, [scale, second]) = exp_f64(exponent);
@@ -134,7 +134,7 @@ fn normal_tail(a: f64) -> [f64; 2] {
         1.533_498_808_123_099_3e-09,
         4.431_982_904_669_447e-10,
     ];
-    /// What the first ones leave.
+    /// The rests of the first coefficients.
     const RESTS: [f64; 6] = [
         -3.082_066_711_891_967e-17,
         -5.289_168_530_948_78e-17,
@@ -163,7 +163,7 @@ fn normal_tail(a: f64) -> [f64; 2] {
     ratio([sum, t_rest.fma(slope, rest)], above, reciprocal)
 }
 
-/// `e^(x + rest)` for x from -800 to 0: a number with its rest, and two powers of two that multiply
+/// `e^(x + rest)` for x from -800 to 0: a value with its rest, and two powers of two that multiply
 /// it. It is `2^n * e^r` with `|r| <= ln(2) / 2`, and e^r by its series to the 13th power.
 #[inline(always)]
 pub(super) fn exp_f64([x, rest]: [f64; 2]) -> ([f64; 2], [f64; 2]) {

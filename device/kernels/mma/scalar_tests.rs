@@ -27,7 +27,7 @@ fn activations_are_what_their_formulas_say() {
             ("relu", x.relu(), y.relu(), x.max(0.0)),
             ("gelu_tanh", x.gelu_tanh(), y.gelu_tanh(), gelu_tanh),
             ("silu", x.silu(), y.silu(), x * sigmoid(x)),
-            // Paired with a number whose sigmoid is smallest.
+            // Paired with a value whose sigmoid is smallest.
             ("gelu_tanh", x.gelu_tanh(), f32::gelu_tanh_of_two([y, -100.0])[0], gelu_tanh),
             ("gelu_tanh", x.gelu_tanh(), f32::gelu_tanh_of_two([-100.0, y])[1], gelu_tanh),
             ("silu", x.silu(), f32::silu_of_two([y, -100.0])[0], x * sigmoid(x)),
@@ -79,7 +79,7 @@ fn gated(x: f64, t: f64) -> f64 {
     }
 }
 
-/// `t` of GELU by a hyperbolic tangent.
+/// `t` of the tanh form of GELU.
 fn cubic(x: f64) -> f64 {
     GELU_FACTOR[0] * (x + 0.044_715 * x * x * x)
 }
@@ -96,7 +96,7 @@ fn units(got: f64, want: f64, fraction: i32, least: i32) -> f64 {
     ((got - want) * 2f64.powi(half)).abs() * 2f64.powi(fraction - exponent - half)
 }
 
-/// Numbers of all exponents and both signs, infinities and NaN.
+/// Values of all exponents and both signs, infinities and NaN.
 fn of_all_exponents() -> impl Iterator<Item = f64> {
     (0..=0x7ff_u64).flat_map(|exponent| {
         let fractions =
@@ -127,8 +127,7 @@ fn silu_and_gelu_tanh_of_f64_are_right_to_a_few_units_from_infinity_to_infinity(
 #[test]
 fn every_f16_and_bf16_has_the_silu_and_gelu_tanh_that_its_type_has_nearest_or_next_to_it() {
     for bits in 0..=u16::MAX {
-        // A number, its type's fraction bits and least exponent, its rounding and its largest
-        // number.
+        // A value, its type's fraction bits and least exponent, its rounding and its largest value.
         type OfType = (f32, i32, i32, fn(f32) -> f64, f64);
         let of_f16: OfType =
             (f16::from_bits(bits).widen(), 10, -14, |x| f16::from_f32(x).to_f64(), f16::MAX.to_f64());
@@ -159,7 +158,7 @@ fn every_f16_and_bf16_has_the_silu_and_gelu_tanh_that_its_type_has_nearest_or_ne
 /// it is magnified by twice the square.
 fn exact(x: f64) -> f64 {
     use core::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
-    // What the constant leaves of 1 / sqrt(2).
+    // The rounding error of the constant 1 / sqrt(2).
     const REST: f64 = -4.833_646_656_726_457e-17;
     let z = -x * FRAC_1_SQRT_2;
     let off = f64::mul_add(-x, FRAC_1_SQRT_2, -z) - x * REST;
@@ -177,7 +176,7 @@ fn gelu_of_f64_is_right_to_a_few_units_from_infinity_to_infinity() {
             assert!(got.is_nan(), "gelu({x}) is {got}");
             continue;
         }
-        // Where the reference's error function is subnormal it has few bits.
+        // A subnormal result of the reference's error function has few bits.
         let bound = if x < -37.4 { 64.0 } else { 12.0 };
         let off = units(got, want, 52, -1022);
         assert!(off <= bound, "gelu({x:e}) = {got:e}, {off} units from {want:e}");
@@ -232,7 +231,7 @@ fn gelu_is_that_of_fifty_digits() {
 #[test]
 #[allow(clippy::excessive_precision, reason = "a reference has all its digits")]
 fn activations_of_f64_are_within_one_unit_of_fifty_digits() {
-    // GELU, its form by a hyperbolic tangent, and SiLU, with mpmath 1.3.0 at 50 digits.
+    // GELU, its tanh form, and SiLU, with mpmath 1.3.0 at 50 digits.
     let table = [
         (-26.5, [-1.284_233_104_980_379_877_6e-153, -0.0, -8.211_870_717_587_390_318_2e-11]),
         (

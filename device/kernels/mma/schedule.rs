@@ -1,16 +1,16 @@
-//! The tile scheduler: a tile for each block. Blocks that run concurrently have adjacent tiles.
+//! The tile scheduler: a tile for each block. Concurrent blocks compute adjacent tiles.
 
 use super::config::{ArgumentsOf, Tiled};
 use moye_device::arch::block_idx;
 use moye_device::collective::{TileScheduler, WorkTile};
 
 /// Columns of C in a group. Consecutive blocks compute a group's tiles row by row, so that
-/// concurrent blocks share rows of A and columns of B in the L2 cache: 132 multiprocessors with a
-/// tile of 256 x 128 each cover a square of about 2048.
+/// concurrent blocks share rows of A and columns of B in the L2 cache: 132 SMs with a tile of 256 x
+/// 128 each cover a square of about 2048.
 const WIDTH: u32 = 2048;
 
 /// One tile of C along x, and one split of K of one batch along y. A [`WorkTile`]'s `batch` is the
-/// number of its part: the matrix of the batch times the splits of K, plus its split.
+/// index of its part: batch times splits of K, plus split.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule(Option<WorkTile>);
 
@@ -34,12 +34,12 @@ impl TileScheduler for Schedule {
     }
 }
 
-/// The tile `(m, n)` of block `block`: groups of columns along N, and within a group along N first.
+/// The tile `(m, n)` of block `block`: groups of columns along N; within a group, N first.
 #[inline(always)]
 fn tile_of<G: Tiled>(block: u32, m: u32, n: u32) -> (u32, u32) {
     let (tiles_m, tiles_n) = (m.div_ceil(const { G::TILE.0 }), n.div_ceil(const { G::TILE.1 }));
     let group = const { WIDTH / G::TILE.1 };
-    // The block waits for divisions: most products need only one.
+    // Divisions are on the block's critical path: most products need only one.
     if tiles_n <= group {
         return (block / tiles_n, block % tiles_n);
     }

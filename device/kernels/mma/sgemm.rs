@@ -2,8 +2,8 @@
 //!
 //! The same mainloop as on tensor cores, with the atom [`UniversalFma`]: 256 threads, 16 x 16, so
 //! that operands are read from shared memory 16 bytes at a time. In a tile of 128 x 128 each thread
-//! has 8 x 8 accumulators in four runs of 4 x 4: a step along K costs it 4 loads for 64 products.
-//! In a tile of 256 x 128 it has 16 x 8, in one of 128 x 256 8 x 16: 6 loads for 128. C is
+//! has 8 x 8 accumulators in four runs of 4 x 4: a step along K takes 4 loads for 64 products. In a
+//! tile of 256 x 128 it has 16 x 8, in a tile of 128 x 256 8 x 16: 6 loads for 128 products. C is
 //! M-contiguous.
 
 use super::by_parts::ByParts;
@@ -32,12 +32,13 @@ pub mod square {
     static_layout! {
         /// M (or N) contiguous, (BLK, BLK_K, PIPE): copied in rows of 16 bytes.
         pub SmemAlongM = layout!((128, 16, 3));
-        /// The same, written 4 bytes at a time by threads that are contiguous along K: columns 4
-        /// banks apart keep eight of them and four neighbours along M in different banks.
+        /// The same, written 4 bytes at a time by threads that are contiguous along K: columns are
+        /// 4 banks apart, so that eight threads along K by four along M write different banks.
         pub SmemAlongK = layout!((128, 16, 3):(1, 132, 2112));
     }
     tiled_mma! {
-        /// 16 x 16 threads, each with four neighbours along M and N in both halves of the tile.
+        /// 16 x 16 threads, each with four adjacent elements along M and N in both halves of the
+        /// tile.
         pub Mma: TiledMma<UniversalFma<f32>> = TiledMma::permuted(
             layout!((16, 16, 1)),
             [Permutation::Layout(FOURS_OF_128), Permutation::Layout(FOURS_OF_128), Permutation::Tile(1)],
@@ -56,8 +57,8 @@ pub mod large {
         pub SmemB = layout!((128, 16, 3));
     }
     tiled_mma! {
-        /// 16 x 16 threads, each with four neighbours along M in the quarters of the tile, and
-        /// along N in its halves.
+        /// 16 x 16 threads, each with four adjacent elements along M in the quarters of the tile,
+        /// and along N in its halves.
         pub Mma: TiledMma<UniversalFma<f32>> = TiledMma::permuted(
             layout!((16, 16, 1)),
             [Permutation::Layout(FOURS_OF_256), Permutation::Layout(FOURS_OF_128), Permutation::Tile(1)],
@@ -75,8 +76,8 @@ pub mod wide {
         pub SmemB = layout!((256, 16, 3));
     }
     tiled_mma! {
-        /// 16 x 16 threads, 8 x 4 in a warp, each with four neighbours along M in the halves of the
-        /// tile, and along N in its quarters.
+        /// 16 x 16 threads, 8 x 4 in a warp, each with four adjacent elements along M in the halves
+        /// of the tile, and along N in its quarters.
         pub Mma: TiledMma<UniversalFma<f32>> = TiledMma::permuted(
             layout!(((8, 2), (4, 4), 1):((1, 32), (8, 64), 0)),
             [Permutation::Layout(FOURS_OF_128), Permutation::Layout(FOURS_OF_256), Permutation::Tile(1)],
@@ -84,15 +85,15 @@ pub mod wide {
     }
 }
 
-/// 16 threads with four neighbours each, twice.
+/// 16 threads with four adjacent elements each, twice.
 const FOURS_OF_128: Layout = layout!((16, 4, 2):(4, 1, 64));
 /// The same, four times.
 const FOURS_OF_256: Layout = layout!((16, 4, 4):(4, 1, 64));
 
 tiled_copy! {
-    /// Four neighbours along M.
+    /// Four adjacent elements along M.
     pub ReadA<M: StaticTiledMma>: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_a(&M::MMA);
-    /// Four neighbours along N.
+    /// Four adjacent elements along N.
     pub ReadB<M: StaticTiledMma>: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_b(&M::MMA);
     /// 32 threads for each column, 16 bytes each.
     pub AlongM: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
@@ -101,13 +102,12 @@ tiled_copy! {
 }
 
 /// The threads that transpose a tile of 128 x 16, over groups of four rows and pairs along K. A
-/// warp has all 64 bytes of 16 rows, because L1 takes one cycle for each row that an access
-/// touches.
+/// warp loads all 64 bytes of 16 rows, because L1 takes one cycle for each row of an access.
 const TRANSPOSING: Layout = layout!(((4, 8), 8):((1, 32), 4));
 tiled_copy! {
     /// Pairs along K of four rows.
     pub PairsAlongK: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(TRANSPOSING, layout!((4, 2):(2, 1)));
-    /// The same values, as four neighbours along M of two columns.
+    /// The same values, as four adjacent elements along M of two columns.
     pub FoursAlongM: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(TRANSPOSING, layout!((4, 2)));
 }
 static_layout! {
@@ -159,10 +159,10 @@ macro_rules! sgemm {
         /// along y.
         ///
         /// # Safety
-        /// As for the kernels on tensor cores; also, the columns of `c` start at multiples of 16
-        /// bytes. For a K-contiguous operand, address, leading dimension, batch stride and splits
-        /// of K are multiples of 8 bytes if it is transposed in registers, and of 4 bytes
-        /// otherwise. `beta`, the bias and the activation are ignored.
+        /// Same contract as the kernels on tensor cores; also, the columns of `c` start at
+        /// multiples of 16 bytes. For a K-contiguous operand, address, leading dimension, batch
+        /// stride and splits of K are multiples of 8 bytes if it is transposed in registers, and of
+        /// 4 bytes otherwise. `beta`, the bias and the activation are ignored.
         #[kernel(threads = THREADS, min_blocks = $blocks, shared = Storage<$config>)]
         pub unsafe fn $name(arguments: ArgumentsOf<$config>) {
             matmul::<$config>(&arguments)

@@ -1,9 +1,9 @@
 //! Sinks: `activation(alpha * sum + beta * c + bias)` to C, or `alpha * accumulator`.
 //!
-//! Accumulators are staged in shared memory ([`ThroughShared`]): each warp writes its own at their
-//! place in the tile, and the block reads the tile back by rows, so that every access to global
-//! memory is coalesced and has 16 bytes, if the rows of C are aligned. Threads that have 16-byte
-//! runs of C in their registers store these ([`Direct`]).
+//! [`ThroughShared`] stages accumulators in shared memory: each warp writes its own, and the block
+//! reads the tile by rows, so that every access to global memory is coalesced, and of 16 bytes if
+//! the rows of C are aligned. With [`Direct`], threads whose registers hold 16-byte runs of C store
+//! these.
 
 use super::config::{ArgumentsOf, TileC, Tiled};
 use super::mainloop::TiledLoop;
@@ -19,14 +19,14 @@ use moye_device::tensor::{Aligned, GlobalTensor, IdentityOf, Matrix, UnitStride}
 
 /// Constants of a sink that the mainloop reads.
 pub trait TileSink: Copy {
-    /// Whether C is M-contiguous and stored in vectors of 16 bytes, at which tiles begin.
+    /// Whether C is M-contiguous and stored in 16-byte vectors, to which tiles are aligned.
     const ALONG_M: bool = false;
-    /// Whether it multiplies the last K tile of a tile that is in bounds.
+    /// Whether it multiplies the last K tile of an in-bounds tile.
     const TAKES_LAST_TILE: bool = false;
 }
 
-/// Stages the tile in shared memory, for atoms whose threads have scattered pairs. A block has one
-/// tile: the loads of another would overwrite the accumulators.
+/// Stages the tile in shared memory, for atoms whose threads hold scattered pairs. A block computes
+/// one tile: the loads of another tile would overwrite the accumulators.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThroughShared;
 
@@ -56,8 +56,8 @@ impl<M: TiledLoop> Sink<M> for ThroughShared {
 }
 
 /// Stores directly from registers, for threads with 16-byte runs along M of an M-contiguous C: only
-/// `alpha * accumulator`. With every option of the full epilogue the code for this many runs would
-/// be long; products that need more use a second kernel.
+/// `alpha * accumulator`. With every option of the full epilogue the code would be long, because it
+/// is repeated for each run; products that need more use a second kernel.
 ///
 /// The columns of C start at multiples of 16 bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,7 +94,7 @@ impl Direct {
     /// Stores a thread's part of the tile.
     ///
     /// # Safety
-    /// As [`Sink::store`].
+    /// Same contract as [`Sink::store`].
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub(super) unsafe fn write<M: TiledLoop>(tCrC: &Accumulators<M>, mainloop: &M, place: Place) {

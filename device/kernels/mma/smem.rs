@@ -1,4 +1,4 @@
-//! Layouts of tiles in shared memory without bank conflicts, for the copies and for the reads.
+//! Layouts of tiles in shared memory without bank conflicts, for both copies and reads.
 
 use super::config::Tiled;
 use core::marker::PhantomData;
@@ -10,11 +10,11 @@ use moye_device::tensor::StaticLayout;
 const ROW: i64 = 128;
 
 /// A K-contiguous operand, (BLK, BLK_K, PIPE): rows of 128 bytes, whose eight 16-byte vectors are
-/// permuted by the row's number modulo 8. For `ldmatrix`, which reads eight such vectors of eight
+/// permuted by the row's index modulo 8. For `ldmatrix`, which reads such a vector of each of eight
 /// rows at a time.
 ///
 /// 8-byte elements are loaded one by one; half a warp loads four of each of four rows: the vectors
-/// are 32 bytes, permuted by the row's number modulo 4.
+/// are 32 bytes, permuted by the row's index modulo 4.
 pub const fn k_major<T: Element>(extent: i64, k: i64, stages: i64) -> ComposedLayout {
     let row = ROW / T::BYTES as i64;
     let atom = Layout::new(IntTuple::flat(&[8, row]), IntTuple::flat(&[row, 1]));
@@ -26,7 +26,7 @@ pub const fn k_major<T: Element>(extent: i64, k: i64, stages: i64) -> ComposedLa
 }
 
 /// An M-contiguous (or N-contiguous) operand of 16-bit elements, (BLK, BLK_K, PIPE): columns of 64
-/// elements, whose eight 16-byte vectors are permuted by the column's number modulo 8. For
+/// elements, whose eight 16-byte vectors are permuted by the column's index modulo 8. For
 /// `ldmatrix.trans`.
 pub const fn mn_major(extent: i64, k: i64, stages: i64) -> ComposedLayout {
     ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((64, 8):(1, 64)))
@@ -35,10 +35,10 @@ pub const fn mn_major(extent: i64, k: i64, stages: i64) -> ComposedLayout {
 
 /// The accumulators of a block's tile, (BLK_M, BLK_N), N-contiguous, in the memory of the stages.
 ///
-/// Rows are padded by 8 elements: the threads of an atom write pairs of neighbours in four or eight
-/// rows at a time, which the padding keeps in different banks. For 4-byte accumulators, the two
-/// halves of each group of eight are swapped in every other run of four groups, so that threads
-/// which read eight accumulators each have no bank conflicts either.
+/// Rows are padded by 8 elements: the threads of an atom write pairs of adjacent elements in four
+/// or eight rows at a time, which the padding keeps in different banks. For 4-byte accumulators,
+/// the two halves of each group of eight are swapped in every other run of four groups, so that
+/// threads that read eight accumulators each have no bank conflicts either.
 pub struct SumsOf<G>(PhantomData<G>);
 
 /// A layout with its two modes swapped.

@@ -6,8 +6,8 @@
 //! | [`transpose`] | [`transpose_u8`] to [`transpose_u128`], [`transpose_words_u8`], [`transpose_words_u16`] | contiguous along M, contiguous along N |
 //! | [`repack`] | [`repack_u8`] to [`repack_u128`], [`repack_lines`], [`repack_transposed_u32`] | any strides, any alignment; batches; rows padded with zeros |
 //!
-//! The first two reach the bandwidth of memory and take matrices that have the alignment and the
-//! contiguous mode that they need. `repack` takes everything else, and the operands of products.
+//! The first two run at memory bandwidth and take matrices with the alignment and the contiguous
+//! mode that they need. `repack` takes all other matrices, and the operands of products.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 pub mod copy;

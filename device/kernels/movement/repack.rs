@@ -7,8 +7,8 @@
 //! | [`repack_lines`] | contiguous lines of any alignment | vectors cut out of two |
 //! | [`repack_transposed_u32`] | rows of 4-byte elements, aligned to 16 bytes | squares of 4 x 4 in registers |
 //!
-//! The last two take two matrices in one launch: both operands of a product. A launch costs the
-//! product some microseconds, more than the copy of a small operand.
+//! The last two take two matrices in one launch: both operands of a product. A launch costs some
+//! microseconds, more than the copy of a small operand.
 
 use moye_device::arch::{CachedAccess as _, LoadCache, LoadHint, Word128, overlap_launches, shuffle};
 use moye_device::collective::TransposedRegisters;
@@ -23,8 +23,8 @@ static_layout! {
     pub AlongRows = layout!((64, 4));
     /// (THR_ROWS, THR_K), a warp along K.
     pub AlongK = layout!((4, 64):(64, 1));
-    /// (BLK_ROWS, BLK_K): each column starts one bank after the previous one, so that a warp which
-    /// writes along the rows and one which reads along K have no bank conflicts.
+    /// (BLK_ROWS, BLK_K): each column starts one bank after the previous one, so that neither a
+    /// warp that writes along the rows nor one that reads along K has bank conflicts.
     pub Smem<T: Element> = layout!((64, 64):(1, { if T::BYTES < 4 { 64 + 4 / T::BYTES as i64 } else { 65 } }));
 }
 
@@ -78,14 +78,14 @@ pub unsafe fn repack<T: Element>(
 
 /// Vectors that a lane has in flight at a time.
 const AT_ONCE: u32 = 4;
-/// Vectors of a line that a warp copies, all of them in flight at once: long lines have many warps.
+/// Vectors of a line that a warp copies, all in flight at once: long lines take many warps.
 const RUN: u32 = 32 * AT_ONCE;
 /// Runs of a block: one for each warp.
 const RUNS: u32 = 8;
-/// Not in L1: each vector is read once, except at the ends of 32.
+/// Bypasses L1: each vector is read once, except at the ends of 32.
 const LOAD: LoadHint = LoadHint::PLAIN.cache(LoadCache::Cg);
 
-/// Runs of a line of this many bytes, by its whole vectors; the remainder belongs to the first run.
+/// Runs of a line of `bytes` bytes, by its whole vectors; the remainder belongs to the first run.
 #[inline(always)]
 #[must_use]
 pub const fn runs_of(bytes: u32) -> u32 {
@@ -137,7 +137,7 @@ impl Lines {
         batches: 0,
     };
 
-    /// The runs of a batch, which a warp copies each.
+    /// The runs of a batch; a warp copies one.
     #[inline(always)]
     #[must_use]
     pub const fn runs(&self) -> u64 {
@@ -154,8 +154,8 @@ impl Lines {
 
 /// Copies the lines of two matrices, or of one, to lines that are aligned to 16 bytes.
 ///
-/// A line that is not aligned to 16 bytes cannot be loaded in the vectors that are stored. So each
-/// stored vector is cut out of two loaded ones, the lane's and the next lane's. The shift is the
+/// A line that is not aligned to 16 bytes cannot be loaded as the vectors that are stored. So each
+/// stored vector is cut out of two loaded vectors, the lane's and the next lane's. The shift is the
 /// same for a whole line:
 ///
 /// ```text
@@ -164,8 +164,8 @@ impl Lines {
 /// ```
 ///
 /// # Safety
-/// The grid has the first matrix's [blocks](Lines::blocks) and then the second one's along x, and
-/// the larger of both numbers of batches along y. All batches of all matrices are in memory of the
+/// The grid has along x the first matrix's [blocks](Lines::blocks) and then the second matrix's,
+/// and along y the larger number of batches. All batches of all matrices are in memory of the
 /// device, inside the buffers that the pointers belong to, the destinations overlap nothing, and
 /// addresses and strides have the alignment that [`Lines`] requires. `bytes` is at most 2^32 -
 /// 4096, and a matrix has at most 2^32 - 8 runs for each batch.
@@ -174,7 +174,7 @@ pub unsafe fn repack_lines(first: Lines, second: Lines) {
     let (block, of_first) = (block_idx().x, first.blocks() as u32);
     let (lines, block) = if block < of_first { (first, block) } else { (second, block - of_first) };
     let (batch, warp, lane) = (block_idx().y, thread_idx().x / 32, thread_idx().x % 32);
-    // The coordinates are computed before the wait for other kernels.
+    // The coordinates are computed before the wait for previous kernels.
     let runs = runs_of(lines.bytes);
     let number = RUNS * block + warp;
     let (line, run) = (number / runs, number % runs);
@@ -186,14 +186,14 @@ pub unsafe fn repack_lines(first: Lines, second: Lines) {
     let src = lines.src.offset(batch * lines.src_batch + line * lines.src_line);
     let dst = lines.dst.offset(batch * lines.dst_batch + line * lines.dst_line);
     let shift = (src.address() % 16) as u32;
-    // Loaded vectors end in the line; the first one may start before it, in the same buffer. If the
+    // Loaded vectors end within the line; the first may start before it, in the same buffer. If the
     // line is not aligned, each stored vector is cut out of two.
     let loaded = ((u64::from(lines.bytes) + u64::from(shift)) / 16) as u32;
     let stored = if shift == 0 { loaded } else { loaded.saturating_sub(1) };
     let vectors = src.offset(-i64::from(shift)).cast::<u128>();
     let mY = tensor!(dst.cast::<u128>(), (stored, 1), (1, 0)); // (VECTORS, 1)
     let tYgY = partition!(tile!(mY, (128, 1), (run, 0)), (32, 1), lane); // (4, 1)
-    // All lanes load the vector after the run too.
+    // All lanes load the vector after the run as well.
     let words: [Word128; AT_ONCE as usize + 1] = core::array::from_fn(|i| {
         let at = RUN * run + 32 * i as u32 + if i < AT_ONCE as usize { lane } else { 0 };
         if at < loaded {
@@ -204,14 +204,14 @@ pub unsafe fn repack_lines(first: Lines, second: Lines) {
     });
     let mut tYrY = tYgY.fragment(); // (4, 1)
     for i in 0..AT_ONCE as usize {
-        // The last lane's next vector is the first lane's of the next 32.
+        // The last lane's next vector is the first lane's vector of the next 32.
         let low = words[i];
         let told = if lane == 0 { words[i + 1] } else { low };
         let high = Word128(told.0.map(|register| shuffle(FULL_WARP, register, (lane + 1) % 32)));
         tYrY[i] = u128::from_bits(cut(low, high, shift));
     }
     copy(&tYrY, tYgY);
-    // The remainder of the line, up to 31 bytes, with the first run, and the zeros after it.
+    // The remainder of the line, up to 31 bytes, and the zeros after it, with the first run.
     let at = 16 * stored + lane;
     if run == 0 && at < lines.written {
         let byte =
@@ -221,8 +221,8 @@ pub unsafe fn repack_lines(first: Lines, second: Lines) {
 }
 
 /// The vector that starts `shift` bytes, less than 16, after the start of the first of two
-/// consecutive ones: the register shift selects five of their eight registers, and `shf` (a shift
-/// of two registers) cuts four out of them.
+/// consecutive vectors: the register shift selects five of their eight registers, and `shf` (a
+/// funnel shift of two registers) cuts four out of them.
 #[inline(always)]
 fn cut(low: Word128, high: Word128, shift: u32) -> Word128 {
     let ([l0, l1, l2, l3], [h0, h1, h2, h3]) = (low.0, high.0);
@@ -237,17 +237,17 @@ static_layout! {
     /// A block's tile, (BLK_ROWS, BLK_K).
     pub Tile = layout!((64, 64));
 }
-/// A warp has 64 bytes of each of 32 rows, and writes 128 bytes of each of 16 columns.
+/// A warp loads 64 bytes of each of 32 rows, and writes 128 bytes of each of 16 columns.
 const THREADS: Layout = layout!(((8, 2), (4, 4)):((1, 32), (8, 64)));
 tiled_copy! {
-    /// Four along K of four rows.
+    /// Four elements along K of four rows.
     pub FoursAlongK: TiledCopy<UniversalCopy<u128>, u32> = TiledCopy::new(THREADS, layout!((4, 4):(4, 1)));
-    /// The same values, as four neighbours along the rows of four columns.
+    /// The same values, as four adjacent elements along the rows of four columns.
     pub FoursAlongRows: TiledCopy<UniversalCopy<u128>, u32> = TiledCopy::new(THREADS, layout!((4, 4)));
 }
 
-/// A transpose: element `(row, k)` of `src`, with K contiguous, becomes that of `dst`, with the
-/// rows contiguous.
+/// A transpose: element `(row, k)` of `src`, with K contiguous, becomes element `(row, k)` of
+/// `dst`, with the rows contiguous.
 ///
 /// Strides are in elements and multiples of 4; both matrices start at multiples of 16 bytes.
 #[repr(C)]
@@ -298,13 +298,13 @@ impl Transposed {
     }
 }
 
-/// Transposes two matrices of 4-byte elements, or one, in 16-byte vectors on both sides: a block of
-/// 256 threads for each tile of the first matrix and then of the second along x, and for each batch
-/// along y, for the larger number of batches.
+/// Transposes two matrices of 4-byte elements, or one, in 16-byte vectors on both sides: along x
+/// the grid has a block of 256 threads for each tile of the first matrix and then of the second,
+/// along y the larger number of batches.
 ///
-/// A thread loads four numbers along K of each of four rows, and stores four neighbours along the
-/// rows for each of them: the transpose only renames registers. It uses no shared memory, and no
-/// thread waits for another.
+/// A thread loads four elements along K of each of four rows, and stores four elements along the
+/// rows for each of them: the transpose only renames registers. It uses no shared memory and no
+/// barrier.
 ///
 /// # Safety
 /// All batches of all matrices are in memory of the device, inside the buffers that the pointers
@@ -324,7 +324,7 @@ pub unsafe fn repack_transposed_u32(first: Transposed, second: Transposed) {
     let mY = tensor!(dst, (of.written, of.k), (1, of.dst_k), align = 16); // (WRITTEN, K)
     let tXgX = FoursAlongK::get_slice(thread).partition_s(mX.local_tile::<Tile, _>(at)); // (CPY, CPY_ROWS, CPY_K)
     let tXgY = FoursAlongRows::get_slice(thread).partition_d(mY.local_tile::<Tile, _>(at)); // (CPY, CPY_ROWS, CPY_K)
-    // The block's coordinates are computed before the wait for other kernels.
+    // The coordinates are computed before the wait for previous kernels.
     overlap_launches();
     if batch >= of.batches {
         return;

@@ -1,10 +1,9 @@
 //! Transposes at memory bandwidth, by way of shared memory.
 //!
-//! A thread loads a square of elements, one word for each of its columns, transposes it in
-//! registers, and has one word for each of its rows. Elements of 1 and 2 bytes whose lines are
-//! aligned to 4 bytes have 4 or 2 in a word; element by element a warp would move 32 or 64 bytes at
-//! a time, and be limited by instructions. For all others a word is an element, and a square is
-//! one word:
+//! A thread loads a square of elements, one word for each of its columns, and transposes it in
+//! registers to one word for each of its rows. Elements of 1 and 2 bytes whose lines are aligned to
+//! 4 bytes have 4 or 2 in a word; element by element a warp would move 32 or 64 bytes at a time,
+//! limited by instructions. For all others a word is an element, and a square is one word:
 //!
 //! ```text
 //! 2 in a word:  | a0 a1 |      | a0 b0 |    4 in a word:  | a0 a1 a2 a3 |      | a0 b0 c0 d0 |
@@ -15,7 +14,7 @@
 //!
 //! What remains is a transpose of words through shared memory.
 //!
-//! Either the reads or the writes of adjacent blocks are strided. An H200 is faster with strided
+//! Either the reads or the writes of concurrent blocks are strided. An H200 is faster with strided
 //! reads: 16384 x 16384 elements of 8 bytes ran at 3,808 GB/s with adjacent reads, and at 4,124
 //! GB/s with adjacent writes.
 
@@ -47,7 +46,7 @@ impl Square<2> for u32 {
 impl Square<4> for u32 {
     #[inline(always)]
     fn transposed([a, b, c, d]: [Self; 4]) -> [Self; 4] {
-        // First pairs of columns, two of their rows in a word; then pairs of these.
+        // First pairs of columns, two of their rows in a word; then pairs of pairs.
         let low = |x: u32, y: u32| x & 0xFF | (y & 0xFF) << 8 | (x & 0xFF00) << 8 | (y & 0xFF00) << 16;
         let [r0, r1] = <u32 as Square<2>>::transposed([low(a, b), low(c, d)]);
         let [r2, r3] = <u32 as Square<2>>::transposed([low(a >> 16, b >> 16), low(c >> 16, d >> 16)]);
@@ -84,9 +83,9 @@ static_layout! {
     /// The tile of the destination, in words along N: (BLK_N, BLK_M).
     pub TileY<W: Element, const N: usize> = layout!(({ words::<W>(N)[1] }, { tile::<W>(N)[0] as i64 }));
     /// The tile of the destination in shared memory, (BLK_N, (N, BLK_M / N)). A warp writes a row
-    /// of each square at a time: the padding after the rows of a square makes the next ones start
-    /// one bank later, and four banks later for words of 16 bytes, of which a quarter of a warp
-    /// writes at a time.
+    /// of each square at a time: the padding after the rows of a square makes the next rows start
+    /// one bank later, and four banks later for words of 16 bytes, which a quarter of a warp writes
+    /// at a time.
     pub Smem<W: Element, const N: usize> = {
         let [m, n] = words::<W>(N);
         let pad = if W::BYTES < 4 { 4 / W::BYTES as i64 } else { 1 };
@@ -94,17 +93,17 @@ static_layout! {
     };
 }
 tiled_copy! {
-    /// A warp along M; a thread has the columns of a square.
+    /// A warp along M; a thread copies the columns of a square.
     pub Columns<W: Element, const N: usize>: TiledCopy<UniversalCopy<W>, W> = {
         let [m, _] = words::<W>(N);
         TiledCopy::new(layout!(({ m }, { 256 / m })), layout!((1, { N as i64 })))
     };
-    /// The same threads over the destination: a thread has the rows of its squares.
+    /// The same threads over the destination: a thread copies the rows of its squares.
     pub Rows<W: Element, const N: usize>: TiledCopy<UniversalCopy<W>, W> = {
         let [m, _] = words::<W>(N);
         TiledCopy::new(layout!(({ 256 / m }, { m }):({ m }, 1)), layout!((1, { N as i64 })))
     };
-    /// A warp along N. With several elements in a word it writes all of a line, whose halves may
+    /// A warp along N. With several elements in a word it writes a whole line, whose halves may
     /// share a sector.
     pub Lines<W: Element, const N: usize>: TiledCopy<UniversalCopy<W>, W> = {
         let n = if N > 1 { 32 } else { words::<W>(N)[1] };
@@ -124,8 +123,8 @@ const fn check<W: Square<N>, const N: usize>() {
 }
 
 /// `dst = transpose(src)`, `N` elements in a word `W`: `src` is `m x n` with M contiguous, `dst` is
-/// `n x m` with N contiguous; extents and leading dimensions, from line to line, are in elements.
-/// A block of 256 threads along x for each tile of
+/// `n x m` with N contiguous; extents and leading dimensions are in elements. The grid has a block
+/// of 256 threads along x for each tile of
 ///
 /// | entries | tile |
 /// | --- | --- |
@@ -193,7 +192,7 @@ unsafe fn transpose_tile<W: Square<N>, const N: usize, S: Strides<Rank = Rank<2>
     let lines = Lines::<W, N>::get_slice(thread);
     let (tYsY, tYgY) = (lines.partition_s(sY), lines.partition_d(gY)); // (1, CPY_N, CPY_M)
     let (mut tXrX, mut tXrY, mut tYrY) = (tXgX.fragment(), tXsY.fragment(), tYgY.fragment());
-    // Each element of a tile belongs to one thread, and the barrier is between the writes of the
+    // Each element of a tile belongs to one thread, and the barrier separates the writes of the
     // shared tile and the reads.
     copy(tXgX, &mut tXrX);
     for square in 0..const { squares::<W>(N) } {

@@ -1,5 +1,5 @@
-//! A product with a sink of another crate: `c = gelu(alpha * a * b) * gate`, the gate being a
-//! parameter of the sink's own.
+//! A product with a sink of another crate: `c = gelu(alpha * a * b) * gate`, with the gate as a
+//! parameter of the sink.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -21,13 +21,13 @@ use moye_kernels::mma::{
 };
 use moye_sim::GlobalMemory;
 
-/// `gelu(alpha * sum) * gate`, from the registers.
+/// `gelu(alpha * sum) * gate`, from registers.
 #[derive(Clone, Copy, KernelParam)]
 #[repr(C)]
 struct Gate {
     /// `(M, N)`, N contiguous.
     gate: Global<f16>,
-    /// From row to row.
+    /// The distance between rows.
     leading: i64,
 }
 
@@ -55,7 +55,7 @@ impl Sink<Loop<Config>> for Gate {
         let mut tCgC = mma.partition_c(mC.local_tile::<TileC<Config>, _>((0, 0))); // (MMA, MMA_M, MMA_N)
         let tCgG = mma.partition_c(mG.local_tile::<TileC<Config>, _>((0, 0))); // (MMA, MMA_M, MMA_N)
         for i in 0..Accumulators::<Loop<Config>>::SIZE {
-            // SAFETY: the accumulators are complete, and each element of C is one thread's.
+            // SAFETY: the accumulators are complete, and each element of C belongs to one thread.
             unsafe {
                 let value = math::fast::gelu(arguments.alpha * tCrC.get(i)) * tCgG.get(i).to_f32();
                 tCgC.set(i, f16::from_f32(value));
@@ -99,14 +99,14 @@ impl MmaConfig for Config {
 }
 
 /// # Safety
-/// As [`matmul`](moye_kernels::mma::matmul), and the gate has an element for each of C.
+/// Same contract as [`matmul`](moye_kernels::mma::matmul); the gate has an element for each of C.
 #[kernel(threads = 128, shared = Storage<Config>)]
 unsafe fn gated(arguments: Arguments<f16, f16, f32>, gate: Gate) {
     // SAFETY: `arguments` are as `matmul` requires; the gate has an element for each of C.
     unsafe { gemm::<Loop<Config>, _, _, _>(arguments, Schedule::new::<Config>(&arguments), (), gate) }
 }
 
-/// GELU by a hyperbolic tangent, in double precision.
+/// The tanh form of GELU, in double precision.
 fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
 }
@@ -149,9 +149,9 @@ fn relative_error((m, n, k): (usize, usize, usize)) -> f64 {
 
 #[test]
 fn a_sink_of_another_crate_has_parameters_of_its_own() {
-    // Whole tiles, and one that reaches beyond all extents.
+    // Whole tiles, and extents that end within a tile.
     for extents in [(128, 64, 64), (60, 51, 88)] {
         let error = relative_error(extents);
-        assert!(error < 5e-4, "{extents:?}: relative error {error}, more than rounding to f16 leaves");
+        assert!(error < 5e-4, "{extents:?}: relative error {error}, more than the error of rounding to f16");
     }
 }

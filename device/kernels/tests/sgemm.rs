@@ -8,7 +8,7 @@ use moye_kernels::hopper::{SgemmBox, SgemmConfig, operand, sgemm_nn_tma, sgemm_n
 use moye_kernels::mma::Arguments;
 use moye_sim::{GlobalMemory, Launch, TensorElement, TensorSwizzle};
 
-/// Numbers from -1 to 1 that differ from place to place.
+/// Values from -1 to 1 that differ from place to place.
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 37 + seed * 101 + i / 64 * 13) % 129) as f32 / 64.0 - 1.0).collect()
 }

@@ -10,10 +10,10 @@ operation! {
     /// The product of all integers of a tuple: its size.
     product / try_product(tuple: IntTuple) -> i64 = product_of;
 
-    /// The size of each element: `((2,3),4)` becomes `(6,4)`. An integer stays one.
+    /// The size of each element: `((2,3),4)` becomes `(6,4)`. An integer stays an integer.
     product_each / try_product_each(tuple: IntTuple) -> IntTuple = each_product;
 
-    /// The sum of the products of two tuples' leaves, which nest alike.
+    /// The sum of the products of two tuples' leaves; both must nest alike.
     ///
     /// ```
     /// use moye_device::layout::{inner_product, tuple};
@@ -21,22 +21,22 @@ operation! {
     /// ```
     inner_product / try_inner_product(a: IntTuple, b: IntTuple) -> i64 = inner;
 
-    /// At each leaf the product of the leaves before it: `((2,3),4)` gives `((1,2),6)`.
+    /// At each leaf the product of the previous leaves: `((2,3),4)` becomes `((1,2),6)`.
     prefix_product / try_prefix_product(shape: IntTuple) -> IntTuple = prefix;
 
-    /// [`prefix_product`] that begins at `init` instead of 1. A tuple as `init` gives each mode its
-    /// own beginning.
+    /// [`prefix_product`] that starts at `init` instead of 1. A tuple as `init` sets a start for
+    /// each mode.
     prefix_product_from / try_prefix_product_from(shape: IntTuple, init: IntTuple) -> IntTuple = prefix_from;
 
-    /// The strides of the compact column-major layout of a shape; extents of 1 get 0.
+    /// The strides of the compact column-major layout of a shape; extents of 1 have stride 0.
     compact_col_major / try_compact_col_major(shape: IntTuple) -> IntTuple = col_major;
 
-    /// The strides of the compact row-major layout of a shape; extents of 1 get 0.
+    /// The strides of the compact row-major layout of a shape; extents of 1 have stride 0.
     compact_row_major / try_compact_row_major(shape: IntTuple) -> IntTuple = row_major;
 
-    /// The strides of the compact layout of a shape whose leaf of the smallest `order` is fastest,
-    /// the next smallest second, and so on; of equals the leftmost is first. An order at a tuple of
-    /// the shape counts for its leaves.
+    /// The strides of the compact layout of a shape in which the leaf with the smallest `order` is
+    /// fastest, then the next smallest, and so on; of equals the leftmost is first. An order at a
+    /// tuple of the shape applies to its leaves.
     ///
     /// ```
     /// use moye_device::layout::{compact_order, tuple};
@@ -44,17 +44,17 @@ operation! {
     /// ```
     compact_order / try_compact_order(shape: IntTuple, order: IntTuple) -> IntTuple = ordered;
 
-    /// A shape with `b` elements taken out of it, in the order of its leaves: `(4,6) / 8` is
-    /// `(1,3)`. Tuples divide element by element.
+    /// A shape divided by `b`, in the order of its leaves: `(4,6) / 8` is `(1,3)`. Tuples divide
+    /// element by element.
     ///
     /// # Errors
-    /// Where an extent and what is left of the divisor do not divide one another.
+    /// If an extent and the rest of the divisor do not divide one another.
     shape_div / try_shape_div(a: IntTuple, b: IntTuple) -> IntTuple = shape_divided;
 
     /// `a` divided by `b`, rounded up, element by element: for two integers, the number of pieces
-    /// of `b` that cover `a`. Elements that `b` does not have count as 1. An integer divides a
-    /// tuple leaf by leaf, what the first leaf leaves of it, rounded up as well, going to the
-    /// second: `(3,4)` by 5 is `(1,2)`, which is not the number of pieces of 5 that cover 12.
+    /// of `b` that cover `a`. Missing elements of `b` are treated as 1. An integer divides a tuple
+    /// leaf by leaf; its rest after the first leaf, also rounded up, divides the second: `(3,4)` by
+    /// 5 is `(1,2)`, which is not the number of pieces of 5 that cover 12.
     ///
     /// ```
     /// use moye_device::layout::{ceil_div, tuple};
@@ -210,7 +210,7 @@ const fn spread(
     Ok(())
 }
 
-/// Compact strides, smallest rank first, and of equals the leftmost.
+/// Compact strides, smallest rank first; of equals the leftmost is first.
 const fn ranked(shape: &IntTuple, ranks: &[i64; MAX_LEAVES]) -> Result<IntTuple, Fault> {
     let mut stride = *shape;
     let mut done = [false; MAX_LEAVES];
@@ -279,7 +279,7 @@ const fn divide_into(
         return builder.copy(&part, ROOT);
     }
     if a.profile.is_leaf(at) {
-        // An integer by a tuple: by its size.
+        // An integer divided by a tuple: by its size.
         let mut part = IntTuple::int(tri!(positive(a, at.leaf)));
         let size = IntTuple::int(tri!(b.product_at(by)));
         let mut inner = TupleBuilder::new();

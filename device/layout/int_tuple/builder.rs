@@ -1,4 +1,4 @@
-//! Puts tuples together, node by node.
+//! Builds tuples, node by node.
 
 use super::super::fault::{Fault, tri};
 use super::super::profile::{At, MAX_LEAVES, Profile};
@@ -20,7 +20,7 @@ impl TupleBuilder {
         }
     }
 
-    /// Adds a leaf. A value of 0 belongs to no basis vector; the wildcard is no value.
+    /// Adds a leaf. A value of 0 has no basis vector; the wildcard has no value.
     pub const fn leaf(&mut self, value: i64, basis: u32) -> Result<(), Fault> {
         let leaf = self.tuple.profile.leaves();
         tri!(self.tuple.profile.push_leaf());
@@ -38,7 +38,7 @@ impl TupleBuilder {
         self.tuple.profile.push_tuple(rank)
     }
 
-    /// Adds what stands in `from` at `at`.
+    /// Adds the element of `from` at `at`.
     pub const fn copy(&mut self, from: &IntTuple, at: At) -> Result<(), Fault> {
         let mut to = self.tuple.profile.leaves();
         let (first, end) = tri!(self.tuple.profile.push_copy(&from.profile, at));

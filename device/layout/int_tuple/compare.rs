@@ -8,7 +8,7 @@ pub const fn congruent(a: IntTuple, b: IntTuple) -> bool {
     a.profile.same(&b.profile)
 }
 
-/// Whether `b` nests at least as deeply as `a`: wherever `a` has a tuple, `b` has one of the same
+/// Whether `b` nests at least as deeply as `a`: where `a` has a tuple, `b` has a tuple of the same
 /// rank.
 ///
 /// ```
@@ -20,8 +20,8 @@ pub const fn weakly_congruent(a: IntTuple, b: IntTuple) -> bool {
     refines(&a, ROOT, &b, ROOT, Sizes::Any)
 }
 
-/// Whether every coordinate of the shape `a` is one of the shape `b`: `b` splits integers of `a`
-/// into tuples of the same size.
+/// Whether every coordinate of the shape `a` is a coordinate of the shape `b`: `b` splits integers
+/// of `a` into tuples of the same size.
 ///
 /// ```
 /// use moye_device::layout::{compatible, tuple};
@@ -33,13 +33,13 @@ pub const fn compatible(a: IntTuple, b: IntTuple) -> bool {
     refines(&a, ROOT, &b, ROOT, Sizes::Equal)
 }
 
-/// Whether `b` can be grouped into multiples of `a`: as [`compatible`], with sizes of `b` that are
+/// Whether `b` can be grouped into multiples of `a`: [`compatible`], with sizes of `b` that are
 /// multiples of those of `a`.
 pub const fn weakly_compatible(a: IntTuple, b: IntTuple) -> bool {
     refines(&a, ROOT, &b, ROOT, Sizes::Multiple)
 }
 
-/// What must hold between an integer and the size of what stands for it.
+/// The required relation between an integer and the size of its counterpart.
 #[derive(Clone, Copy)]
 enum Sizes {
     Any,
@@ -76,11 +76,11 @@ const fn refines(a: &IntTuple, at: At, b: &IntTuple, bt: At, sizes: Sizes) -> bo
     true
 }
 
-/// Whether each integer of `a` is below its counterpart in `b`, strictly: whether a coordinate is
+/// Whether each integer of `a` is strictly below its counterpart in `b`: whether a coordinate is
 /// within a shape.
 ///
-/// Where `a` has fewer elements than `b`, those it has decide; where it has more, or a tuple where
-/// `b` has an integer, the answer is no.
+/// If `a` has fewer elements than `b`, only these are compared; if it has more, or a tuple where
+/// `b` has an integer, the result is false.
 ///
 /// ```
 /// use moye_device::layout::{elem_less, tuple};
@@ -118,13 +118,13 @@ const fn less_each(a: &IntTuple, at: At, b: &IntTuple, bt: At) -> bool {
     }
 }
 
-/// Whether `a` comes before `b` where the last element counts most. If tuples differ in
-/// rank only, the shorter is the first.
+/// Whether `a` precedes `b` in colexicographic order: the last element is the most significant. If
+/// tuples differ only in rank, the shorter is first.
 ///
-/// Multiples of one basis vector compare by their factors, of which the integer 0 is 0. What stands
-/// for no number on one line does not compare: multiples of two basis vectors, one beside an
-/// integer other than 0, a wildcard, an integer beside a tuple. Where such a pair decides, neither
-/// tuple comes before the other.
+/// Multiples of one basis vector compare by their factors; the integer 0 has the factor 0.
+/// Multiples of different basis vectors, a multiple and a nonzero integer, wildcards, and an
+/// integer and a tuple are not comparable. If such a pair decides, neither tuple precedes the
+/// other.
 ///
 /// ```
 /// use moye_device::layout::{colex_less, lex_less, tuple};
@@ -135,8 +135,8 @@ pub const fn colex_less(a: IntTuple, b: IntTuple) -> bool {
     matches!(order(&a, ROOT, &b, ROOT, true), Some(Order::Less))
 }
 
-/// Whether `a` comes before `b` where the first element counts most. What compares is said at
-/// [`colex_less`].
+/// Whether `a` precedes `b` in lexicographic order: the first element is the most significant. For
+/// comparable leaves see [`colex_less`].
 pub const fn lex_less(a: IntTuple, b: IntTuple) -> bool {
     matches!(order(&a, ROOT, &b, ROOT, false), Some(Order::Less))
 }
@@ -178,7 +178,7 @@ const fn order(a: &IntTuple, at: At, b: &IntTuple, bt: At, last_first: bool) -> 
                 }
                 i += 1;
             }
-            // What one has more makes it the greater.
+            // The tuple with more elements is greater.
             if left < right {
                 Some(Order::Less)
             } else if left > right {

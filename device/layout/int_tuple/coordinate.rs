@@ -6,8 +6,8 @@ use super::super::profile::{At, ROOT};
 use super::{IntTuple, TupleBuilder};
 
 operation! {
-    /// The coordinate of a shape that is `index`-th along the first extent first, then the second,
-    /// and so on. Beyond the size, the last extent counts as unbounded, as in CuTe.
+    /// The coordinate of a shape with the colexicographic index `index`: the first extent is
+    /// fastest. Past the size, the last extent is treated as unbounded, as in CuTe.
     ///
     /// ```
     /// use moye_device::layout::{idx2crd, tuple};
@@ -15,8 +15,8 @@ operation! {
     /// ```
     idx2crd / try_idx2crd(index: i64, shape: IntTuple) -> IntTuple = of_index;
 
-    /// The coordinate at which a layout of that shape and stride holds `index`, digit by digit:
-    /// `index / stride` within the extent. It is the coordinate of `index` where the layout is
+    /// The coordinate at which a layout of this shape and stride holds `index`, digit by digit:
+    /// `index / stride` modulo the extent. It is the coordinate of `index` if the layout is
     /// compact.
     idx2crd_strided / try_idx2crd_strided(index: i64, shape: IntTuple, stride: IntTuple) -> IntTuple = of_strided;
 
@@ -24,12 +24,12 @@ operation! {
     /// coordinate of that tuple. For a tuple at an integer, see [`crd2crd_from`].
     crd2crd / try_crd2crd(coord: IntTuple, shape: IntTuple) -> IntTuple = renested;
 
-    /// The coordinate of the shape `to` that is as far along as `coord` is in the shape `from`.
+    /// The coordinate of the shape `to` with the same index as `coord` in the shape `from`.
     crd2crd_from / try_crd2crd_from(coord: IntTuple, from: IntTuple, to: IntTuple) -> IntTuple = converted;
 
-    /// The coordinate after `coord` in a shape, along the first extent first. Beyond the size, the
-    /// last extent counts as unbounded, as in [`idx2crd`] and in CuTe: a loop that counts
-    /// coordinates ends where the last of their integers is the shape's.
+    /// The coordinate after `coord` in a shape, with the first extent fastest. Past the size, the
+    /// last extent is treated as unbounded, as in [`idx2crd`] and in CuTe: a loop over coordinates
+    /// ends when their last integer reaches the shape's.
     ///
     /// ```
     /// use moye_device::layout::{increment, tuple};
@@ -38,7 +38,7 @@ operation! {
     /// ```
     ///
     /// # Errors
-    /// Where an integer of the coordinate is below 0, or one before the last is not below its
+    /// If an integer of the coordinate is negative, or an integer before the last is not below its
     /// extent.
     increment / try_increment(coord: IntTuple, shape: IntTuple) -> IntTuple = next;
 }
@@ -167,7 +167,7 @@ const fn next(coord: &IntTuple, shape: &IntTuple) -> Result<IntTuple, Fault> {
     }
     if let Some(leaf) = beyond(coord, shape) {
         let (value, extent) = (coord.value[leaf], shape.value[leaf]);
-        // The last extent counts as unbounded.
+        // The last extent is treated as unbounded.
         return Err(match leaf + 1 == coord.leaves() {
             true => Fault::Least { what: "last integer", value, least: 0 },
             false => Fault::Coordinate { value, extent, most: extent - 1 },
@@ -190,8 +190,7 @@ const fn next(coord: &IntTuple, shape: &IntTuple) -> Result<IntTuple, Fault> {
     Ok(result)
 }
 
-/// The first integer of a coordinate that is not within the shape, the last extent of which is
-/// unbounded.
+/// The first integer of a coordinate that is not within the shape, whose last extent is unbounded.
 pub(crate) const fn beyond(coord: &IntTuple, shape: &IntTuple) -> Option<usize> {
     let mut i = 0;
     while i < coord.leaves() {

@@ -1,4 +1,4 @@
-//! Tuples with elements added, taken out and rearranged.
+//! Tuples with elements added, removed and rearranged.
 
 use super::super::error::LayoutError;
 use super::super::fault::{Fault, tri};
@@ -9,29 +9,29 @@ use super::{IntTuple, TupleBuilder};
 
 impl IntTuple {
     method! {
-        /// The tuple with `element` at the end. An integer counts as a tuple of one.
+        /// The tuple with `element` at the end. An integer is treated as a tuple of one.
         append / try_append(self: IntTuple, element: IntTuple) -> IntTuple = append;
-        /// The tuple with the leading element `element`. An integer counts as a tuple of one.
+        /// The tuple with the leading element `element`. An integer is treated as a tuple of one.
         prepend / try_prepend(self: IntTuple, element: IntTuple) -> IntTuple = prepend;
         /// The tuple with `element` before element `index`, or at the end if `index` is the rank.
         insert / try_insert(self: IntTuple, index: usize, element: IntTuple) -> IntTuple = insert;
         /// The tuple without element `index`.
         remove / try_remove(self: IntTuple, index: usize) -> IntTuple = remove;
-        /// The tuple with `element` in the place of element `index`.
+        /// The tuple with `element` instead of element `index`.
         replace / try_replace(self: IntTuple, index: usize, element: IntTuple) -> IntTuple = replace;
         /// The elements `begin..end` as a tuple.
         take / try_take(self: IntTuple, begin: usize, end: usize) -> IntTuple = take;
         /// The elements `begin..end` as one element: `(a,b,c,d)` grouped at `1..3` is
         /// `(a,(b,c),d)`.
         group / try_group(self: IntTuple, begin: usize, end: usize) -> IntTuple = group;
-        /// The integers of a flat tuple in the nesting of `profile`.
+        /// The integers of a flat tuple, nested like `profile`.
         unflatten / try_unflatten(self: IntTuple, profile: IntTuple) -> IntTuple = unflatten;
     }
 
     /// The elements at `indices`, in that order.
     ///
     /// # Panics
-    /// Where there is no such element.
+    /// If an element does not exist.
     #[track_caller]
     pub const fn select(self, indices: &[usize]) -> Self {
         match self.try_select(indices) {
@@ -43,7 +43,7 @@ impl IntTuple {
     /// The elements at `indices`, in that order.
     ///
     /// # Errors
-    /// Where there is no such element.
+    /// If an element does not exist.
     pub const fn try_select(self, indices: &[usize]) -> Result<Self, LayoutError> {
         match select(&self, indices) {
             Ok(tuple) => Ok(tuple),
@@ -60,12 +60,12 @@ impl IntTuple {
     }
 }
 
-/// Whether there is an element `index`.
+/// Checks that element `index` exists.
 const fn exists(tuple: &IntTuple, index: usize) -> Result<(), Fault> {
     if index >= tuple.rank() { Err(Fault::NoMode { index, rank: tuple.rank() }) } else { Ok(()) }
 }
 
-/// Adds the elements `begin..end` of `tuple`, of which an integer is its own only one.
+/// Adds the elements `begin..end` of `tuple`; an integer is its only element.
 const fn elements(
     builder: &mut TupleBuilder,
     tuple: &IntTuple,

@@ -23,10 +23,10 @@ use super::text::Text;
 /// An integer or a tuple of integers and tuples: a shape, a stride or a coordinate.
 ///
 /// It is a plain value of fixed size: at most [`MAX_LEAVES`] integers, nested as deep as
-/// [`MAX_NODES`] allows. Its text form is that of CuTe: `5`, `(4,(2,2))`, `()`.
+/// [`MAX_NODES`] allows. Its notation is CuTe's: `5`, `(4,(2,2))`, `()`.
 ///
 /// A leaf is an integer, an integer times a basis vector (`2@1`, or within element 1 `2@0@1`, see
-/// [`Basis`] and [`identity_layout`]), or the wildcard `_`, which stands for "all of this mode" in
+/// [`Basis`] and [`identity_layout`]), or the wildcard `_`, which means "all of this mode" in
 /// coordinates, profiles and tilers.
 ///
 /// [`MAX_NODES`]: super::MAX_NODES
@@ -38,7 +38,7 @@ pub struct IntTuple {
     pub(crate) basis: [u32; MAX_LEAVES],
 }
 
-/// What stands at a leaf of an [`IntTuple`].
+/// A leaf of an [`IntTuple`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Leaf {
     /// An integer.
@@ -68,7 +68,7 @@ impl IntTuple {
     /// `value` times the unit vector along coordinate `basis`. A value of 0 is the integer 0.
     ///
     /// # Panics
-    /// Where [`try_scaled`](Self::try_scaled) gives an error.
+    /// If [`try_scaled`](Self::try_scaled) returns an error.
     #[track_caller]
     pub const fn scaled(value: i64, basis: usize) -> Self {
         match Self::try_scaled(value, basis) {
@@ -77,7 +77,7 @@ impl IntTuple {
         }
     }
 
-    /// [`scaled`](Self::scaled) as a `Result`: an error where `basis` is not below [`MAX_BASIS`].
+    /// [`scaled`](Self::scaled) as a `Result`: an error if `basis` is not below [`MAX_BASIS`].
     pub const fn try_scaled(value: i64, basis: usize) -> Result<Self, LayoutError> {
         if basis < MAX_BASIS {
             return Ok(Self::of_leaf(value, if value == 0 { NO_BASIS } else { element(basis) }));
@@ -113,7 +113,7 @@ impl IntTuple {
     /// The tuple of `elements`.
     ///
     /// # Panics
-    /// Where [`try_tuple`](Self::try_tuple) gives an error.
+    /// If [`try_tuple`](Self::try_tuple) returns an error.
     #[track_caller]
     pub const fn tuple(elements: &[Self]) -> Self {
         match Self::try_tuple(elements) {
@@ -122,7 +122,7 @@ impl IntTuple {
         }
     }
 
-    /// The tuple of `elements`, or an error where it has more than [`MAX_LEAVES`] integers.
+    /// The tuple of `elements`, or an error if it has more than [`MAX_LEAVES`] integers.
     pub const fn try_tuple(elements: &[Self]) -> Result<Self, LayoutError> {
         let mut builder = TupleBuilder::new();
         match builder.tuple_of(elements) {
@@ -140,7 +140,7 @@ impl IntTuple {
     /// The flat tuple of `values`.
     ///
     /// # Panics
-    /// Where there are more than [`MAX_LEAVES`].
+    /// If there are more than [`MAX_LEAVES`] values.
     #[track_caller]
     pub const fn flat(values: &[i64]) -> Self {
         match Self::try_flat(values) {
@@ -149,7 +149,7 @@ impl IntTuple {
         }
     }
 
-    /// The flat tuple of `values`, or an error where there are more than [`MAX_LEAVES`].
+    /// The flat tuple of `values`, or an error if there are more than [`MAX_LEAVES`].
     pub const fn try_flat(values: &[i64]) -> Result<Self, LayoutError> {
         let mut builder = TupleBuilder::new();
         match builder.flat(values) {
@@ -164,7 +164,7 @@ impl IntTuple {
         }
     }
 
-    /// Whether it is a leaf and no tuple.
+    /// Whether it is a leaf, not a tuple.
     pub const fn is_int(&self) -> bool {
         self.profile.is_leaf(ROOT)
     }
@@ -174,7 +174,7 @@ impl IntTuple {
         self.profile.rank(ROOT)
     }
 
-    /// How deep its tuples nest: 0 for an integer, 1 for a flat tuple.
+    /// The depth of its nesting: 0 for an integer, 1 for a flat tuple.
     pub const fn depth(&self) -> usize {
         self.profile.depth(ROOT)
     }
@@ -187,7 +187,7 @@ impl IntTuple {
     /// Leaf `index`, from left to right.
     ///
     /// # Panics
-    /// Where [`try_leaf`](Self::try_leaf) gives an error.
+    /// If [`try_leaf`](Self::try_leaf) returns an error.
     #[track_caller]
     pub const fn leaf(&self, index: usize) -> Leaf {
         match self.try_leaf(index) {
@@ -196,7 +196,7 @@ impl IntTuple {
         }
     }
 
-    /// Leaf `index`, or an error where there are not that many.
+    /// Leaf `index`, or an error if it does not exist.
     pub const fn try_leaf(&self, index: usize) -> Result<Leaf, LayoutError> {
         if index >= self.leaves() {
             return Err(LayoutError::of_tuple("leaf", self, Fault::NoLeaf { index, leaves: self.leaves() }));
@@ -209,10 +209,10 @@ impl IntTuple {
         })
     }
 
-    /// The integer that it is.
+    /// Its integer value.
     ///
     /// # Panics
-    /// Where [`try_value`](Self::try_value) gives an error.
+    /// If [`try_value`](Self::try_value) returns an error.
     #[track_caller]
     pub const fn value(&self) -> i64 {
         match self.try_value() {
@@ -221,8 +221,7 @@ impl IntTuple {
         }
     }
 
-    /// The integer that it is, or an error where it is a tuple, a wildcard or a multiple of a basis
-    /// vector.
+    /// Its integer value, or an error if it is a tuple, a wildcard or a multiple of a basis vector.
     pub const fn try_value(&self) -> Result<i64, LayoutError> {
         match self.as_int() {
             Some(value) => Ok(value),
@@ -230,7 +229,7 @@ impl IntTuple {
         }
     }
 
-    /// The integer that it is, if it is one.
+    /// Its integer value, if it is an integer.
     pub const fn as_int(&self) -> Option<i64> {
         if self.is_int() && self.basis[0] == NO_BASIS { Some(self.value[0]) } else { None }
     }
@@ -238,7 +237,7 @@ impl IntTuple {
     /// Element `index`; element 0 of an integer is the integer.
     ///
     /// # Panics
-    /// Where [`try_mode`](Self::try_mode) gives an error.
+    /// If [`try_mode`](Self::try_mode) returns an error.
     #[track_caller]
     pub const fn mode(&self, index: usize) -> Self {
         match self.try_mode(index) {
@@ -247,7 +246,7 @@ impl IntTuple {
         }
     }
 
-    /// Element `index`, or an error where `index` is not below the rank.
+    /// Element `index`, or an error if `index` is not below the rank.
     pub const fn try_mode(&self, index: usize) -> Result<Self, LayoutError> {
         if index >= self.rank() {
             let mut text = Text::of_operands();
@@ -270,7 +269,7 @@ impl IntTuple {
         }
     }
 
-    /// Its leaves as a flat tuple; an integer stays one.
+    /// Its leaves as a flat tuple; an integer stays an integer.
     pub const fn flatten(&self) -> Self {
         if self.is_int() {
             return *self;
@@ -282,7 +281,7 @@ impl IntTuple {
         }
     }
 
-    /// Whether two tuples are the same, leaf by leaf. `==` during constant evaluation.
+    /// Whether two tuples are equal, leaf by leaf: `==` for constant evaluation.
     pub const fn equals(&self, other: &Self) -> bool {
         if !self.profile.same(&other.profile) {
             return false;
@@ -300,7 +299,7 @@ impl IntTuple {
     /// The product of its leaves; 1 for the empty tuple.
     ///
     /// # Panics
-    /// Where [`try_size`](Self::try_size) gives an error.
+    /// If [`try_size`](Self::try_size) returns an error.
     #[track_caller]
     pub const fn size(&self) -> i64 {
         match self.try_size() {
@@ -309,8 +308,8 @@ impl IntTuple {
         }
     }
 
-    /// The product of its leaves, or an error where it does not fit in 64 bits or a leaf is not
-    /// an integer.
+    /// The product of its leaves, or an error if it does not fit in 64 bits or a leaf is not an
+    /// integer.
     pub const fn try_size(&self) -> Result<i64, LayoutError> {
         match self.product_at(ROOT) {
             Ok(size) => Ok(size),
@@ -331,13 +330,13 @@ impl IntTuple {
         Ok(product)
     }
 
-    /// The integer at `leaf`, which must be a plain one.
+    /// The integer at `leaf`, which must be a plain integer.
     pub(crate) const fn int_at(&self, leaf: usize) -> Result<i64, Fault> {
         if self.basis[leaf] == NO_BASIS { Ok(self.value[leaf]) } else { Err(Fault::NotAnInt) }
     }
 }
 
-/// A size with a further extent.
+/// A size multiplied by a further extent.
 #[inline(always)]
 pub(crate) const fn size_times(size: i64, extent: i64) -> Result<i64, Fault> {
     match times(size, extent) {

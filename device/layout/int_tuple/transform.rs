@@ -1,9 +1,8 @@
-//! A function applied to each leaf of a tuple, or over all of them.
+//! Applies a function to each leaf of a tuple, or folds all of them.
 //!
 //! Stable Rust calls no closure during constant evaluation. The macros
-//! [`transform!`](crate::layout::transform) and [`fold!`](crate::layout::fold) write the loop out
-//! where they stand and so work in a `const`; the methods of the same names take any closure at run
-//! time.
+//! [`transform!`](crate::layout::transform) and [`fold!`](crate::layout::fold) expand to the loop
+//! and so work in a `const`; the methods of the same names take any closure at run time.
 
 use super::super::error::LayoutError;
 use super::super::fault::Fault;
@@ -13,7 +12,7 @@ use super::{ANY, IntTuple, Leaf, NO_BASIS};
 
 impl IntTuple {
     /// The tuple with `f` applied to each integer, at run time. Wildcards stay, and so does the
-    /// basis vector that an integer is a multiple of, except that 0 times one is 0. In a `const`:
+    /// basis vector of an integer, except that 0 times a basis vector is 0. In a `const`:
     /// [`transform!`](crate::layout::transform).
     ///
     /// ```
@@ -39,7 +38,7 @@ impl IntTuple {
     /// ```
     ///
     /// # Errors
-    /// Where the tuples nest differently, or one has a wildcard or a multiple of a basis vector.
+    /// If the tuples nest differently, or one has a wildcard or a multiple of a basis vector.
     pub fn try_transform_with(
         &self,
         other: &Self,
@@ -52,7 +51,7 @@ impl IntTuple {
         Ok(result)
     }
 
-    /// `f` over all leaves from left to right, at run time. In a `const`:
+    /// Folds all leaves from left to right by `f`, at run time. In a `const`:
     /// [`fold!`](crate::layout::fold).
     ///
     /// ```
@@ -64,11 +63,10 @@ impl IntTuple {
         (0..self.leaves()).fold(init, |sum, leaf| f(sum, self.leaf(leaf)))
     }
 
-    /// The tuple with the integer `value` at leaf `index`, along the basis vector that stands
-    /// there.
+    /// The tuple with the integer `value` at leaf `index`, along the leaf's basis vector.
     ///
     /// # Panics
-    /// Where [`try_with_leaf`](Self::try_with_leaf) gives an error.
+    /// If [`try_with_leaf`](Self::try_with_leaf) returns an error.
     #[track_caller]
     pub const fn with_leaf(self, index: usize, value: i64) -> Self {
         match self.try_with_leaf(index, value) {
@@ -80,7 +78,7 @@ impl IntTuple {
     /// [`with_leaf`](Self::with_leaf) as a `Result`.
     ///
     /// # Errors
-    /// Where there is no such leaf, or it is a wildcard.
+    /// If the leaf does not exist, or is a wildcard.
     pub const fn try_with_leaf(mut self, index: usize, value: i64) -> Result<Self, LayoutError> {
         let fault = if index >= self.leaves() {
             Fault::NoLeaf { index, leaves: self.leaves() }
@@ -101,14 +99,13 @@ impl IntTuple {
         Err(LayoutError::after(text, fault))
     }
 
-    /// The integer at a leaf, without the basis vector that it is a multiple of; none of a
-    /// wildcard.
+    /// The integer at a leaf, without its basis vector; `None` for a wildcard.
     #[doc(hidden)]
     pub const fn value_at(&self, leaf: usize) -> Option<i64> {
         if self.basis[leaf] == ANY { None } else { Some(self.value[leaf]) }
     }
 
-    /// The tuple, if it nests as `other` does and both are integers throughout.
+    /// The tuple, if it nests like `other` and both have only integers.
     #[doc(hidden)]
     pub const fn try_paired(&self, other: &Self) -> Result<Self, LayoutError> {
         let mut fault = None;
@@ -136,11 +133,11 @@ impl IntTuple {
     }
 }
 
-/// The tuple with an expression applied to each of its integers, in a `const` too: CuTe's
-/// `transform`. With two tuples, which must nest alike and hold integers only, to each pair.
+/// The tuple with an expression applied to each of its integers, also in a `const`: CuTe's
+/// `transform`. With two tuples, which must nest alike and hold only integers, to each pair.
 ///
-/// Wildcards stay, and so does the basis vector that an integer is a multiple of. At run time there
-/// are [`IntTuple::transform`] and, as a `Result`, [`IntTuple::try_transform_with`].
+/// Wildcards stay, and so does the basis vector of an integer. At run time use
+/// [`IntTuple::transform`] and, as a `Result`, [`IntTuple::try_transform_with`].
 ///
 /// ```
 /// use moye_device::layout::{IntTuple, transform, tuple};
@@ -181,8 +178,8 @@ macro_rules! __layout_transform {
     }};
 }
 
-/// An expression over all leaves of a tuple from left to right, in a `const` too: CuTe's `fold`. At
-/// run time there is [`IntTuple::fold`].
+/// Folds all leaves of a tuple from left to right by an expression, also in a `const`: CuTe's
+/// `fold`. At run time use [`IntTuple::fold`].
 ///
 /// ```
 /// use moye_device::layout::{Leaf, fold, tuple};

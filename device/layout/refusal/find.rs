@@ -1,4 +1,4 @@
-//! Looking for the mode that a fault is about.
+//! Finds the mode that causes a fault.
 
 use super::super::by_mode::{Each, by_mode_into};
 use super::super::complement::{Gaps, covering_into, places_into};
@@ -12,12 +12,12 @@ use super::super::profile::{At, Profile, ROOT};
 use super::super::tiler::Tiler;
 use super::Place;
 
-/// Where a composition of two layouts fails.
+/// The place at which a composition of two layouts fails.
 pub(crate) const fn of_composition(a: &Layout, b: &Layout) -> Place {
     of_modes(Each::Compose, "second layout", a, &Tiler::layout(*b))
 }
 
-/// Where a layout has no other shape.
+/// The place at which the reshape of a layout fails.
 pub(crate) const fn of_reshaped(layout: &Layout, shape: &IntTuple) -> Place {
     match col_major(shape) {
         Ok(compact) if compact.size() == layout.size() => {
@@ -27,12 +27,12 @@ pub(crate) const fn of_reshaped(layout: &Layout, shape: &IntTuple) -> Place {
     }
 }
 
-/// Where a product by a layout fails.
+/// The place at which a product by a layout fails.
 pub(crate) const fn of_repeats(block: &Layout, tiler: &Layout) -> Place {
     of_modes(Each::Multiply, "tiler", block, &Tiler::layout(*tiler))
 }
 
-/// Where the product of a block that is repeated up to a shape, in some order, fails.
+/// The place at which the product that repeats a block up to a shape, in some order, fails.
 pub(crate) const fn of_shape(block: &Layout, shape: &IntTuple, order: &IntTuple) -> Place {
     let mut place = Place::of("shape");
     let (Ok(block), Ok(extents)) = (padded(block, shape.rank()), arithmetic::each_product(shape)) else {
@@ -54,15 +54,15 @@ pub(crate) const fn of_shape(block: &Layout, shape: &IntTuple, order: &IntTuple)
     place
 }
 
-/// Where an operation with a tiler, which messages call `whose`, fails.
+/// The place at which an operation with a tiler, named `whose` in messages, fails.
 pub(crate) const fn of_modes(each: Each, whose: &'static str, layout: &Layout, tiler: &Tiler) -> Place {
     let mut place = Place::of(whose);
     find(&mut place, each, layout, ROOT, tiler, ROOT);
     place
 }
 
-/// The first mode of the tiler that alone does not fit, whether there is one. A composition looks
-/// into the modes of a tile, too.
+/// Finds the first mode of the tiler that alone does not fit; returns whether there is one. For a
+/// composition it also descends into the modes of a tile.
 const fn find(place: &mut Place, each: Each, layout: &Layout, at: At, tiler: &Tiler, guide: At) -> bool {
     let tiles = &tiler.layout;
     let (by_mode, is_leaf) = (tiler.is_by_mode(guide), tiles.profile.is_leaf(guide));
@@ -94,7 +94,7 @@ const fn find(place: &mut Place, each: Each, layout: &Layout, at: At, tiler: &Ti
     let mut rest = Layout::start();
     match each {
         Each::Compose => {
-            // It steps through one mode of the layout, and the fault counts the modes in that.
+            // It steps through one mode of the layout, and the fault counts that mode's modes.
             if is_leaf
                 && tiles.basis[guide.leaf] != NO_BASIS
                 && let Ok(mode) = layout.mode_along(at, tiles.basis[guide.leaf])
@@ -130,15 +130,15 @@ pub(crate) const fn of_difference(a: &IntTuple, b: &IntTuple) -> Place {
     let mut place = Place::whole();
     let node = a.profile.first_difference(&b.profile);
     if node < a.profile.len() {
-        // Both nest alike before it.
+        // Both nest alike up to it.
         let at = go_to(&mut place, &a.profile, node);
         place.tuples = Some((a.sub(at), b.sub(at)));
     }
     place
 }
 
-/// Where a coordinate and a shape nest differently, or the first integer of the coordinate that is
-/// not within its extent.
+/// The place where a coordinate and a shape nest differently, or the first integer of the
+/// coordinate that is not within its extent.
 pub(crate) const fn of_coordinate(coord: &IntTuple, shape: &IntTuple) -> Place {
     let mut place = of_difference(coord, shape);
     if place.tuples.is_none()
@@ -150,7 +150,7 @@ pub(crate) const fn of_coordinate(coord: &IntTuple, shape: &IntTuple) -> Place {
     place
 }
 
-/// Enters the modes down to a node.
+/// Descends through the modes to a node.
 const fn go_to(place: &mut Place, profile: &Profile, node: usize) -> At {
     let mut at = ROOT;
     while at.node < node {

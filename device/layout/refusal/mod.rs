@@ -1,9 +1,10 @@
-//! Refusals in words: the layer above the algebra that says which mode of an operand does not fit.
+//! Messages of failed operations: the layer above the algebra, which names the mode of an operand
+//! that does not fit.
 //!
-//! The functions of the algebra report a [`Fault`]: two numbers and the rule. An operation that is
-//! refused hands it here with its operands, and the mode is looked for after the fact. No function
-//! of the algebra imports this module or calls what it adds to [`LayoutError`]: `operation!` and
-//! its like do. An error that is about no mode is made by the constructors in `error.rs`.
+//! The functions of the algebra return a [`Fault`]: two values and the rule. A failed operation
+//! passes it here with its operands, and the mode is found afterwards. No function of the algebra
+//! imports this module or calls its methods of [`LayoutError`]: `operation!` and similar macros do.
+//! The constructors in `error.rs` build errors that concern no mode.
 
 mod find;
 
@@ -15,10 +16,10 @@ use super::profile::MAX_NODES;
 use super::text::{Text, put};
 pub(crate) use find::*;
 
-/// How much of a message is kept free for the reason, after the mode that it is about.
+/// The space of a message that is reserved for the reason, after the mode that it concerns.
 const REASON: usize = 250;
 
-/// The mode that a refused operation is about, by its name and the types of its operands.
+/// The mode that a failed operation concerns, by its name and the types of its operands.
 macro_rules! place {
     (composition; Swizzle $other:ident; $of:tt) => { $crate::layout::refusal::Place::whole() };
     (composition; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_composition $of };
@@ -53,7 +54,7 @@ macro_rules! place {
 pub(crate) use place;
 
 impl LayoutError {
-    /// [`after`](Self::after), of a fault that is about some mode.
+    /// [`after`](Self::after) for a fault that concerns a mode.
     pub(crate) const fn at_place(mut text: Text<MESSAGE>, fault: Fault, place: &Place) -> Self {
         let reason = begin_reason(&mut text);
         place.write(&mut text);
@@ -61,20 +62,20 @@ impl LayoutError {
     }
 }
 
-/// The mode that a fault is about, and what it was put together with.
+/// The mode that a fault concerns, and its counterpart.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
-    /// The operand, as messages call it; empty for a mode of two tuples.
+    /// The name of the operand in messages; empty for a mode of two tuples.
     whose: &'static str,
-    /// The index of the mode, of the mode in it, and so on.
+    /// The index of the mode, then of the mode in it, and so on.
     path: [u8; MAX_NODES],
     depth: usize,
     mode: Option<Layout>,
-    /// What two tuples have there.
+    /// The elements of two tuples at this place.
     tuples: Option<(IntTuple, IntTuple)>,
-    /// The complement of the tile, if the fault is about that.
+    /// The complement of the tile, if the fault concerns it.
     rest: Option<Layout>,
-    /// What the modes that a sentence counts are modes of, where that is not the first operand.
+    /// The owner of the modes that a sentence counts, if that is not the first operand.
     within: CountedIn,
 }
 
@@ -84,7 +85,7 @@ impl Place {
         Self::of("")
     }
 
-    /// A mode of the operand `whose`, which is entered step by step.
+    /// A mode of the operand `whose`, entered step by step.
     const fn of(whose: &'static str) -> Self {
         let path = [0; MAX_NODES];
         Self { whose, path, depth: 0, mode: None, tuples: None, rest: None, within: None }
@@ -99,7 +100,7 @@ impl Place {
         self.depth -= 1;
     }
 
-    /// "mode (1,0) of the second layout, 3:1: ", if the fault is about less than the whole.
+    /// "mode (1,0) of the second layout, 3:1: ", if the fault concerns less than the whole.
     const fn write(&self, text: &mut Text<MESSAGE>) {
         text.keep(REASON);
         if self.depth > 0 {

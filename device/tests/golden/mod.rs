@@ -9,8 +9,8 @@ use serde_json::Value;
 
 /// The lines of one file.
 pub fn lines(file: &str) -> Vec<Value> {
-    // A bundle for machines without cargo sets the variable too, and the folder that was compiled
-    // in is not there.
+    // A bundle for machines without cargo sets the variable too; the folder of the build does not
+    // exist there.
     let package =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let path = Path::new(&package).join("../tests/fixtures/data/golden").join(file);
@@ -18,7 +18,7 @@ pub fn lines(file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
-/// What an operation answers.
+/// The result of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Int(i64),
@@ -67,7 +67,7 @@ fn composed(swizzled: &Value, offset: &Value, inner: &Value) -> Result<ComposedL
     ComposedLayout::try_new(swizzle(swizzled)?, int(offset), layout(inner))
 }
 
-/// The answer of this library to one request.
+/// This library's result of one request.
 pub fn answer(op: &str, args: &[Value]) -> Result<Answer, LayoutError> {
     use Answer::*;
     let l = |i: usize| layout(&args[i]);
@@ -145,7 +145,7 @@ pub fn values(layout: &Layout) -> Vec<i64> {
     (0..layout.size().min(4096)).map(|i| layout.at(i)).collect()
 }
 
-/// Collects what goes wrong, so that a test tells all of it.
+/// Collects failures, so that a test reports all of them.
 #[derive(Default)]
 pub struct Failures {
     text: String,

@@ -1,5 +1,5 @@
-//! The laws hold for results, and a case whose operation returns an error tests no law: these
-//! tests assert that each operation returns a result for a good part of the cases above.
+//! The laws apply to results; a case whose operation returns an error tests no law. These tests
+//! assert that each operation returns a result for a good share of the cases above.
 
 use super::strategies::*;
 use super::swizzle::{composed, inner_layout, swizzles};
@@ -7,7 +7,7 @@ use moye_device::layout::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// How many of 1,000 cases of a strategy have an answer.
+/// How many of 1,000 cases of a strategy yield a result.
 fn answered<S: proptest::strategy::Strategy>(strategy: S, asks: impl Fn(S::Value) -> bool) -> usize {
     let mut runner = TestRunner::deterministic();
     (0..1000).filter(|_| asks(strategy.new_tree(&mut runner).expect("a case").current())).count()

@@ -1,4 +1,4 @@
-//! Layouts with fewer modes: coalesce, filter, what they leave out.
+//! Layouts with fewer modes: coalesce, filter, and what they drop.
 
 use super::strategies::*;
 use moye_device::layout::*;
@@ -59,7 +59,8 @@ proptest! {
             prop_assert_eq!(coalesced.mode(m), if m < count { coalesce(mode) } else { mode });
             prop_assert_eq!(filtered.mode(m), if m < count { filter(mode) } else { mode });
         }
-        // A leaf for the whole is the operation itself; one mode more than there are is refused.
+        // A leaf for the whole layout is the operation itself; a profile with too many modes is
+        // refused.
         prop_assert_eq!(filter_profile(a, tuple!(1)), filter(a));
         prop_assert_eq!(coalesce_profile(a, tuple!(1)), coalesce(a));
         prop_assert!(try_filter_profile(a, profile_of(a.rank() + 1)).is_err());

@@ -30,8 +30,8 @@ proptest! {
     fn a_composition_is_refused_only_where_no_layout_has_the_function(a in walks(), b in layouts()) {
         prop_assume!(b.size() <= 512);
         if let Err(error) = try_composition(a, b) {
-            // The candidate: leaf by leaf, the only flat layout with the leaf's values, if there is
-            // one.
+            // The candidate: leaf by leaf, the only flat layout with the leaf's values, if one
+            // exists.
             prop_assert_eq!(error.kind(), LayoutErrorKind::Divisibility, "{}", error);
             prop_assert!(!is_representable(&a, &b), "{} o {} is refused, but a layout has the function: {}", a, b, error);
         }
@@ -41,7 +41,7 @@ proptest! {
     fn a_composition_by_mode_is_one_of_each_mode(a in walks(), tiler in tiler_modes()) {
         prop_assume!(!a.shape().is_int());
         let tiler = &tiler[..tiler.len().min(a.rank())];
-        // What a mode of the tiler selects of a mode of the layout; the wildcard selects all.
+        // What a mode of the tiler selects from a mode of the layout; the wildcard selects all.
         let parts: Vec<(Layout, Option<Layout>)> =
             tiler.iter().enumerate().map(|(m, tile)| (a.mode(m), tile.and_then(|tile| tile.as_layout()))).collect();
         match try_composition_tiler(a, tiler_of(tiler)) {
@@ -59,20 +59,21 @@ proptest! {
                 prop_assert!(parts.iter().any(refused), "each mode of {} has its answer, and together: {}", a, error);
             }
         }
-        // One mode more than there are is refused.
+        // Too many modes are refused.
         let more = vec![Some(IntTuple::int(1).tiler()); a.rank() + 1];
         prop_assert!(try_composition_tiler(a, tiler_of(&more)).is_err());
     }
 
     #[test]
     fn coordinate_layouts_compose_as_their_coordinates_do(a in layouts(), b in ordered_layout(even_shape())) {
-        // A layout after the coordinates of its own shape is itself.
+        // A layout composed with the coordinates of its own shape is itself.
         let identity = identity_layout(a.shape());
         let same = composition(a, identity);
         for i in 0..checked(&a) {
             prop_assert_eq!(same.at(i), a.at(i), "{} after {}", a, identity);
         }
-        // So is what it visits, wherever the coordinates are those of its indices.
+        // So is the layout of the visited coordinates, where they are the coordinates of its
+        // indices.
         if b.cosize() <= a.size()
             && let Ok(visited) = try_composition(identity, b)
         {
@@ -85,7 +86,7 @@ proptest! {
                 Err(error) => prop_assert_eq!(error.kind(), LayoutErrorKind::Divisibility, "{}", error),
             }
         }
-        // The coordinates of what a layout visits are the coordinates of its indices.
+        // The coordinates that a layout visits are the coordinates of its indices.
         let flat = IntTuple::flat(&[b.cosize().max(4) / 4, 4]);
         if let Ok(visited) = try_composition(identity_layout(flat), b) {
             for i in 0..checked(&b) {
@@ -98,7 +99,7 @@ proptest! {
     }
 }
 
-/// Whether a layout of the shape of `b`, its integers split into flat tuples, has the function
+/// Whether a layout of the shape of `b`, its integers split into flat tuples, is the function
 /// `a(b(i))`: built leaf by leaf from values alone.
 fn is_representable(a: &Layout, b: &Layout) -> bool {
     let (shape, stride) = (b.shape().flatten(), b.stride().flatten());

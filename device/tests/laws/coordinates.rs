@@ -116,11 +116,11 @@ proptest! {
         };
         let (left, right) = (&left[..shape.leaves()], &right[..shape.leaves()]);
         let (a, b) = (of(left), of(right));
-        // Each element below its counterpart, none equal to it: within a shape, and not on its
+        // Each element is less than its counterpart, none equal to it: inside a shape, not on its
         // edge.
         prop_assert_eq!(elem_less(a, b), left.iter().zip(right).all(|(a, b)| a < b), "{} {}", a, b);
         prop_assert!(!elem_less(a, a), "{} is not below itself", a);
-        // The first that differ decide, from the front and from the back.
+        // The first difference decides, from the front and from the back.
         prop_assert_eq!(lex_less(a, b), left < right, "{} {}", a, b);
         prop_assert_eq!(colex_less(a, b), left.iter().rev().lt(right.iter().rev()), "{} {}", a, b);
     }
@@ -131,7 +131,7 @@ proptest! {
     ) {
         let tile = strided(tile.0, tile.1);
         for i in 0..checked(&layout).min(99) {
-            // What `along` gives are the parts of what `coordinate_of` gives.
+            // `along` returns the parts of what `coordinate_of` returns.
             let whole = coordinate_of(layout, IntTuple::int(i));
             let parts = places(&layout, i);
             let shown: Vec<i64> = parts.iter().copied().filter(|part| *part != 0).collect();
@@ -243,7 +243,7 @@ fn tuples_compare_where_their_leaves_are_on_one_line() {
             assert!(!less(a, b) && !less(b, a), "{a} and {b} do not compare");
         }
     }
-    // What does not compare counts only where it decides.
+    // Elements that do not compare count only where they decide.
     assert!(colex_less(tuple!((1@0, 1)), tuple!((1@1, 2))) && !lex_less(tuple!((1@0, 1)), tuple!((1@1, 2))));
     assert!(!elem_less(tuple!(2@1), tuple!(3@1)), "what is not an integer is within no shape");
 }
@@ -277,7 +277,7 @@ fn flat_tuple() -> impl Strategy<Value = IntTuple> {
     prop::collection::vec(leaf, 0..=3).prop_map(|leaves| IntTuple::tuple(&leaves))
 }
 
-/// The places that the strides of [`nested`] are along, in the order of the coordinate's integers.
+/// The modes that the strides of [`nested`] are along, in the order of the coordinate's integers.
 const PLACES: [&[usize]; 5] = [&[0], &[1, 0], &[1, 1, 0], &[1, 1, 1], &[2, 0]];
 
 /// Layouts of nested coordinates.
@@ -298,7 +298,7 @@ fn nested() -> impl Strategy<Value = Layout> {
     })
 }
 
-/// The integer at each of the places.
+/// The integer at each of these modes.
 fn places(layout: &Layout, index: i64) -> Vec<i64> {
     PLACES
         .iter()
@@ -317,7 +317,7 @@ fn a_place_is_an_integer_or_a_tuple() {
         "{error}"
     );
     assert_eq!(composition(a, layout!((2, 2):(1@0@0, 1@1@0))), layout!((2, 2):(1, 10)));
-    // There is no mode to select within an integer one.
+    // No mode can be selected inside an integer mode.
     let error = try_composition(layout!((4, 5):(1, 100)), layout!((2, 2):(1@0@0, 3@0))).unwrap_err();
     assert!(error.text().ends_with("it must be one or the other, for all strides along it"), "{error}");
     assert!(try_composition_tiler(layout!((4, ((2, 3), 5))), tiler!((4, (2, 2):(1@0@0, 1@0)))).is_err());

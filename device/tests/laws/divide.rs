@@ -1,4 +1,4 @@
-//! Divides: they reassemble what they cut.
+//! Divides: the tiles reassemble the layout.
 
 use super::strategies::*;
 use moye_device::layout::*;
@@ -21,7 +21,7 @@ proptest! {
 
     #[test]
     fn a_divide_has_every_element_in_a_tile_or_is_refused(size in 1i64..200, tile in blocks()) {
-        // The layout of the integers themselves, so that nothing else can be refused.
+        // The identity, so that nothing else can be refused.
         let a = strided(size, 1);
         prop_assume!(tile.size() <= VALUES);
         match try_logical_divide(a, tile.tiler()) {

@@ -1,4 +1,4 @@
-//! Complement, inverses, and what two layouts have in common.
+//! Complement, inverses, and the common layout of two layouts.
 
 use super::strategies::*;
 use moye_device::layout::*;
@@ -11,7 +11,7 @@ proptest! {
     #[test]
     fn complement_is_ordered_disjoint_and_covers_the_cotarget(a in prop_oneof![layouts(), blocks()], cotarget in 1i64..5000) {
         let complement = try_complement(a, cotarget);
-        // Modes that overlap are refused as such, whether or not their elements meet.
+        // Overlapping modes are refused as such, whether or not their elements meet.
         let overlaps = matches!(&complement, Err(error) if error.text().contains(" overlaps the modes "));
         if let Ok(rest) = complement {
             let kept = filter(a);
@@ -23,7 +23,7 @@ proptest! {
             let both = Layout::concat(&[kept, rest]);
             prop_assert!(is_injective(&both), "{both} meets itself");
             prop_assert!(both.cosize() >= cotarget, "{both} ends before {cotarget}");
-            // It covers, unless nothing does.
+            // It covers the range, unless no layout does.
             if let Some(missing) = first_missing(&values(&both), cotarget) {
                 prop_assert!(!copies_cover(&sorted_values(&kept), cotarget), "{both} leaves out {missing}");
             }
@@ -91,7 +91,7 @@ proptest! {
     fn nor_where_the_two_do_not_compose(
         a in any_layout(), shape in prop::collection::vec(2i64..7, 2..4), keys in prop::collection::vec(0i64..9, 4)
     ) {
-        // A layout of the shape's own extents, which rarely fit those of `a`.
+        // A layout with the shape's own extents, which rarely fit the extents of `a`.
         let shape = IntTuple::flat(&shape);
         let b = make_ordered_layout(shape, IntTuple::flat(&keys[..shape.rank()]));
         prop_assert_eq!(max_common_vector(a, b), common_by_search(&a, &b), "{} and {}", a, b);
@@ -110,13 +110,13 @@ proptest! {
     }
 }
 
-/// Layouts many of whose elements are next to one another.
+/// Layouts with many contiguous elements.
 fn common_partner() -> impl Strategy<Value = Layout> {
     prop_oneof![2 => bijection(shape()), 2 => bijection(even_shape()), 1 => walks()]
 }
 
-/// How many elements are next to one another in both: a search through all coordinates, as far as
-/// they make a layout.
+/// How many elements are contiguous in both: a search through all coordinates, as far as they form
+/// a layout.
 fn common_by_search(a: &Layout, b: &Layout) -> i64 {
     let places: HashMap<i64, i64> = (0..b.size()).map(|coord| (b.at(coord), coord)).collect();
     let mut coords = Vec::new();
@@ -125,8 +125,7 @@ fn common_by_search(a: &Layout, b: &Layout) -> i64 {
     {
         coords.push(coord);
     }
-    // The first of them that have a layout's values: each run of equal steps is as long as the
-    // first.
+    // The first of them whose values a layout has: each run of equal steps is as long as the first.
     let mut modes: Vec<(i64, i64)> = Vec::new();
     let mut size = 1;
     while size < coords.len() {
@@ -153,7 +152,7 @@ fn common_by_search(a: &Layout, b: &Layout) -> i64 {
 #[test]
 fn common_layouts_of_any_length_are_found() {
     for (a, b, size) in [
-        // Beside modes in which the two do not compose.
+        // Next to modes in which the two do not compose.
         ("(5000,7):(1,10000)", "(5000,3,5):(1,5000,20000)", 5000),
         ("(4,(1000000,3)):(3000001,(1,1000000))", "(4,1500000,2):(1500000,1,6000000)", 1_500_000),
         ("(1000003,2,5):(1,3000000,7)", "(4611686018427387,3):(1,4611686018427387)", 1_000_003),

@@ -1,4 +1,4 @@
-//! How layouts are made: from shapes, orders, threads and values.
+//! Construction of layouts: from shapes, orders, threads and values.
 
 use super::strategies::*;
 use moye_device::layout::*;
@@ -14,8 +14,8 @@ proptest! {
         let stride = compact_order(shape, order);
         prop_assert!(congruent(stride, shape));
         prop_assert_eq!(make_ordered_layout(shape, order), Layout::new(shape, stride));
-        // The smallest order comes first, and the leftmost of equals: each steps over all before
-        // it.
+        // The smallest order comes first, then the leftmost of equals: each stride is the product
+        // of the extents before it.
         let mut sequence: Vec<usize> = (0..shape.leaves()).collect();
         sequence.sort_by_key(|&leaf| (keys[leaf], leaf));
         let mut product = 1;
@@ -68,8 +68,8 @@ proptest! {
         for i in 1..checked(&domain) {
             prop_assert!(domain.at(i - 1) < domain.at(i), "{} is not ordered", domain);
         }
-        // It takes of each extent what is left of the count and divides it: coordinate by
-        // coordinate a box.
+        // From each extent it takes the largest divisor of the remaining count: a box, coordinate
+        // by coordinate.
         let mut rest = count;
         let mut box_of = Vec::new();
         for leaf in 0..shape.leaves() {
@@ -94,7 +94,7 @@ proptest! {
         let index = index % shape.size();
         let coord = idx2crd(index, shape);
         let identity = identity_layout(shape);
-        // As nested as the shape, whatever has the extent 1.
+        // Congruent with the shape, also for extents of 1.
         prop_assert_eq!(coordinate_of(identity, IntTuple::int(index)), coord);
         prop_assert_eq!(coordinate_of(identity, coord), coord);
         prop_assert_eq!(coshape(identity), shape);
@@ -128,7 +128,7 @@ proptest! {
             prop_assume!(tv.layout.size() <= VALUES);
             prop_assert!(is_injective(&tv.layout), "{}", tv.layout);
             prop_assert_eq!(tv.layout.cosize(), tv.layout.size());
-            // Element (thread, value) is where the raked product has that pair.
+            // Element (thread, value) is where the raked product has this pair.
             let places = raked_product(threads, values);
             for i in 0..tv.layout.size() {
                 prop_assert_eq!(places.at(tv.layout.at(i)), i);

@@ -1,4 +1,4 @@
-//! Products: the block, and its copies at free places.
+//! Products: the block, and its copies at free offsets.
 
 use super::strategies::*;
 use moye_device::layout::*;
@@ -12,8 +12,8 @@ proptest! {
         if let Ok(result) = try_logical_product(a, b.tiler()) {
             prop_assert_eq!(result.mode(0), a);
             prop_assert_eq!(result.extent(1), b.size());
-            // Beyond its size a complement has no places, and a block may have gaps that none
-            // fills: there the law below holds alone.
+            // Past its size a complement is empty, and a block may have gaps that no layout fills:
+            // there only the law below holds.
             let Ok(free) = try_complement(a, a.size() * b.cosize()) else { return Ok(()) };
             for j in 0..checked(&b) {
                 if b.at(j) < free.size() {
@@ -128,7 +128,7 @@ proptest! {
         let shape: Vec<i64> = (0..rank).map(|mode| a.extent(mode) * times[mode]).collect();
         let order = IntTuple::flat(&order[..rank]);
         let tiled = tile_to_shape_ordered(a, IntTuple::flat(&shape), order);
-        // Copy number k, along the mode of the smallest order first, begins k blocks further.
+        // Copy k, along the mode of the smallest order first, begins k blocks further.
         let copies = make_ordered_layout(IntTuple::flat(&times[..rank]), order);
         for copy in 0..copies.size() {
             let at = idx2crd(copy, IntTuple::flat(&times[..rank]));

@@ -1,4 +1,4 @@
-//! The same memory in elements of another size.
+//! The same memory with elements of another size.
 
 use super::strategies::*;
 use moye_device::layout::*;
@@ -58,7 +58,7 @@ proptest! {
     ) {
         const BITS: [i64; 7] = [4, 6, 8, 12, 16, 24, 32];
         let (from, to) = (BITS[from], BITS[to]);
-        // Others are those of `upcast` and `downcast`.
+        // Other ratios reduce to `upcast` and `downcast`.
         prop_assume!(from % to != 0 && to % from != 0 && a.size() <= VALUES);
         let Ok(result) = try_recast(a, from, to) else { return Ok(()) };
         prop_assert_eq!(result.size() * to, a.size() * from, "{} from {} to {} bits is {}", a, from, to, result);
@@ -78,7 +78,7 @@ proptest! {
         let touched = values(&a).iter().map(|index| index / count).collect();
         match try_upcast(a, count) {
             Ok(wide) => prop_assert_eq!(sorted(values(&wide)), sorted(touched), "{} by {} is {}", a, count, wide),
-            // Refused only if some elements are not the sum of what each mode touches separately.
+            // Refused only if some elements are not the sum of what each mode visits alone.
             Err(error) => {
                 let aligned = leaves(&a).iter().all(|&(_, stride)| stride == 0 || stride % count == 0 || count % stride == 0);
                 let apart = |i: i64| {

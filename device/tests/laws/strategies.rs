@@ -1,9 +1,9 @@
-//! What the laws are checked on, and by.
+//! Strategies for the laws, and shared checks.
 
 use moye_device::layout::*;
 use proptest::prelude::*;
 
-/// The most values that a law is checked at.
+/// The most values at which a law is checked.
 pub const VALUES: i64 = 2000;
 
 pub fn config(cases: u32) -> ProptestConfig {
@@ -23,7 +23,7 @@ pub fn shape() -> impl Strategy<Value = IntTuple> {
     })
 }
 
-/// Shapes of powers of two, which fit into each other far more often.
+/// Shapes of powers of two, which divide each other far more often.
 pub fn even_shape() -> impl Strategy<Value = IntTuple> {
     let extent = prop_oneof![Just(1i64), Just(2), Just(2), Just(4), Just(8)].prop_map(IntTuple::int);
     extent.prop_recursive(3, 6, 3, |inner| {
@@ -45,7 +45,7 @@ pub fn any_layout() -> impl Strategy<Value = Layout> {
     (shape(), prop::collection::vec(stride, 32)).prop_map(|(shape, strides)| with_strides(shape, &strides))
 }
 
-/// Strides in some order, compact, scaled, or with some set to 0: what programs have.
+/// Compact strides in some order, scaled, or with some set to 0: layouts as programs use them.
 pub fn ordered_layout(shape: impl Strategy<Value = IntTuple>) -> impl Strategy<Value = Layout> {
     let keys = prop::collection::vec(0i64..100, 32);
     (shape, keys, 1i64..=3, prop::collection::vec(0u8..8, 32)).prop_map(|(shape, keys, scale, zero)| {
@@ -86,7 +86,7 @@ pub fn layouts() -> impl Strategy<Value = Layout> {
     ]
 }
 
-/// Layouts, some of which go backwards in some modes.
+/// Layouts with negative strides in some modes.
 pub fn walks() -> impl Strategy<Value = Layout> {
     let backwards = (layouts(), any::<u32>()).prop_map(|(layout, which)| {
         let strides: Vec<i64> = leaves(&layout)
@@ -111,7 +111,7 @@ pub fn tilers() -> impl Strategy<Value = Tiler> {
     })
 }
 
-/// The size of the prefix that a law is checked at.
+/// The size of the prefix at which a law is checked.
 pub fn checked(layout: &Layout) -> i64 {
     layout.size().min(VALUES)
 }
@@ -137,7 +137,7 @@ pub fn tuple_of(modes: &[(i64, i64)], part: impl Fn(&(i64, i64)) -> i64) -> IntT
     IntTuple::flat(&modes.iter().map(part).collect::<Vec<i64>>())
 }
 
-/// That the block `a`, moved by `copies[j]`, meets its copies nowhere but where `b` has one number
+/// Checks that the block `a`, moved by `copies[j]`, meets its copies only where `b` has one value
 /// twice.
 pub fn check_copies(a: Layout, b: Layout, copies: impl Iterator<Item = i64>) -> Result<(), TestCaseError> {
     let mut seen = std::collections::HashMap::new();
@@ -151,7 +151,7 @@ pub fn check_copies(a: Layout, b: Layout, copies: impl Iterator<Item = i64>) -> 
     Ok(())
 }
 
-/// The law of `composition`, and that the result has the shape of `b` up to splitting.
+/// The law of `composition`; the result has the shape of `b` up to splitting.
 pub fn check_composition(a: Layout, b: Layout, result: Layout) -> Result<(), TestCaseError> {
     prop_assert_eq!(result.size(), b.size());
     prop_assert!(compatible(b.shape(), result.shape()), "{} o {} has the shape {}", a, b, result.shape());
@@ -173,15 +173,15 @@ pub fn sorted_values(layout: &Layout) -> Vec<i64> {
     values
 }
 
-/// The first index below `end` that is not among `values`.
+/// The first index below `end` that is missing in `values`.
 pub fn first_missing(values: &[i64], end: i64) -> Option<i64> {
     let reached: std::collections::HashSet<i64> = values.iter().copied().collect();
     (0..end).find(|index| !reached.contains(index))
 }
 
-/// Whether the copies of a set, which contains 0 as its smallest number, that a layout places can
-/// cover `0..end` without meeting. There is one try only: what is first left out is where the next
-/// copy begins, and the places below `end` are the first values of one smallest layout.
+/// Whether a layout can place copies of a set, whose smallest element is 0, that cover `0..end`
+/// without overlap. One attempt is enough: the next copy begins at the first gap, and the offsets
+/// below `end` are the first values of one smallest layout.
 pub fn copies_cover(set: &[i64], end: i64) -> bool {
     let mut reached = std::collections::HashSet::new();
     let mut places = Vec::new();
@@ -228,12 +228,12 @@ pub fn profile_of(modes: usize) -> IntTuple {
     IntTuple::flat(&vec![1; modes])
 }
 
-/// The modes of a layout; an integer mode is its own only one.
+/// The modes of a layout; an integer layout is its own only mode.
 pub fn modes(layout: &Layout) -> Vec<Layout> {
     (0..layout.rank()).map(|mode| layout.mode(mode)).collect()
 }
 
-/// What may stand at a mode of a tiler by mode: `None` is the wildcard.
+/// The elements of a tiler by mode: `None` is the wildcard.
 pub fn tiler_modes() -> impl Strategy<Value = Vec<Option<Tiler>>> {
     let mode = prop_oneof![
         1 => Just(None),
@@ -248,8 +248,8 @@ pub fn tiler_of(modes: &[Option<Tiler>]) -> Tiler {
     Tiler::by_mode(&modes)
 }
 
-/// That the zipped, tiled and flat forms hold the modes of the logical one, each in its place: tile
-/// `m` of the first mode is the first part of mode `m`, the rest the second. `forms` are zipped,
+/// Checks that the zipped, tiled and flat forms hold the modes of the logical form in their places:
+/// the first part of mode `m` is mode `m` of the tile, the second of the rest. `forms` are zipped,
 /// tiled and flat.
 pub fn check_forms(
     logical: &Layout,

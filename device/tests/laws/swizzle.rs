@@ -45,7 +45,7 @@ proptest! {
         let moved = |index: i64| swizzle.apply(index) / count;
         match swizzle.try_upcast(count) {
             Ok(wide) => prop_assert_eq!(wide.apply(index / count), moved(index), "{} by {} is {}", swizzle, count, wide),
-            // Refused only where elements are torn apart.
+            // Refused only if elements are split.
             Err(error) => {
                 let torn = |element: i64| (0..count).any(|i| moved(element * count + i) != moved(element * count));
                 prop_assert!((0..1 << 6).any(torn), "{}", error);
@@ -60,7 +60,7 @@ proptest! {
             Ok(one) => for index in 0..1 << 13 {
                 prop_assert_eq!(one.apply(index), both(index), "{} after {} is {}", second, first, one);
             },
-            // Refused only where none of all swizzles of as many bits has the function.
+            // Refused only if no swizzle of as many bits is the function.
             Err(error) => {
                 let all = (0..=6).flat_map(|bits| (0..=9).flat_map(move |base| (-9..=9).map(move |shift| (bits, base, shift))));
                 for (bits, base, shift) in all {
@@ -139,7 +139,8 @@ proptest! {
         prop_assert!(common.size() <= max_common_vector(a.layout, b.layout));
         let of = |layout: ComposedLayout| (0..checked(&common)).map(|i| layout.at(common.at(i)) - layout.at(0)).collect::<Vec<_>>();
         prop_assert_eq!(of(a), of(b), "{} of {} and {}", common, a, b);
-        // Next to one another; in a row, but under one swizzle, which permutes the block.
+        // Contiguous and in order; under one shared swizzle, which permutes the block, in any
+        // order.
         let mut block = of(a);
         if a.swizzle == b.swizzle && common.size() <= VALUES {
             block.sort_unstable();
@@ -160,7 +161,7 @@ proptest! {
         for row in 0..8 {
             for column in 0..length {
                 let at = atom.at_coord(if k { [row, column] } else { [column, row] }) * bits;
-                // The byte of an element, and the bits in it, which stay.
+                // The byte of an element; the bits inside it stay.
                 let plain = (row * length + column) * bits;
                 prop_assert_eq!(at / 8, swizzle.of_bytes().apply(plain / 8));
                 prop_assert_eq!(at % 8, plain % 8);
@@ -176,7 +177,7 @@ pub fn swizzles() -> impl Strategy<Value = Swizzle> {
     })
 }
 
-/// The first of two layouts: all indices below a number, in order or not.
+/// The inner of two layouts: all indices below a bound, in order or not.
 pub fn inner_layout() -> impl Strategy<Value = Layout> {
     prop_oneof![
         (1i64..130).prop_map(|size| strided(size, 1)),
@@ -185,7 +186,7 @@ pub fn inner_layout() -> impl Strategy<Value = Layout> {
     ]
 }
 
-/// Swizzled layouts, of which most have inverses.
+/// Swizzled layouts, most of which have inverses.
 pub fn composed() -> impl Strategy<Value = ComposedLayout> {
     let layout = prop_oneof![4 => bijection(even_shape()), 2 => ordered_layout(even_shape()), 1 => bijection(shape()), 1 => layouts()];
     (swizzles(), prop_oneof![3 => Just(0i64), 1 => 0i64..64], layout)

@@ -1,4 +1,4 @@
-//! Text and back.
+//! Text form and parsing.
 
 use super::strategies::*;
 use moye_device::layout::*;

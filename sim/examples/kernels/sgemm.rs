@@ -12,8 +12,7 @@ const DEPTH: u32 = 8;
 pub const THREADS: u32 = 256;
 /// Bytes of shared memory of a block.
 pub const SHARED_BYTES: usize = 2 * 4 * (PITCH * DEPTH) as usize;
-/// From one column of a tile to the next, in elements; odd, as it would be on a GPU for the sake of
-/// its banks.
+/// The distance of two columns of a tile, in elements; odd, as on a GPU to avoid bank conflicts.
 const PITCH: u32 = TILE + 1;
 
 /// A block's tile of C, by 256 threads.

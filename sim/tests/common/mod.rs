@@ -1,4 +1,4 @@
-//! Helpers of the tests.
+//! Test helpers.
 #![allow(dead_code, reason = "each test file uses some of them")]
 
 use moye_sim::{Allocation, Fault, GlobalMemory, Launch};
@@ -31,7 +31,7 @@ impl Words {
     }
 }
 
-/// The fault that a launch ends with.
+/// The fault of a launch.
 pub fn fault(launch: Launch<'_>, kernel: &(dyn Fn() + Sync)) -> Fault {
     match launch.run(kernel) {
         Ok(report) => panic!("the kernel is to fault, but ran: {report:?}"),

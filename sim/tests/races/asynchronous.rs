@@ -1,4 +1,4 @@
-//! Faults of copies and products that go on while their thread does.
+//! Faults of copies and products that run concurrently with their thread.
 
 use super::{Case, Told, check_all, word};
 use crate::wgmma::{S8, descriptor};
@@ -18,7 +18,7 @@ fn mbarrier(number: u32) -> u32 {
     shared_base() + 8 * number
 }
 
-/// Makes mbarriers of these counts, and lets all threads know.
+/// Initialises mbarriers of these counts, and announces them to all threads.
 fn make_mbarriers<const N: usize>(counts: [u32; N]) {
     if thread_idx().x == 0 {
         counts.into_iter().zip(0..).for_each(|(count, number)| mbarrier_init(mbarrier(number), count));
@@ -92,7 +92,7 @@ fn released_by_one_lane(right: bool, _: u64) {
 }
 
 fn bulk_copy_over_reads(right: bool, data: u64) {
-    // A thread brings 128 bytes by bulk copies, twice; another one reads.
+    // A thread loads 128 bytes by bulk copies, twice; another one reads.
     make_mbarriers([1, 1, 1]);
     let t = thread_idx().x;
     for turn in 0..2 {
@@ -172,7 +172,7 @@ fn operands_without_barrier(right: bool, _: u64) {
 }
 
 fn sent_over_reads(right: bool, _: u64) {
-    // Each block sends words into what the other one still reads.
+    // Each block stores words into memory that the other still reads.
     make_mbarriers([1]);
     let t = thread_idx().x;
     let meet = || {
@@ -220,7 +220,7 @@ pub const CASES: &[Case] = &[
     Case::new(
         "sent_over_reads",
         sent_over_reads,
-        // Behind the arrival of the word it is what has come.
+        // After the arrival of the word, the fault is `SharedNotAwaited`.
         Told::Fault(|kind| match kind {
             FaultKind::Race(race) => [race.access, race.other.access].contains(&StoreAsync),
             kind => matches!(kind, FaultKind::SharedNotAwaited { what: "st.async", .. }),

@@ -1,4 +1,4 @@
-//! Chains of launches that overlap: which of the earlier ones a wait is for.
+//! Chains of launches that overlap: which earlier launch a wait is for.
 
 use super::word;
 use moye_sim::intrinsics::*;
@@ -6,10 +6,10 @@ use moye_sim::{
     Access, Allocation, Fault, FaultKind, GlobalMemory, Launch, LaunchError, RaceThreads, Stream,
 };
 
-/// What a launch does before it touches memory.
+/// The start of a launch, before it accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begin {
-    /// It does not overlap the launch before.
+    /// It does not overlap the previous launch.
     Apart,
     /// It overlaps, and neither waits nor allows the next launch.
     Nothing,
@@ -45,7 +45,7 @@ impl Chain {
         chain
     }
 
-    /// Runs a launch of two blocks of 32 threads: `act` with the thread's number in the grid.
+    /// Runs a launch of two blocks of 32 threads: `act` with the thread's index in the grid.
     fn run(&self, name: &str, begin: Begin, act: impl Fn(u32) + Sync) -> Result<(), Fault> {
         let launch = Launch::new(name, 2, 32, &self.memory).races(true).stream(&self.stream);
         let ran = launch.overlapping(begin != Apart).run(&|| {
@@ -84,7 +84,7 @@ impl Chain {
         }
     }
 
-    /// Runs a launch that reads what `a` has written, and gives the launch that it races with.
+    /// Runs a launch that reads what `a` has written, and returns the launch that it races with.
     fn reads_a(&self, begin: Begin) -> Option<(String, RaceThreads)> {
         let address = self.data.address();
         let fault = self.run("reader", begin, |t| _ = load_global::<u32>(word(address, 63 - t))).err()?;
@@ -110,8 +110,8 @@ fn a_wait_reaches_the_launch_before_the_last_only_if_the_last_has_waited() {
         (Nothing, Wait, Some(RaceThreads::Chain)),
         (Allow, WaitThenAllow, Some(RaceThreads::Chain)),
         (Allow, Nothing, Some(RaceThreads::Chain)),
-        // The last does not wait. It begins before the first has ended if the one between allows
-        // that before its own wait.
+        // The last does not wait. It begins before the first has ended if the one between allows it
+        // before its own wait.
         (AllowThenWait, Nothing, Some(RaceThreads::Launches)),
         (WaitThenAllow, Nothing, None),
         (OneForAll, Nothing, None),

@@ -6,7 +6,7 @@ use moye_sim::RaceThreads::{Block, Grid};
 use moye_sim::intrinsics::*;
 use moye_sim::{FaultKind, GlobalMemory, Launch, RaceThreads};
 
-/// The thread's number in the grid.
+/// The thread's index in the grid.
 fn number() -> u32 {
     block_idx().x * block_dim().x + thread_idx().x
 }
@@ -20,7 +20,7 @@ fn neighbour_of_the_block(right: bool, data: u64) {
     load_global::<u32>(word(data, (t + 32) % 64)); // neighbour_of_the_block
 }
 
-/// The first pair that races is of one warp, others are not.
+/// The first racing pair is in one warp, others are not.
 fn one_thread_for_all_global(right: bool, data: u64) {
     if thread_idx().x == 5 {
         store_global(word(data, 0), 9_u32); // one_thread_for_all_global
@@ -37,7 +37,7 @@ fn all_threads_write_one_word(right: bool, data: u64) {
     store_global(word(data, if right { i } else { 0 }), i); // all_threads_write_one_word
 }
 
-/// Each block races in its own words, and the last one also with the first.
+/// Each block races within its own words, and the last block also with the first.
 fn last_block_reads_the_first(right: bool, data: u64) {
     let (t, block) = (thread_idx().x, block_idx().x);
     store_global(word(data, number()), t); // last_block_reads_the_first
@@ -123,7 +123,7 @@ fn atomics_of_two_scopes(right: bool, data: u64) {
 }
 
 fn threads_of_a_block_by_its_scope(right: bool, data: u64) {
-    // The later of two warps reads what the other has left.
+    // The later of two warps reads what the other has stored.
     let t = thread_idx().x;
     if !t.is_multiple_of(32) {
         return;
@@ -142,7 +142,7 @@ fn threads_of_a_block_by_its_scope(right: bool, data: u64) {
     }
 }
 
-/// As a split of K into many slices: the last block to arrive clears the counter, and reduces the
+/// Like a split of K into many slices: the last block to arrive clears the counter, and reduces the
 /// slices.
 fn last_of_many(data: u64, releases: impl Fn(u32) -> bool, store: impl Fn(u64), load: impl Fn(u64)) {
     if thread_idx().x != 0 {
@@ -189,8 +189,7 @@ fn counter_of_200_reset_too_early(right: bool, data: u64) {
 }
 
 fn counter_of_200_read_by_one_more(right: bool, data: u64) {
-    // Each block counts, and the first one reads how many have, when all but itself have not said
-    // that they are done.
+    // Each block counts; the faulty kernel reads the count before all are done.
     if thread_idx().x != 0 {
         return;
     }
@@ -204,8 +203,7 @@ fn counter_of_200_read_by_one_more(right: bool, data: u64) {
 }
 
 fn written_before_200_have_read(right: bool, data: u64) {
-    // The last of the blocks changes what all have read. Half of them have not released their
-    // reads.
+    // The last block changes what all have read. Half of them have not released their reads.
     if thread_idx().x != 0 {
         return;
     }
@@ -221,8 +219,8 @@ fn written_before_200_have_read(right: bool, data: u64) {
 }
 
 fn same_value_of_200_blocks(right: bool, data: u64) {
-    // All write the same, and each reads it back; the faulty one lets a block read what it has not
-    // written.
+    // All write the same value, and each reads it back; the faulty kernel lets a block read what it
+    // has not written.
     let t = thread_idx().x;
     if t == 0 && (right || block_idx().x != 150) {
         store_global(data, 7_u32); // same_value_of_200_blocks
@@ -318,8 +316,8 @@ fn proxy_fence_before_the_write(right: bool, data: u64) {
 }
 
 fn proxy_fence_of_the_reading_block(right: bool, data: u64) {
-    // The block that comes second loads what the first has left; it fences itself, after the
-    // atomic operation.
+    // The second block loads what the first has stored; it fences itself, after the atomic
+    // operation.
     if thread_idx().x != 0 {
         return;
     }
@@ -337,7 +335,7 @@ fn proxy_fence_of_the_reading_block(right: bool, data: u64) {
 }
 
 fn bulk_load_of_what_a_bulk_copy_stored(right: bool, data: u64) {
-    // Both are of one proxy: only the thread that overwrites a word has to fence.
+    // Both are in one proxy: only the thread that overwrites a word has to fence.
     let t = thread_idx().x;
     store_shared(shared_base() + 4 * t, t);
     fence_proxy_async_shared();
@@ -366,7 +364,7 @@ fn read_only_load_of_a_result(right: bool, data: u64) {
     load_global_read_only::<u32>(word(data, 64 + t));
 }
 
-/// A bulk load of what threads wrote, without a fence of the proxies.
+/// A bulk load of threads' writes, without a proxy fence.
 const fn unfenced(name: &'static str, kernel: fn(bool, u64)) -> Case {
     Case::new(name, kernel, Told::Fault(|kind| matches!(kind, FaultKind::GlobalUnfenced { .. })))
 }
@@ -416,7 +414,7 @@ fn launches_are_ordered_one_after_the_other() {
     let address = data.address();
     for turn in 0..3_u32 {
         let launch = Launch::new("turn", 4, 32, &memory).races(true).order(turn.into());
-        // Each block reads what another one wrote in the launch before.
+        // Each block reads what another wrote in the previous launch.
         let kernel = || {
             let (block, t) = (block_idx().x, thread_idx().x);
             let word = |block| address + 4 * u64::from(8 * (block % 4) + t);

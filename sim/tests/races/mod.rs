@@ -1,8 +1,8 @@
-//! Kernels that each commit one fault, named in every order of the run, and the same kernels
+//! Kernels that each commit one fault, detected in every order of the run, and the same kernels
 //! without it.
 //!
-//! A kernel receives whether it is `right`: then it does what its faulty twin leaves out. The lines
-//! that a fault must name end with the name of the case as a comment.
+//! A kernel receives whether it is `right`: then it does what its faulty twin omits. The lines that
+//! a fault must name end with the name of the case as a comment.
 
 mod asynchronous;
 mod chains;
@@ -14,7 +14,7 @@ mod warp;
 
 use moye_sim::{Access, Dim3, Fault, FaultKind, GlobalMemory, Launch, LaunchError, RaceThreads};
 
-/// Words of global memory that a kernel has, all 0.
+/// The words of global memory of a kernel, all 0.
 pub const WORDS: usize = 4096;
 
 /// The expected report of a faulty kernel.
@@ -83,7 +83,7 @@ impl Case {
         }
     }
 
-    /// The lines, of a source file, that belong to the case.
+    /// The lines of a source file that belong to the case.
     fn lines(&self, source: &str) -> Vec<u32> {
         let mark = format!("// {}", self.name);
         let lines = source.lines().zip(1..).filter(|(line, _)| line.ends_with(&mark));

@@ -1,4 +1,4 @@
-//! Faults that are no race.
+//! Faults that are not races.
 
 use super::{Case, Told, check_all, word};
 use moye_sim::FaultKind;

@@ -24,7 +24,7 @@ fn transposed_tile(right: bool, _: u64) {
     }
 }
 
-/// As above, and a lane of that warp has another fault before a second warp comes to the race.
+/// The same, but a lane of that warp has another fault before a second warp reaches the race.
 fn race_before_another_fault(right: bool, _: u64) {
     let t = thread_idx().x;
     store_shared(at(t), t); // race_before_another_fault
@@ -64,7 +64,7 @@ fn all_write_one_word(right: bool, _: u64) {
 }
 
 fn wrong_named_barrier(right: bool, _: u64) {
-    // Each pair of warps has a barrier of its own, but a warp reads what the other pair wrote.
+    // Each pair of warps has its own barrier, but a warp reads what the other pair wrote.
     let t = thread_idx().x;
     store_shared(at(t), t); // wrong_named_barrier
     if right {

@@ -15,7 +15,7 @@ fn memory() -> (GlobalMemory, Allocation) {
     (memory, data)
 }
 
-/// Runs a kernel of two blocks of 32 threads, with the thread's number as argument, on a stream.
+/// Runs a kernel of two blocks of 32 threads on a stream, with the thread's index as argument.
 fn run(memory: &GlobalMemory, name: &str, stream: &Stream, thread: impl Fn(u32) + Sync) -> Result<(), Fault> {
     let launch = Launch::new(name, 2, 32, memory).races(true).stream(stream);
     match launch.run(&|| thread(32 * block_idx().x + thread_idx().x)) {
@@ -64,7 +64,7 @@ fn a_launch_that_reads_what_another_streams_launch_writes_waits_for_an_event_of_
     }
 }
 
-/// What the host does between the launches of two streams, and whether it orders them.
+/// The actions of the host between the launches of two streams, and whether they order them.
 #[test]
 fn events_and_waits_of_the_host_order_two_streams_and_nothing_else_does() {
     type Between = fn(&GlobalMemory, &Allocation, [&Stream; 3]);
@@ -119,7 +119,7 @@ fn a_copy_of_a_stream_races_with_launches_and_copies_of_others() {
                 to.wait(&from.record());
             }
         };
-        // The launch reads what the copy brings.
+        // The launch reads what the copy writes.
         first.copy(address + 256, address, 128).unwrap();
         order(&first, &second);
         let read = run(&memory, "read", &second, |t| _ = load_global::<u32>(word(address, 64 + t % 32)));
@@ -129,7 +129,7 @@ fn a_copy_of_a_stream_races_with_launches_and_copies_of_others() {
             assert!(told.contains("and copy's write at ") && told.contains("streams.rs:"), "{told}");
         }
         memory.synchronize();
-        // The copy takes what the launch writes.
+        // The copy reads what the launch writes.
         run(&memory, "write", &second, |t| store_global(word(address, t), 1_u32)).unwrap();
         order(&second, &first);
         let copied = first.copy(address + 256, address, 128);

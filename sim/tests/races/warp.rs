@@ -1,5 +1,5 @@
-//! Races of lanes of a warp: they run in no order between barriers of the warp, and only those
-//! order memory.
+//! Races of lanes of a warp: lanes are unordered between barriers of the warp, and only these order
+//! memory.
 
 use super::{Case, check_all};
 use moye_sim::Access::{Read, Write};
@@ -12,7 +12,7 @@ fn at(word: u32) -> u32 {
     shared_base() + 4 * word
 }
 
-/// Stores a word, comes together with the other lanes by `meet`, and reads another lane's.
+/// Stores a word, meets the other lanes by `meet`, and loads another lane's word.
 fn exchange(right: bool, meet: impl Fn(u32), store: impl Fn(u32), load: impl Fn(u32)) {
     let lane = lane_id();
     store(at(lane));
@@ -53,7 +53,7 @@ fn nothing_between(right: bool, _: u64) {
 }
 
 fn halves_of_the_warp(right: bool, _: u64) {
-    // Each half waits for itself, and reads the other's.
+    // Each half waits for itself, and reads the other's words.
     let lane = lane_id();
     store_shared(at(lane), lane); // halves_of_the_warp
     sync_warp(if right { FULL } else { 0xFFFF << (lane / 16 * 16) });
@@ -96,7 +96,7 @@ fn lanes_write_one_word(right: bool, _: u64) {
 }
 
 fn butterfly(right: bool, data: u64) {
-    // The reduction of old, without barriers of the warp.
+    // The classic reduction, without barriers of the warp.
     let lane = lane_id();
     store_global(data + 4 * u64::from(lane), lane);
     sync_warp(FULL);
@@ -140,7 +140,7 @@ fn races_of_a_warps_lanes_are_found_in_every_order() {
     check_all(CASES, include_str!("warp.rs"));
 }
 
-/// `ldmatrix` has read for all lanes when it has for one: that one may release the rows for the
+/// Once `ldmatrix` has read for one lane it has read for all: any lane may release the rows for the
 /// warp.
 #[test]
 fn what_ldmatrix_has_read_is_released_by_any_lane() {
@@ -178,7 +178,7 @@ fn what_ldmatrix_has_read_is_released_by_any_lane() {
     }
 }
 
-/// The lanes of one instruction may be at different epochs: one of them has released something.
+/// The lanes of one instruction may be in different epochs: one of them has released something.
 #[test]
 fn lanes_that_store_a_row_together_do_not_race_with_each_other() {
     let memory = moye_sim::GlobalMemory::new();

@@ -12,7 +12,7 @@ static_layout! {
     pub DirectA = layout!((256, 16, 4));
     /// B's stages as TMA fills them, (BLK_N, BLK_K, PIPE).
     pub DirectB = layout!((128, 16, 4));
-    /// A's stages if A is transposed: a column is padded by four banks, see `transpose.rs`.
+    /// A's stages if A is transposed: columns are padded by four banks, see `transpose.rs`.
     pub TransposedA = layout!((256, 16, 4):(1, 260, 4160));
     /// B's stages if B is transposed, with the same padding.
     pub TransposedB = layout!((128, 16, 4):(1, 132, 2112));
@@ -53,10 +53,10 @@ macro_rules! sgemm_tma {
             /// batch along y.
             ///
             /// # Safety
-            /// The tensor maps are of matrices in memory of the device, with the boxes that
-            /// [`SgemmConfig::BOXES`] gives for A and B. `c` overlaps neither, and its columns
-            /// start at multiples of 16 bytes. `m` is at least 256 and `n` at least 128, multiples
-            /// of [`SgemmConfig::GRANULES`]; the maps may end earlier. Every split has at least one
+            /// The tensor maps are of matrices in memory of the device, with the boxes of
+            /// [`SgemmConfig::BOXES`]. `c` overlaps neither, and its columns start at multiples of
+            /// 16 bytes. `m` is at least 256 and `n` at least 128, multiples of
+            /// [`SgemmConfig::GRANULES`]; the maps may end earlier. Every split has at least one
             /// element of K. Each extent is at most 2^31 - 256. Splits of K except the last are
             /// multiples of 16 long, and the maps end along K where K does. If all batches use the
             /// same matrix, its map has one batch. `reserved` is 0. `beta`, the bias and the

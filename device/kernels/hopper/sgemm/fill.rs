@@ -111,7 +111,7 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
             }
             sync_warp(FULL_WARP);
             writer.fill(writing);
-            // The tile is in the stage after this.
+            // The stage holds the tile now, so the landing is free.
             arrived.release(full);
             if thread == 0 && tile + LANDINGS < tiles {
                 land(tile + LANDINGS);
@@ -131,7 +131,7 @@ struct Corner {
 /// Issues the TMA copies of an operand's tile.
 ///
 /// # Safety
-/// As [`tensor_load`].
+/// Same contract as [`tensor_load`].
 #[inline(always)]
 unsafe fn load<G: SgemmConfig>(
     operand: usize,

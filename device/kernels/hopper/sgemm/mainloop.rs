@@ -13,8 +13,9 @@ use moye_device::tensor::{Fragment, OneStage, StaticLayout};
 /// The mainloop of the configuration `G`, with `STAGES` stages. It leaves the last K tile to the
 /// sink.
 ///
-/// The threads of the language's [`Multistage`](moye_device::collective::Multistage) load their own
-/// stages. Here other warps do, and each consumer warp releases a stage that it has read.
+/// The threads of the language's [`Multistage`](moye_device::collective::Multistage) load their
+/// stages themselves. Here producer warps load them, and each consumer warp releases a stage after
+/// reading it.
 pub struct Loop<'a, G: SgemmConfig, const STAGES: u32> {
     arguments: &'a ArgumentsOf<G>,
     consumer: Consumer<STAGES, 1>,
@@ -68,8 +69,8 @@ impl<'a, G: SgemmConfig, const STAGES: u32> Mainloop for Loop<'a, G, STAGES> {
         let tCsA = copy_a.partition_s(sA); // (CPY, MMA_M, MMA_K, PIPE)
         let tCsB = copy_b.partition_s(sB); // (CPY, MMA_N, MMA_K, PIPE)
         let steps = const { G::Mma::MMA.partition_a(OneStage::<G::SmemA>::LAYOUT).extent(2) as u32 };
-        // Loads the fragments of a step from the stage that holds its tile, which is full, to the
-        // registers of step `$to`.
+        // Loads the fragments of a step from its tile's stage, which is full, to the registers of
+        // step `$to`.
         macro_rules! read {
             ($stage:expr, $step:expr => $to:expr) => {
                 let (stage, step): (u32, u32) = ($stage, $step);
@@ -78,26 +79,24 @@ impl<'a, G: SgemmConfig, const STAGES: u32> Mainloop for Loop<'a, G, STAGES> {
                 copy(b, copy_b.retile_d(&mut tCrB).at_mut((.., .., $to)));
             };
         }
-        // The fragments of a step.
         macro_rules! multiply {
             ($step:expr) => {
                 mma.gemm(&mut tCrC, tCrA.at((.., .., $step)), tCrB.at((.., .., $step)))
             };
         }
-        // The first tile has no previous tile, whose last step is multiplied here: it multiplies
-        // zeros.
+        // The loop multiplies the previous tile's last step; for the first tile that step is zeros.
         clear(&mut tCrA.at_mut((.., .., steps - 1)));
         clear(&mut tCrB.at_mut((.., .., steps - 1)));
         let mut before = None;
         for _ in tile.k..tile.k_end - 1 {
             if let Some(before) = before {
                 let read = last_read(&tCrA, &tCrB, steps - 1);
-                // Each lane loads for itself, and one lane arrives for all of them.
+                // One lane arrives after all lanes have loaded.
                 sync_warp(FULL_WARP);
                 self.consumer.release_read(before, read, self.arguments.reserved);
             }
-            // The wait is before all arithmetic, not within it: `ptxas` orders instructions within
-            // a block without branches.
+            // The wait precedes all arithmetic: `ptxas` orders instructions only within a block
+            // without branches.
             let full = self.consumer.wait();
             read!(full.index(), 0 => 0);
             multiply!(steps - 1);
@@ -141,7 +140,7 @@ impl<G: SgemmConfig, const STAGES: u32> TiledLoop for Loop<'_, G, STAGES> {
     }
 }
 
-/// A value that depends on a register of each vector that was loaded in a step.
+/// A value that depends on a register of each vector loaded in a step.
 #[inline(always)]
 fn last_read<A: StaticLayout, B: StaticLayout>(
     tCrA: &Fragment<f32, A>, // (MMA, MMA_M, MMA_K)
@@ -151,7 +150,7 @@ fn last_read<A: StaticLayout, B: StaticLayout>(
     let (a, b) = (tCrA.at((.., .., step)), tCrB.at((.., .., step))); // (MMA, MMA_M), (MMA, MMA_N)
     let (m, n) = const { (A::LAYOUT.take(0, 2).size() as usize, B::LAYOUT.take(0, 2).size() as usize) };
     let mut read = 0;
-    // SAFETY: the step was loaded; vectors have four numbers.
+    // SAFETY: the step was loaded; vectors have four elements.
     unsafe {
         let mut i = 0;
         while i < m {

@@ -1,8 +1,8 @@
-//! SGEMM by fused multiply-adds on Hopper, with warps that only multiply.
+//! SGEMM by fused multiply-adds on Hopper, warp-specialised.
 //!
-//! An f32 product leaves little issue bandwidth beside its multiply-adds: a thread with 16 x 8
-//! accumulators loads six 16-byte vectors for 128 of them, and every other instruction takes the
-//! place of one. The [`mma`](crate::mma) kernels issue copies and transpose operands between
+//! An f32 product leaves few issue slots beside its multiply-adds: a thread with 16 x 8
+//! accumulators loads six 16-byte vectors for 128 multiply-adds, and every other instruction takes
+//! the slot of one. The [`mma`](crate::mma) kernels issue copies and transpose operands between
 //! multiply-adds. Here separate producer warps do so:
 //!
 //! ```text
@@ -10,9 +10,9 @@
 //! warps 8 to 11   issue TMA copies, and transpose K-contiguous operands
 //! ```
 //!
-//! The consumer warps are an instance of the language's [`gemm`], with a mainloop of their own
-//! ([`Loop`]), and with the scheduler and the sink of the [`mma`](crate::mma) kernels. The producer
-//! warps have their own code (`fill.rs`). The producer of
+//! The consumer warps are an instance of the language's [`gemm`], with their mainloop [`Loop`] and
+//! the scheduler and sink of the [`mma`](crate::mma) kernels. The code of the producer warps is
+//! `fill.rs`. The producer of
 //! [`gemm_warp_specialised`](moye_device::collective::gemm_warp_specialised) does not suit: it is
 //! one thread of the first warpgroup, with a fixed number of registers.
 //!
@@ -20,22 +20,23 @@
 //! of (BLK, BLK_K), column after column.
 //!
 //! **K-contiguous operands are transposed**: a stage is M-contiguous, so that a thread reads four
-//! neighbours at a time. TMA loads the tile into a *landing*, in rows along K, and 128 threads
-//! transpose it from there into the stage (`transpose.rs`). The consumer threads lose only some
-//! shared memory bandwidth. Rows must start at multiples of 16 bytes; others are rearranged first.
+//! adjacent elements at a time. TMA loads the tile into a *landing*, in rows along K, and 128
+//! threads transpose it from there into the stage (`transpose.rs`). The consumer threads lose only
+//! some shared memory bandwidth. Rows must start at multiples of 16 bytes; others are repacked
+//! first.
 //!
-//! **The producer warps have the higher numbers.** A multiprocessor prefers the warp with the
-//! higher number if several are ready, and consumer warps nearly always are. In the opposite order
+//! **The producer warps have the higher indices.** If several warps are ready, an SM prefers the
+//! one with the highest index, and consumer warps nearly always are ready. In the opposite order
 //! the producer warps, though ready, waited some 24 cycles for each instruction, and the consumers
 //! for them (record 14).
 //!
-//! **Tiles are whole.** A tile that would pass C's edge is moved inside. A C smaller than one tile,
-//! or whose extents are not [multiples](SgemmConfig::GRANULES) of a vector, is a workspace of the
-//! caller. A predicated second loop doubled the code and made the first one slower (record 14).
+//! **Tiles are whole.** A tile that would cross C's edge is moved inside. If C is smaller than one
+//! tile, or its extents are not [multiples](SgemmConfig::GRANULES) of a vector, the caller passes a
+//! workspace. A predicated second loop doubled the code and made the first one slower (record 14).
 //!
 //! **Registers.** `ptxas` assigns accumulator registers so that no multiply-add reads three from
 //! the same bank, as long as the producer warps' registers suffice. If they do not, it reassigns
-//! all and ignores banks, which costs 10 to 17 % (record 14). So the register split of a
+//! all registers and ignores banks, which costs 10 to 17 % (record 14). So the register split of a
 //! configuration is measured.
 
 mod family;
@@ -66,15 +67,15 @@ use transpose::Landing;
 const MULTIPLY: u32 = 8;
 /// Producer warps.
 const LOAD: u32 = WARPGROUP / 32;
-/// Tiles to transpose that are in flight, or being transposed, at the same time.
+/// Tiles that are in flight, or being transposed, at the same time.
 const LANDINGS: u32 = 2;
 
-/// The configuration of such a product. C is M-contiguous.
+/// The configuration of such a product; C is M-contiguous.
 pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f32> {
     /// The contiguous modes of A and of B.
     const MAJORS: [Major; 2];
-    /// Registers of a producer thread and of a consumer thread: for all 384 together no more than
-    /// the 64,512 with which the block starts.
+    /// Registers of a producer thread and of a consumer thread; all 384 threads together take at
+    /// most the 64,512 registers with which the block starts.
     const REGISTERS: [u32; 2];
     /// The sink of [`Loop`]: it multiplies the last K tile and stores C.
     type Sink: TileSink + Default;
@@ -91,10 +92,10 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
     const GRANULES: [u32; 2] = [4, if Self::TRANSPOSED[1] { 1 } else { 4 }];
     /// Bytes of an operand's tile, as TMA counts them.
     const BYTES: [u32; 2] = [4 * Self::EXTENTS[0] * Self::BLK_K, 4 * Self::EXTENTS[1] * Self::BLK_K];
-    /// The part of these bytes that goes directly into a stage.
+    /// The bytes that TMA loads directly into a stage.
     const DIRECT: u32 =
         Self::BYTES[0] * !Self::TRANSPOSED[0] as u32 + Self::BYTES[1] * !Self::TRANSPOSED[1] as u32;
-    /// The boxes of A and of B, from which the host makes the tensor maps.
+    /// The boxes of A and of B, from which the host builds the tensor maps.
     const BOXES: [SgemmBox; 2] = [
         SgemmBox::new::<Self::SmemA>(Self::MAJORS[0], Self::BYTES[0]),
         SgemmBox::new::<Self::SmemB>(Self::MAJORS[1], Self::BYTES[1]),
@@ -102,14 +103,14 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
 }
 
 /// The box in which TMA loads a K tile of an operand, (MN, K, batch): into its stage, or into a
-/// landing if K is contiguous. All batches may use the same matrix, of one batch. A map that is
-/// made from `tile` also needs `swizzle`.
+/// landing if K is contiguous. If all batches use one matrix, the map has one batch. A map that is
+/// built from `tile` also needs `swizzle`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SgemmBox {
     /// The contiguous mode.
     pub major: Major,
     /// The box, without its swizzle. Rows of a landing are shorter than the swizzle's span, which
-    /// no [`TmaCopy`](moye_device::atom::tma::TmaCopy) has.
+    /// [`TmaCopy`](moye_device::atom::tma::TmaCopy) does not support.
     pub tile: TmaTile,
     /// The swizzle, of the stage or of the landing.
     pub swizzle: Swizzle,
@@ -132,8 +133,8 @@ impl SgemmBox {
     }
 }
 
-/// The readers and fillers of a stage: all consumer warps; the thread that issues TMA copies and
-/// the warps that transpose, if they have work.
+/// The readers of a stage are all consumer warps; its fillers the thread that issues TMA copies and
+/// the warps that transpose, if there is a transpose.
 pub struct ReadersOf<G>(PhantomData<G>);
 
 impl<G: SgemmConfig> Readers for ReadersOf<G> {
@@ -152,7 +153,7 @@ impl<G> Clone for Landings<G> {
 impl<G> Copy for Landings<G> {}
 
 impl<G: SgemmConfig> Landings<G> {
-    /// Bytes of a landing, and of A's part, which is its start.
+    /// Bytes of a landing, and of A's part, its start.
     const PARTS: [u32; 2] = [
         G::TRANSPOSED[0] as u32 * transpose::bytes(G::EXTENTS[0])
             + G::TRANSPOSED[1] as u32 * transpose::bytes(G::EXTENTS[1]),
@@ -183,7 +184,7 @@ pub type SgemmStorage<G, const STAGES: u32> = StorageOf<Loop<'static, G, STAGES>
 /// [`SgemmStorage<G, STAGES>`]. `a` and `b` are maps with [`SgemmConfig::BOXES`]. C is in memory of
 /// the device, and overlaps neither; its columns start at multiples of 16 bytes. It has at least
 /// one whole tile, 256 x 128, and its extents are multiples of [`SgemmConfig::GRANULES`]: if A and
-/// B have less than that, the rest is zeros. Every split has at least one element of K,
+/// B are smaller, the rest is zeros. Every split has at least one element of K,
 /// `arguments.reserved` is 0, and each extent is at most 2^31 - 256.
 #[inline(always)]
 pub unsafe fn sgemm<'a, G: SgemmConfig, const STAGES: u32>(
@@ -195,9 +196,9 @@ pub unsafe fn sgemm<'a, G: SgemmConfig, const STAGES: u32>(
     const {
         let (a, b) = (G::SmemA::LAYOUT, G::SmemB::LAYOUT);
         assert!(a.extent(2) == STAGES as i64 && b.extent(2) == STAGES as i64, "the configuration's stages");
-        assert!(G::Mma::MMA.threads() as u32 == 32 * MULTIPLY, "the consumer warps, as the block has them");
-        assert!(G::GRANULES[0].is_multiple_of(4), "tiles start where the sink writes vectors");
-        assert!(G::BLK_K == 16, "a landing has 16 numbers of a row");
+        assert!(G::Mma::MMA.threads() as u32 == 32 * MULTIPLY, "the MMA's threads are the consumer warps");
+        assert!(G::GRANULES[0].is_multiple_of(4), "tiles must start at vectors of the sink");
+        assert!(G::BLK_K == 16, "a landing has 16 elements of a row");
         assert!(
             G::Sink::TAKES_LAST_TILE && G::Sink::ALONG_M,
             "the mainloop leaves the last K tile to the sink"
@@ -243,7 +244,7 @@ pub unsafe fn sgemm<'a, G: SgemmConfig, const STAGES: u32>(
             _ => decrease_registers::<56>(),
         }
         if let Some(tile) = scheduler.next_tile() {
-            // The kernel may now read what earlier kernels wrote; the next kernel may start.
+            // This kernel may now read what earlier kernels wrote; the next kernel may start.
             overlap_launches();
             let to = fill::Stages { a: sA.pointer(), b: sB.pointer(), landings };
             fill::fill::<G, STAGES>(to, stages, landed, maps, arguments, &tile);
@@ -257,8 +258,8 @@ pub unsafe fn sgemm<'a, G: SgemmConfig, const STAGES: u32>(
     }
 }
 
-/// The first row and column of a tile. Blocks at an edge take the last whole tile: C is not read,
-/// and both blocks write the same values.
+/// The first row and column of a tile. Blocks at an edge take the last whole tile; the overlap is
+/// written twice with the same values, and C is not read.
 #[inline(always)]
 fn first<G: SgemmConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTile) -> (u32, u32) {
     let [granule_m, granule_n] = const { G::GRANULES };

@@ -1,13 +1,13 @@
-//! Transposes a tile, which has landed in rows along K, into a stage.
+//! Transposes a tile, which TMA loaded in rows along K, into a stage.
 //!
-//! 128 threads have 128 rows at a time, four rows and four numbers along K each: a thread loads
-//! four 16-byte vectors along K and stores four vectors of neighbours along M, one for each column.
-//! The transpose of the register block only renames registers ([`TransposedRegisters`]).
+//! 128 threads transpose 128 rows at a time, four rows and four elements along K each: a thread
+//! loads four 16-byte vectors along K and stores four vectors along M, one for each column. The
+//! transpose of the register block only renames registers ([`TransposedRegisters`]).
 //!
 //! **Banks.** Eight lanes access one vector each at the same time, and should use all 32 banks.
 //!
 //! A row occupies 64 of 128 bytes: TMA places rows that are shorter than the swizzle's span one
-//! span apart. Its vectors are permuted by the row's number modulo 8, so that vector `c` of row
+//! span apart. Its vectors are permuted by the row's index modulo 8, so that vector `c` of row
 //! `4 g + i` is at place `c ^ i`, and 4 further if `g` is odd. Eight lanes read without a conflict
 //! if they have every `c` with an even and an odd `g`.
 //!
@@ -43,16 +43,16 @@ static_layout! {
 }
 
 static_layout! {
-    /// The vectors that a thread loads from its rows: four numbers each.
+    /// The vectors that a thread loads from its rows, four elements each.
     PartOfRows = layout!(16);
 }
 
-/// Threads over groups of four rows and vectors of four numbers along K.
+/// Threads over groups of four rows and vectors of four elements along K.
 const THREADS: Layout = layout!((32, 4):(4, 1));
 tiled_copy! {
     /// Vectors along K of four rows.
     pub WordsAlongK: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(THREADS, layout!((4, 4):(4, 1)));
-    /// The same values, as four neighbours along M of four columns.
+    /// The same values, as four adjacent elements along M of four columns.
     pub FoursAlongM: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(THREADS, layout!((4, 4)));
 }
 
@@ -62,19 +62,19 @@ pub const fn bytes(rows: u32) -> u32 {
 }
 
 /// The part of the 128 x 16 block that thread `thread` transposes, without bank conflicts: `c` is
-/// its lowest two bits, `g` the others, of which the second bit is XORed with the upper bit of `c`.
+/// its lowest two bits, `g` the others, whose second bit is XORed with the upper bit of `c`.
 #[inline(always)]
 #[must_use]
 pub const fn transposed_by(thread: u32) -> u32 {
     thread ^ (thread >> 1 & 1) << 3
 }
 
-/// A thread's part of the transpose.
+/// The part of a tile that a thread transposes.
 #[derive(Clone, Copy)]
 pub struct Transposer {
     part: u32,
-    /// The place of its four vectors in the first landing. The swizzle is the same in all others,
-    /// which are multiples of 1024 bytes away.
+    /// The addresses of its four vectors in the first landing. The swizzle is the same in the other
+    /// landings, which are multiples of 1024 bytes away.
     words: [u32; 4],
 }
 
@@ -89,12 +89,11 @@ impl Transposer {
         Self { part, words: [word(0), word(1), word(2), word(3)] }
     }
 
-    /// Transposes 128 rows, which landed `distance` bytes after the first ones, to the columns
-    /// `sT`.
+    /// Transposes 128 rows, which are `distance` bytes after the first ones, to the columns `sT`.
     ///
     /// # Safety
-    /// The rows have landed, and no thread writes them; no other thread touches `sT`. `distance` is
-    /// a multiple of 1024. All 128 threads call it.
+    /// The rows have arrived, and no thread writes them; no other thread accesses `sT`. `distance`
+    /// is a multiple of 1024. All 128 threads call it.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn transpose<L: StaticLayout>(&self, distance: u32, sT: SharedTensor<f32, L>) {
@@ -117,7 +116,7 @@ impl Transposer {
 mod tests {
     use super::*;
 
-    /// The vector of a landing (row, vector along K) that thread `thread` loads first of its four.
+    /// The first of thread `thread`'s four vectors of a landing: (row, vector along K).
     fn word(thread: u32) -> [u32; 2] {
         let part = transposed_by(thread);
         [4 * (part / 4), part % 4]
@@ -132,7 +131,7 @@ mod tests {
 
     #[test]
     fn eight_lanes_meet_no_bank_twice() {
-        /// Places of 16 bytes modulo 8, which are all banks: each occurs once.
+        /// Whether the places of 16 bytes, modulo 8, cover each group of banks once.
         fn all_banks(places: impl Iterator<Item = u32>) -> bool {
             places.fold(0_u32, |seen, place| seen + (1 << (4 * (place % 8)))) == 0x1111_1111
         }

@@ -1,10 +1,10 @@
-//! A problem: sizes, options, operands as `f32` that the element type holds exactly, and where they
-//! are in buffers.
+//! A problem: sizes, options, operands as `f32` values exact in the element type, and their
+//! locations in buffers.
 
 use crate::attention::UNLIMITED;
 use crate::random::Random;
 
-/// The options and sizes of a problem. `None` is off.
+/// The options and sizes of a problem. `None` means off.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub d: usize,
@@ -14,12 +14,11 @@ pub struct Case {
     pub group: usize,
     pub q_length: usize,
     pub k_length: usize,
-    /// Lengths by batch, up to `q_length` and `k_length`: offsets, with pages those of queries
-    /// alone.
+    /// Lengths by batch, up to `q_length` and `k_length`: offsets; with pages, of queries only.
     pub lengths: Option<Vec<(usize, usize)>>,
-    /// Lengths of the keys alone, of room for `k_length`.
+    /// Lengths of the keys only, up to `k_length`.
     pub k_lengths: Option<Vec<usize>>,
-    /// Tokens of a page.
+    /// Tokens per page.
     pub page: Option<usize>,
     pub order: Order,
     pub window: [i32; 2],
@@ -28,7 +27,7 @@ pub struct Case {
     /// The relative error of the hyperbolic tangent of a soft cap.
     pub tanh_error: f64,
     pub alibi: bool,
-    /// A slope for each head of each batch, not for each head.
+    /// One slope per head and batch, not per head.
     pub slopes_of_batch: bool,
     pub bias: Option<Broadcast>,
     pub mask: Option<Broadcast>,
@@ -36,27 +35,27 @@ pub struct Case {
     pub lse: bool,
     pub splits: u32,
     pub pack: bool,
-    /// The kernel for 16 query rows.
+    /// Use the kernel for 16 query rows.
     pub decode: bool,
-    /// Rows of V that are NaN or infinite, `(batch, key, value)`. Those of K are as well where the
-    /// value is NaN or the key is odd.
+    /// Rows of V that are NaN or infinite, `(batch, key, value)`. Rows of K are too if the value is
+    /// NaN or the key is odd.
     pub planted: Vec<(usize, usize, f32)>,
-    /// Scores that are given, whatever their size, instead of random ones.
+    /// Given scores of any size instead of random ones.
     pub scores: Option<Scores>,
 }
 
-/// Scores of the keys, each the same for all queries and exact in f32 on the way.
+/// Scores of the keys, the same for all queries, with intermediates exact in f32.
 #[derive(Clone, Copy, Debug)]
 pub enum Scores {
-    /// Products of 0 and this bias.
+    /// Products of 0, plus this bias.
     Bias(fn(usize) -> f32),
-    /// A query of the first number and 1, and keys of these two, then zeros.
+    /// Queries of the first value and 1, and keys of these two, then zeros.
     Product(f32, fn(usize) -> [f32; 2]),
-    /// Queries and keys of this number alone.
+    /// Queries and keys of this value only.
     Alike(f32),
 }
 
-/// Which of the kernels for sm_80 serves a case.
+/// The kernel for sm_80 that serves a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     /// For options that leave scores unchanged.
@@ -78,19 +77,19 @@ pub enum Order {
     HeadFirst,
     /// (batch, token, head, column)
     TokenFirst,
-    /// Queries, keys and values of a token one after the other; one buffer.
+    /// Queries, keys and values of a token are adjacent in one buffer.
     Packed,
 }
 
-/// Along which modes a tensor of scores has a single element.
+/// The modes along which a tensor of scores is broadcast.
 #[derive(Clone, Copy, Debug)]
 pub struct Broadcast {
     pub batch: bool,
     pub head: bool,
     pub row: bool,
-    /// Columns slow: another order of modes.
+    /// Columns are not contiguous: another order of modes.
     pub transposed: bool,
-    /// Rows begin at multiples of 8 elements; otherwise they have no gap.
+    /// Rows begin at multiples of 8 elements; otherwise they are contiguous.
     pub padded: bool,
 }
 
@@ -148,14 +147,14 @@ impl Case {
         self
     }
 
-    /// Sizes and options at random.
+    /// Random sizes and options.
     pub fn random(random: &mut Random) -> Self {
         let heads = random.of(&HEADS);
         let which = random.of(&[Which::Plain, Which::General, Which::Decode]);
         Self::random_of(random, heads, which)
     }
 
-    /// A random case for each seed. With the element type by `seed % 2`, the next 42 seeds have
+    /// A random case for each seed. With the element type by `seed % 2`, 42 successive seeds cover
     /// each kernel once.
     pub fn of_seed(seed: u64) -> Self {
         let number = seed as usize / 2;
@@ -228,10 +227,10 @@ impl Case {
     }
 
     /// The same case with fewer queries and keys, for the simulator: at most a tile of queries and
-    /// a part of one, and several tiles of keys. Rows that planted values reach are computed again
-    /// key by key, which takes far longer than the tiles.
+    /// a part of one, and several tiles of keys. Rows that planted values reach are recomputed key
+    /// by key, which takes far longer than the tiles.
     pub fn short(mut self) -> Self {
-        // A score takes all columns for each part of a row of results.
+        // Each part of a row of results recomputes the scores over all columns.
         let [mut queries, keys] = match (self.planted.is_empty(), self.heads * self.d * self.d) {
             (true, _) if self.batches * self.heads <= 4 => [130, 257],
             (true, _) if self.batches * self.heads <= 12 => [130, 130],
@@ -252,7 +251,7 @@ impl Case {
         self
     }
 
-    /// The numbers of keys where neither offsets nor the tensor have them.
+    /// The key lengths, if neither offsets nor the tensor contain them.
     pub fn numbers_of_keys(&self) -> Vec<i32> {
         match (&self.lengths, self.page) {
             (Some(lengths), Some(_)) => lengths.iter().map(|&(_, keys)| keys as i32).collect(),
@@ -273,7 +272,7 @@ impl Case {
         }
     }
 
-    /// Whether it takes a kernel with all options.
+    /// Whether it needs a kernel with all options.
     pub fn is_general(&self) -> bool {
         self.decode || self.changes_scores() || self.page.is_some()
     }
@@ -283,7 +282,7 @@ impl Case {
         self.softcap != 0.0 || self.alibi || self.bias.is_some() || self.mask.is_some() || self.scale <= 0.0
     }
 
-    /// With options that change single scores: at least one of four.
+    /// Adds options that change single scores: at least one of four.
     pub fn with_score_options(mut self, random: &mut Random) -> Self {
         let which = 1 + random.below(15);
         let is_on = |option: usize| which >> option & 1 == 1;

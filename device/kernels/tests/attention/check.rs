@@ -1,4 +1,4 @@
-//! Runs a case and compares with the reference.
+//! Runs a case and compares it with the reference.
 
 use crate::attention::*;
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::reference::{Errors, assert_lse, each_row, row};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
 
-/// A kernel and the rows of its tiles.
+/// A kernel and its tile's rows.
 pub type Entry<T> = (Kernel<(Arguments<T>,)>, u32);
 
 /// The element type's kernels.
@@ -58,7 +58,7 @@ kernels! { f16, combine_f16:
     256 256 64 forward_f16_256 forward_f16_256_general decode_f16_256;
 }
 
-/// Runs `case` by the kernels for sm_80, see [`check_by`].
+/// Runs `case` by the kernels for sm_80; see [`check_by`].
 pub fn check<T: Kernels, M: Machine>(machine: &M, case: &Case, seed: u64) -> Errors {
     check_by::<T, M>(machine, case, seed, |arguments, _| {
         let (kernel, rows) = T::entry(case);

@@ -1,10 +1,10 @@
-//! Scores of any size: every finite one counts, and only minus infinity hides.
+//! Scores of any size: every finite score counts, and only minus infinity masks.
 
 use crate::case::{Broadcast, Case, Scores};
 use crate::{check, simulator, varied};
 use half::{bf16, f16};
 
-/// The kernels by their case: all of few queries and 136 keys, which are several tiles.
+/// The kernels by their case: a few queries and 136 keys, which are several tiles.
 fn each_kernel(scores: Scores, mut check: impl FnMut(&Case, bool)) {
     for (d, queries, decode, splits) in
         [(64, 17, false, 1), (64, 17, false, 3), (128, 9, false, 1), (64, 5, true, 1), (128, 5, true, 3)]
@@ -19,7 +19,7 @@ fn each_kernel(scores: Scores, mut check: impl FnMut(&Case, bool)) {
     }
 }
 
-/// Checks the kernels by `mma.sync` and those by `wgmma`.
+/// Checks the kernels with `mma.sync` and with `wgmma`.
 fn check_bf16(scores: Scores) {
     each_kernel(scores, |case, few| {
         check::check::<bf16, _>(&simulator(), case, 1);
@@ -27,7 +27,7 @@ fn check_bf16(scores: Scores) {
     });
 }
 
-/// As [`check_bf16`].
+/// Same as [`check_bf16`], for f16.
 fn check_f16(scores: Scores) {
     each_kernel(scores, |case, few| {
         check::check::<f16, _>(&simulator(), case, 2);
@@ -53,7 +53,7 @@ fn a_row_of_equally_low_biases_is_the_mean() {
 #[test]
 fn only_minus_infinity_hides_and_low_tiles_lose_against_later_ones() {
     check_bf16(Scores::Bias(|key| if key % 90 == 7 { -3.0e38 } else { f32::NEG_INFINITY }));
-    // The last keys come first.
+    // The last keys are processed first.
     check_bf16(Scores::Bias(|key| if key < 100 { 0.25 * (key % 8) as f32 } else { -3.0e38 }));
 }
 
@@ -63,11 +63,11 @@ fn products_of_any_size_have_the_softmax_of_their_differences() {
     check_f16(Scores::Alike(40960.0));
     // Scores of -2^27.
     check_f16(Scores::Product(32768.0, |_| [-32768.0, 0.0]));
-    // 2^21 and a little, beyond what the online softmax takes; 2^18 and a little, below.
+    // A little above 2^21, more than the online softmax takes; a little above 2^18, which it takes.
     check_f16(Scores::Product(32768.0, |key| [512.0, (8 * (key / 24 % 4)) as f32]));
     check_f16(Scores::Product(32768.0, |key| [64.0, (8 * (key / 24 % 4)) as f32]));
     check_bf16(Scores::Product(-32768.0, |key| [64.0, (8 * (key / 24 % 4)) as f32]));
-    // Tiles with low scores before one with scores of 0, and others after it.
+    // Tiles with low scores before a tile with scores of 0, and others after it.
     check_f16(Scores::Product(32768.0, |key| [if key / 64 == 1 { 0.0 } else { -32768.0 }, 0.0]));
     // -2^113.
     check_bf16(Scores::Product(2f32.powi(66), |_| [-2f32.powi(50), 0.0]));

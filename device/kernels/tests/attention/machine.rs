@@ -1,4 +1,4 @@
-//! What runs a kernel.
+//! Machines that run a kernel.
 
 use crate::attention::Arguments;
 use moye_device::kernel::{Kernel, Params};
@@ -15,7 +15,7 @@ pub trait Buffer {
 
 pub trait Machine {
     type Buffer: Buffer;
-    /// How often a case runs: each run must have the same bits.
+    /// The number of runs of a case: each must have the same bits.
     const RUNS: u32;
     fn upload(&self, bytes: &[u8]) -> Self::Buffer;
     fn attend<T: Element>(&self, kernel: &Kernel<(Arguments<T>,)>, blocks: u32, arguments: Arguments<T>);
@@ -85,8 +85,8 @@ impl Simulator {
     }
 }
 
-/// A profile takes several times as long: the first launch of each kernel of bf16 has one. Kernels
-/// of f16 are made of the same lines.
+/// A profile takes several times as long: only the first launch of each bf16 kernel has one.
+/// Kernels of f16 consist of the same lines.
 fn has_profile(kernel: &'static str) -> bool {
     static SEEN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     kernel.contains("_bf16") && SEEN.lock().unwrap().insert(kernel)

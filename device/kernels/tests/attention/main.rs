@@ -5,7 +5,7 @@ mod bytes;
 #[path = "../../../../tests/fixtures/common/lines.rs"]
 mod lines;
 mod attention {
-    //! What is tested.
+    //! The tested kernels.
     pub use moye_kernels::attention::*;
 }
 mod case;
@@ -65,14 +65,14 @@ fn each_kernel_fits_into_the_shared_memory_of_every_gpu_from_sm_80_on() {
     for seed in 0..42 {
         let case = Case::of_seed(seed);
         let (name, bytes) = if seed % 2 == 0 { facts::<bf16>(&case) } else { facts::<f16>(&case) };
-        // sm_86 and sm_89 have 99 KiB a block.
+        // sm_86 and sm_89 have 99 KiB per block.
         assert!(bytes <= 99 * 1024, "{name}: {bytes} bytes");
     }
 }
 
 #[test]
 fn the_splits_of_a_row_are_reduced_by_one_warp_or_by_the_four_of_a_block() {
-    // With 257 keys most of many splits are empty; 1300 keys of 128 columns are 41 tiles.
+    // With 257 keys, most of many splits are empty; 1300 keys of 128 columns are 41 tiles.
     for (d, splits, keys) in [(64, 8, 257), (256, 9, 257), (80, 33, 257), (128, 40, 1300), (64, 128, 100)] {
         let mut case = Case::new(d, (1, 2, 2), (3, keys));
         (case.decode, case.splits) = (true, splits);

@@ -1,4 +1,4 @@
-//! Operands of a case in buffers, and the arguments that name them.
+//! Operands of a case in buffers, and the arguments that refer to them.
 
 use crate::attention::{Arguments, Half, ScoreStrides, Strides, Window};
 use crate::case::{Broadcast, Case, Order, Scores};
@@ -6,11 +6,11 @@ use crate::machine::{Buffer, Machine};
 use crate::random::Random;
 use moye_device::memory::{Global, GlobalMut};
 
-/// An element type that is tested.
+/// A tested element type.
 pub trait Tested: Half {
-    /// Half the distance of numbers next to 1.
+    /// Half the distance of adjacent values at 1.
     const ROUNDING: f64;
-    /// The smallest number that is not rounded relatively.
+    /// The smallest value with relative rounding.
     const SMALLEST: f64;
 
     fn of(value: f32) -> Self;
@@ -39,7 +39,7 @@ impl Tested for half::f16 {
     }
 }
 
-/// A tensor of elements with strides, in a buffer full of NaN elsewhere.
+/// A strided tensor in a buffer that is NaN elsewhere.
 pub struct Laid<T> {
     pub values: Vec<T>,
     pub strides: Strides,
@@ -52,7 +52,7 @@ impl<T> Laid<T> {
     }
 }
 
-/// What a case is made of; all of it is exact in the element type.
+/// The operands of a case, all exact in the element type.
 pub struct Operands<T> {
     pub q: Laid<T>,
     pub k: Laid<T>,
@@ -66,12 +66,12 @@ pub struct Operands<T> {
     pub sinks: Vec<f32>,
     pub q_offsets: Vec<i32>,
     pub k_offsets: Vec<i32>,
-    /// The page of each page of each sequence.
+    /// The page index of each page of each sequence.
     pub pages: Vec<i32>,
     pub pages_per_sequence: usize,
 }
 
-/// Space between rows and heads that nothing may touch, in elements.
+/// The gap between rows and heads, which must not be accessed, in elements.
 const GAP: usize = 8;
 
 impl<T: Tested> Operands<T> {
@@ -111,7 +111,7 @@ impl<T: Tested> Operands<T> {
             let strides = Strides { batch: batch as i64, row: row as i64, head: head as i64 };
             Laid { values: vec![nan; batches * batch + 64], strides }
         };
-        // With variable length all rows are of one sequence, as far as the buffers go.
+        // With variable length, all rows belong to one sequence, as far as the buffers reach.
         let rows_of = |offsets: &[i32], length: usize| match offsets.last() {
             Some(&end) => (end as usize, 1),
             None => (length, batches),
@@ -146,7 +146,7 @@ impl<T: Tested> Operands<T> {
         let scores = |broadcast: Option<Broadcast>| {
             let Some(broadcast) = broadcast else { return (0, ScoreStrides::default()) };
             let rows = if broadcast.row { 1 } else { q_length };
-            // Pages have room for keys beyond the last.
+            // Pages have space for keys past the last.
             let keys = case.page.map_or(k_length, |page| k_length.next_multiple_of(page));
             let pitch = if broadcast.padded { keys.next_multiple_of(8) } else { keys };
             let (row, column) = if broadcast.transposed { (1, rows) } else { (pitch, 1) };
@@ -189,7 +189,7 @@ impl<T: Tested> Operands<T> {
             pages_per_sequence,
         };
         if let Some(Scores::Bias(of)) = case.scores {
-            // A row for all queries.
+            // One row for all queries.
             for (key, bias) in all.bias.iter_mut().enumerate() {
                 *bias = T::of(of(key));
             }
@@ -215,8 +215,8 @@ impl<T: Tested> Operands<T> {
                     let planted = case.planted.iter().find(|p| (p.0, p.1) == (batch, key)).map(|p| p.2);
                     for column in 0..d {
                         let at = all.k_at(case, &all.k, batch, key, head) + column;
-                        // The row of V has all of them; every second one leaves K finite, so that
-                        // the rows that see it are compared in the other columns.
+                        // The row of V has all of them; every second leaves K finite, so that the
+                        // other columns of the rows that see it are compared.
                         all.k.values[at] = T::of(match planted {
                             Some(value) if column == 3 && (value.is_nan() || key % 2 == 1) => value,
                             _ => match case.scores {
@@ -239,8 +239,8 @@ impl<T: Tested> Operands<T> {
         all
     }
 
-    /// One buffer of all three where they are packed: `heads * d` elements of queries, then of
-    /// keys, then of values for each token.
+    /// One buffer of all three if packed: for each token `heads * d` elements of queries, then of
+    /// keys, then of values.
     pub fn packed(&self, case: &Case) -> Option<Vec<T>> {
         if case.order != Order::Packed || case.page.is_some() {
             return None;
@@ -261,7 +261,7 @@ impl<T: Tested> Operands<T> {
         offsets.get(batch).map_or(0, |&first| first as usize)
     }
 
-    /// Where a row of queries or results begins.
+    /// The offset of a row of queries or results.
     pub fn q_at(&self, _: &Case, batch: usize, token: usize, head: usize) -> usize {
         self.q.at(batch, Self::first(&self.q_offsets, batch) + token, head, 0)
     }
@@ -270,7 +270,7 @@ impl<T: Tested> Operands<T> {
         self.o.at(batch, Self::first(&self.q_offsets, batch) + token, head, 0)
     }
 
-    /// Where a row of keys or values begins.
+    /// The offset of a row of keys or values.
     pub fn k_at(&self, case: &Case, laid: &Laid<T>, batch: usize, key: usize, head: usize) -> usize {
         match case.page {
             Some(page) => {
@@ -281,7 +281,7 @@ impl<T: Tested> Operands<T> {
         }
     }
 
-    /// Where the logarithm of a row is, `(head, batch, token)` with a gap, or `(head, row)`.
+    /// The offset of a row's logarithm, `(head, batch, token)` with a gap, or `(head, row)`.
     pub fn lse_at(&self, case: &Case, batch: usize, token: usize, head: usize) -> usize {
         let strides = self.lse_strides(case);
         let row = Self::first(&self.q_offsets, batch) + token;
@@ -310,7 +310,7 @@ pub struct Buffers<B> {
     all: Vec<B>,
 }
 
-/// A pattern of bytes that is NaN in every element type.
+/// A byte pattern that is NaN in every element type.
 pub const POISON: u8 = 0xff;
 
 impl<B: Buffer> Buffers<B> {
@@ -398,7 +398,7 @@ impl<B: Buffer> Buffers<B> {
         (Self { o, lse, all }, arguments)
     }
 
-    /// How many operands there are; keeps them alive until here.
+    /// The number of operands; keeps them alive until here.
     pub fn len(&self) -> usize {
         self.all.len()
     }

@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats: xorshift64*, Vigna, "An experimental exploration of
+//! Random numbers that a seed reproduces: xorshift64*, Vigna, "An experimental exploration of
 //! Marsaglia's xorshift generators, scrambled".
 
 pub struct Random(u64);
@@ -19,7 +19,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// From 0 up to `end`, without it.
+    /// A number from 0 to `end`, exclusive.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() >> 33) as usize % end.max(1)
     }
@@ -32,7 +32,7 @@ impl Random {
         all[self.below(all.len())].clone()
     }
 
-    /// About normal, with variance 1.
+    /// Approximately normal, with variance 1.
     pub fn normal(&mut self) -> f32 {
         let sum: f64 = (0..12).map(|_| (self.next() >> 11) as f64 / (1u64 << 53) as f64).sum();
         (sum - 6.0) as f32

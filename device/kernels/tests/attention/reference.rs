@@ -1,4 +1,4 @@
-//! Attention in `f64`, one query at a time, and how far a result may be from it.
+//! Attention in `f64`, one query at a time, and the error bound of a result.
 
 use crate::attention::{ScoreStrides, UNLIMITED};
 use crate::case::Case;
@@ -6,7 +6,7 @@ use crate::operands::{Operands, Tested};
 use std::num::NonZero;
 use std::thread;
 
-/// One row of results, with what bounds its error.
+/// One row of results, with the bounds of its error.
 pub struct Row {
     pub values: Vec<f64>,
     /// The same sums of the values' magnitudes.
@@ -93,28 +93,28 @@ pub fn row<T: Tested>(case: &Case, operands: &Operands<T>, batch: usize, token: 
     result
 }
 
-/// What was found of a result.
+/// The errors of a result.
 #[derive(Default)]
 pub struct Errors {
     pub squares: f64,
     pub of: f64,
-    /// The largest error beside its bound.
+    /// The largest error relative to its bound.
     pub largest: f64,
     pub rows: usize,
 }
 
 impl Errors {
-    /// Takes in one row.
+    /// Adds one row.
     ///
-    /// Probabilities and results are rounded to the element type; scores are off by f32's rounding
-    /// of a sum of `d` products, and move the probabilities by as much; small probabilities of f16
-    /// lose bits.
+    /// Probabilities and results are rounded to the element type; scores have the f32 rounding
+    /// error of a sum of `d` products, which changes the probabilities by as much; small f16
+    /// probabilities lose bits.
     pub fn take_in<T: Tested>(&mut self, what: &str, case: &Case, want: &Row, got: &[T]) {
         self.rows += 1;
         if want.undefined {
             return;
         }
-        // Scores that are given are exact.
+        // Given scores are exact.
         let largest_score = if case.scores.is_some() { 0.0 } else { want.largest_score };
         let f32_share = 2.0e-6 * (1.0 + largest_score) * (1.0 + (case.d as f64).sqrt())
             + 2.0 * case.tanh_error * want.largest_capped;
@@ -139,7 +139,7 @@ impl Errors {
         }
     }
 
-    /// Takes in the errors of other rows.
+    /// Adds the errors of other rows.
     pub fn merge(&mut self, other: &Self) {
         self.squares += other.squares;
         self.of += other.of;
@@ -178,7 +178,7 @@ pub fn each_row(case: &Case, check: impl Fn(usize, usize, usize, &mut Errors) + 
         .flat_map(|batch| (0..case.heads).map(move |head| (batch, head)))
         .flat_map(|(batch, head)| (0..case.lengths_of(batch).0).map(move |token| (batch, head, token)))
         .collect();
-    // Under a causal mask later tokens take longer, so that a thread has every n-th row.
+    // Under a causal mask, later tokens take longer, so each thread takes every n-th row.
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(rows.len()).max(1);
     let of_thread = |first: usize| {
         let mut errors = Errors::default();

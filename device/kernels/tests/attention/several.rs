@@ -1,4 +1,4 @@
-//! Blocks with several tiles: the kernels take any tile scheduler.
+//! Blocks with several tiles: the kernels support any tile scheduler.
 
 use crate::attention::hopper_config::{
     Bf16D64Few, Bf16D64General, Bf16D64Varied, Config as _, SMALL_BOX, TmaKeyBox, TmaValueBox, VariedStorage,
@@ -17,7 +17,7 @@ use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::kernel;
 use moye_device::memory::Element;
 
-/// Works `b`, `b + n`, `b + 2 n`, ... of block `b` of `n`.
+/// Block `b` of `n` takes works `b`, `b + n`, `b + 2 n`, ...
 #[derive(Clone)]
 struct EveryNth<'a, T: Element> {
     arguments: &'a Arguments<T>,
@@ -49,7 +49,7 @@ type Decode = Shape<f16, 64, 64, 16, 64, 1, 4, true>;
 macro_rules! entries {
     ($($name:ident $config:ident $t:ty;)+) => { $(
         /// # Safety
-        /// As [`forward`].
+        /// Same contract as [`forward`].
         #[kernel(threads = $config::THREADS, shared = Storage<$config>)]
         pub unsafe fn $name(arguments: Arguments<$t>) {
             forward::<$config, { 2 * $config::BLOCKS }>(&arguments, EveryNth::of_block(&arguments))
@@ -65,7 +65,7 @@ entries! {
 macro_rules! varied {
     ($($name:ident $config:ident;)+) => { $(
         /// # Safety
-        /// As [`forward_varied`].
+        /// Same contract as [`forward_varied`].
         #[kernel(threads = $config::THREADS, shared = VariedStorage<$config>)]
         pub unsafe fn $name(
             k: TmaMap<TmaKeyBox<$config>>,
@@ -85,8 +85,8 @@ varied! {
     hopper_general Bf16D64General;
 }
 
-/// Asserts that each of `blocks` blocks has several tiles of `rows` rows, and that some do not
-/// exist where lengths differ.
+/// Asserts that each of `blocks` blocks has several tiles of `rows` rows, and that some tiles do
+/// not exist if lengths differ.
 fn assert_several<T: Element>(case: &Case, mut arguments: Arguments<T>, rows: u32, blocks: u32) {
     let works = arguments.grid(rows);
     assert!(works > 2 * blocks, "{works} tiles of {blocks} blocks");
@@ -97,7 +97,7 @@ fn assert_several<T: Element>(case: &Case, mut arguments: Arguments<T>, rows: u3
     assert_eq!(skipped.count() > 0, case.lengths.is_some(), "tiles that do not exist");
 }
 
-/// Checks a case by a kernel for sm_80: one block has all tiles, then several share them.
+/// Checks a case by a kernel for sm_80: one block takes all tiles, then several share them.
 fn check<T: Kernels>(case: &Case, (kernel, rows): Entry<T>) {
     for blocks in [1, 3] {
         let machine = simulator();
@@ -109,7 +109,7 @@ fn check<T: Kernels>(case: &Case, (kernel, rows): Entry<T>) {
     }
 }
 
-/// As [`check`], by a kernel for Hopper.
+/// Same as [`check`], by a kernel for Hopper.
 macro_rules! check_on_hopper {
     ($case:expr, $config:ident $kernel:ident) => {
         let case: &Case = $case;
@@ -132,7 +132,7 @@ fn of_all_lengths(rows: usize, splits: u32, page: Option<usize>) -> Case {
     case
 }
 
-/// A mask of each score and values in one of two sequences that it hides from some rows.
+/// A mask of each score, and values in one of two sequences that it hides from some rows.
 fn with_hidden_values(rows: usize, splits: u32) -> Case {
     let mut case = Case::new(64, (2, 2, 1), (rows + 6, 140));
     case.mask = Some(Broadcast { batch: false, head: true, row: false, transposed: false, padded: true });

@@ -24,7 +24,8 @@ pub type Parameters<C> = (
 
 /// The element types with kernels for Hopper.
 pub trait Varied: Kernels + TmaElement {
-    /// Runs a case by the kernel for its head sizes: that for few rows, or for its score options.
+    /// Runs a case by the kernel for its head sizes: the kernel for few rows, or for its score
+    /// options.
     fn run(
         simulator: &Simulator,
         case: &Case,
@@ -77,7 +78,7 @@ varied! {
         256 x 256 F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few, F16D256General hopper_f16_256_general;
 }
 
-/// Runs a case by a kernel, with one block for each tile or `most` blocks.
+/// Runs a case by a kernel, with one block per tile or `most` blocks.
 pub fn run<C: Config<T: Kernels + TmaElement>>(
     simulator: &Simulator,
     kernel: &Kernel<Parameters<C>>,
@@ -112,8 +113,7 @@ pub fn run<C: Config<T: Kernels + TmaElement>>(
     );
     let blocks = arguments.grid(64 * C::WARPGROUPS).min(most);
     let parameters = (maps.0, maps.1, maps.2, maps.3, *arguments);
-    // A profile takes several times as long: short cases have one.
-    // SAFETY: the operands of the case.
+    // A profile takes several times as long: only short cases have one.
     let done = unsafe {
         if case.k_length <= 64 {
             let profile = kernel.profile(&simulator.0, blocks, C::THREADS, parameters);
@@ -132,7 +132,7 @@ pub fn check<T: Varied>(case: &Case, few: bool, seed: u64) {
     });
 }
 
-/// What these kernels serve, at random: at least one key, and one query token.
+/// A random case that these kernels support: at least one key, and one query token.
 fn random_case(random: &mut Random) -> (Case, bool) {
     let few = random.one_in(2);
     let mut case = Case::random(random);
@@ -168,7 +168,7 @@ fn random_case(random: &mut Random) -> (Case, bool) {
         for length in lengths.iter_mut() {
             *length = (random.below(case.q_length + 1), random.below(case.k_length + 1));
         }
-        // The tensors have a row each.
+        // Each tensor has at least one row.
         lengths[0] = (lengths[0].0.max(1), lengths[0].1.max(1));
     }
     if let Some(lengths) = &mut case.k_lengths {
@@ -192,7 +192,7 @@ fn variable_lengths_pages_splits_and_packed_heads_on_hopper_are_within_the_round
     }
 }
 
-/// One option or several, of 70 queries and 140 keys: a tile of 128 and a part of one.
+/// One or several options, for 70 queries and 140 keys: a tile of 128 and a part of one.
 fn with_options(name: &str) -> Case {
     let broadcast = |head, row| Some(Broadcast { batch: true, head, row, transposed: false, padded: true });
     let mut case = Case::new(64, (1, 2, 1), (70, 140));
@@ -252,7 +252,7 @@ fn pages_of_16_and_32_tokens_are_loaded_by_boxes_of_16_keys() {
     for (d, page) in [(64, 16), (80, 16), (96, 16), (128, 16), (128, 32), (192, 32), (256, 16)] {
         for few in [true, false] {
             // One sequence has three tiles, the other a box and one key. The rest of a page is NaN,
-            // and what it reaches is computed again, which takes long for many keys of many
+            // and the rows that it reaches are recomputed, which takes long for many keys of many
             // columns.
             let most = if d == 64 { 333 } else { 333usize.next_multiple_of(page) };
             let mut case = Case::new(d, (2, 2, 2), (20, most)).causal();
@@ -266,7 +266,7 @@ fn pages_of_16_and_32_tokens_are_loaded_by_boxes_of_16_keys() {
 #[test]
 fn keys_of_a_page_that_is_filled_in_part_do_not_come_through() {
     for d in [64, 80, 128, 256] {
-        // Many columns of many keys take long, as all rows are computed again.
+        // Many columns of many keys take long, as all rows are recomputed.
         let page = if d == 64 { 256 } else { 128 };
         for few in [true, false] {
             // The rest of a page after its last key is NaN.

@@ -1,4 +1,4 @@
-//! Problems of 8-bit floats, softmax attention in f64, and how far results may be from it.
+//! Problems of 8-bit floats, softmax attention in f64, and error bounds of results.
 
 use crate::attention::e4m3_config::OFFSET;
 use crate::attention::{Strides, UNLIMITED, Window};
@@ -27,7 +27,7 @@ pub struct Case {
     /// Keys whose rows of K and V are NaN: (batch, key).
     pub planted: Vec<(usize, usize)>,
     pub blocks: u32,
-    /// The factors of Q are larger by this.
+    /// A factor that enlarges the factors of Q.
     pub larger: f32,
 }
 
@@ -66,10 +66,10 @@ impl Case {
         case
     }
 
-    /// The same case with fewer queries and keys, for the simulator: what planted rows reach is
-    /// computed again key by key, which takes far longer than the tiles.
+    /// The same case with fewer queries and keys, for the simulator: the keys that planted rows
+    /// affect are recomputed one by one, which takes far longer than the tiles.
     pub fn short(mut self) -> Self {
-        // A score takes all columns for each part of a row of results.
+        // A score takes all columns, for each part of a row of results.
         let [queries, keys] = match (self.planted.is_empty(), self.heads * self.d * self.d) {
             (true, _) if self.batches * self.heads <= 2 => [130, 257],
             (true, _) => [130, 130],
@@ -93,7 +93,7 @@ impl Case {
         }
     }
 
-    /// Where the factor of a head is, and the strides of [`Scale`].
+    /// The position of a head's factor, and the strides of [`Scale`].
     fn scale_strides(&self, heads: usize) -> [u32; 2] {
         [[heads as u32, 1], [0, 1], [0, 0]][self.scales]
     }
@@ -106,7 +106,7 @@ pub fn at(strides: &Strides, batch: usize, head: usize, token: usize) -> usize {
 /// One operand: elements, factors, strides.
 pub struct Operand {
     pub elements: Vec<F8E4M3>,
-    /// What the elements are, once they do not change.
+    /// The elements' values, once they no longer change.
     values: OnceCell<Vec<f64>>,
     pub factors: Vec<f32>,
     pub strides: Strides,
@@ -144,7 +144,7 @@ impl Operand {
     }
 }
 
-/// A row by the definition: results, the sums of magnitudes that bound their errors, log-sum-exp.
+/// A row by the definition: results, the error bounds' sums of magnitudes, log-sum-exp.
 fn reference(
     case: &Case,
     [q, k, v]: [&Operand; 3],
@@ -180,7 +180,7 @@ fn reference(
         for (result, v) in results.iter_mut().zip(v.row(case, batch, kv_head, key)) {
             let v = factor * v;
             result[0] += p * v;
-            // Half of the smallest number, beside the largest probability of `2^OFFSET`.
+            // Half of the smallest value, relative to the largest probability, `2^OFFSET`.
             let smallest = f64::powi(2.0, -10 - OFFSET as i32) / total;
             result[1] += (p * ROUNDING[0] + smallest) * v.abs();
         }
@@ -225,19 +225,19 @@ impl Case {
     }
 }
 
-/// What was found of results.
+/// Errors of results.
 #[derive(Default)]
 pub struct Errors {
     /// The squares of the errors, and of the values.
     squares: f64,
     of: f64,
-    /// The largest error beside its bound.
+    /// The largest error relative to its bound.
     largest: f64,
     rows: usize,
 }
 
 impl Errors {
-    /// Takes in the errors of other rows.
+    /// Merges the errors of other rows.
     pub fn merge(&mut self, other: &Self) {
         self.squares += other.squares;
         self.of += other.of;
@@ -258,8 +258,7 @@ impl Display for Errors {
     }
 }
 
-/// Compares results and, where it is given, the log-sum-exp of all rows, contiguous (batch, head,
-/// token).
+/// Compares results and, if given, the log-sum-exp of all rows, contiguous (batch, head, token).
 pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: Option<&[f32]>, seed: u64) -> Errors {
     let mut errors = Errors { rows: case.rows(), ..Errors::default() };
     for batch in 0..case.batches {
@@ -274,7 +273,7 @@ pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: Option<&[
                         assert!(got.is_nan(), "{what}, column {column}: {got}, expected NaN");
                         continue;
                     }
-                    // Tensor cores add products of 8-bit floats with about 13 bits.
+                    // Tensor cores accumulate products of 8-bit floats with about 13 bits.
                     let bound = 1.1 * (bound + ROUNDING[1] * want.abs()) + 1e-6;
                     assert!(
                         (got - want).abs() <= bound,

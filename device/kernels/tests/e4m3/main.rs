@@ -1,7 +1,7 @@
 //! Attention of e4m3 on the simulator, against softmax attention in f64.
 
 mod attention {
-    //! What is tested.
+    //! The module under test.
     pub use moye_kernels::attention::*;
 }
 mod case;
@@ -28,7 +28,7 @@ use random::Random;
 macro_rules! entries {
     ($($name:ident $config:ident $loaded:literal;)+) => { $(
         /// # Safety
-        /// As [`forward_e4m3`].
+        /// Same contract as [`forward_e4m3`].
         #[kernel(threads = $config::THREADS, min_blocks = 1, shared = Storage<$config, $loaded>)]
         pub unsafe fn $name(
             q: TmaMap<TmaQ8<$config>>,
@@ -153,7 +153,7 @@ fn random_shapes_are_within_the_rounding_of_the_probabilities() {
     for seed in [0, 1, 2, 3, 5, 6, 7, 11, 12, 13, 14, 17] {
         all.merge(&check(&Case::random(&mut Random::new(seed)).short(), seed));
     }
-    // The root mean square of a rounding to e4m3 is about 0.026 of a value.
+    // The root mean square error of rounding to e4m3 is about 0.026 of a value.
     assert!(all.relative() <= 0.03, "{all}");
     println!("{all}");
 }

@@ -1,5 +1,5 @@
-//! The shipped products on Hopper, on the simulator against float64, on ragged sizes: each way in
-//! which a tile is scheduled, loaded and stored.
+//! The shipped products on Hopper, on the simulator against float64, with ragged extents: each way
+//! in which a tile is scheduled, loaded and stored.
 
 #[path = "../../../../tests/fixtures/common/lines.rs"]
 mod lines;
@@ -46,7 +46,7 @@ impl Number for F8E4M3 {
     }
 }
 
-/// Numbers from -1 to 1 that differ from place to place.
+/// Values from -1 to 1 that differ from place to place.
 fn numbers<T: Number>(count: usize, seed: usize) -> Vec<T> {
     (0..count).map(|i| T::of(((i * 37 + seed * 101 + i / 64 * 13) % 129) as f64 / 64.0 - 1.0)).collect()
 }
@@ -78,11 +78,11 @@ fn map_of_operand<T: Number>(
     }
 }
 
-/// What a product is launched with.
+/// The parameters of a launch.
 #[derive(Clone, Copy)]
 struct Case {
     shape: (usize, usize, usize),
-    /// From row to row of C.
+    /// The distance between rows of C.
     ldc: usize,
     clusters: u32,
     /// Whether TMA may write C.
@@ -192,7 +192,7 @@ fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number<Bits: 
     for (i, got) in dc.download::<bf16>().into_iter().enumerate() {
         let (row, column) = (i / ldc, i % ldc);
         if column >= n {
-            assert_eq!(got.to_bits(), before[i].to_bits(), "{what}: behind row {row}, {column}");
+            assert_eq!(got.to_bits(), before[i].to_bits(), "{what}: past the end of row {row}, {column}");
             continue;
         }
         let sum: f64 = (0..k).map(|k| at(&a, row, k, ld_a) * at(&b, column, k, ld_b)).sum();
@@ -206,7 +206,7 @@ fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number<Bits: 
     }
     let error = (error / norm).sqrt();
     assert!(error < 0.003, "{what}, {:?}, {ldc}: relative error {error:.1e}", case.shape);
-    assert!(counters.download::<u32>().iter().all(|&counter| counter == 0), "{what}: counters are 0 again");
+    assert!(counters.download::<u32>().iter().all(|&counter| counter == 0), "{what}: counters return to 0");
 }
 
 /// [`check`] for a kernel's name.
@@ -218,7 +218,7 @@ macro_rules! check {
 
 #[test]
 fn tensor_maps_have_the_boxes_of_the_kernels_own_copies() {
-    /// The box of an operand of 4096 x 512 elements, and its swizzle.
+    /// The box of an operand of 4096 x 512 elements.
     fn boxes<T: Number>(loaded: OperandMap, major: Major, extent: u32) -> Vec<u32> {
         let map = match loaded {
             OperandMap::Tile(tile) => {
@@ -266,7 +266,7 @@ fn tensor_maps_have_the_boxes_of_the_kernels_own_copies() {
 
 #[test]
 fn clusters_store_c_by_tma_from_their_own_boxes_and_from_the_last_stage() {
-    // Several tiles for a cluster; K ends in a stage after each number of instructions.
+    // Several tiles for a cluster; K ends in a stage after each possible number of instructions.
     for k in [16, 104, 168, 320] {
         let case = Case { mapped: true, ..Case::new((300, 520, k), 1) };
         check!(wgmma_bf16_tn, case);
@@ -313,8 +313,8 @@ fn warpgroups_in_turn_scale_by_rows_and_columns() {
 
 #[test]
 fn tiles_that_clusters_share_along_k_are_reduced_once() {
-    // One tile in two even pieces; two tiles in three pieces each; two tiles in an even piece and a
-    // run of tails.
+    // One tile in two even pieces; two tiles in three pieces each; two tiles in an even piece each
+    // and a run of tails.
     let cuts = [
         (1, 2, Cut { tiles: 1, even: 2, stages: 2, run: 0 }),
         (2, 6, Cut { tiles: 2, even: 3, stages: 2, run: 0 }),

@@ -1,11 +1,11 @@
-//! The tiles that a scheduler gives to clusters.
+//! The tiles that a scheduler assigns to clusters.
 
 extern crate std;
 use super::*;
 use std::collections::HashMap;
 use std::vec::Vec;
 
-/// A tile: its coordinates along M and N, its batch, its split of K.
+/// A tile's coordinates along M and N, its batch and its split of K.
 type Tile = (u32, u32, u32, u32);
 
 /// Each tile's pieces: the first stage, and the number of stages.
