@@ -4,7 +4,7 @@ use crate::commands::report;
 use anyhow::{Result, bail};
 use moye::Device;
 
-/// Measures them, and prints a row as each is done.
+/// Measures them, and prints each row when it is done.
 pub fn run(json: bool) -> Result<()> {
     let devices = (0..Device::gpu_count()?).map(Device::gpu).collect::<moye::Result<Vec<_>>>()?;
     if devices.len() < 2 {

@@ -1,4 +1,4 @@
-//! The names that a crate may have.
+//! The valid names of a crate.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -11,7 +11,7 @@ const TAKEN: &[&str] = &[
     "moye-kernels",
     "moye-macros",
     "moye-sim",
-    // The crates of the toolchain, some of which rustc finds by their names alone.
+    // The crates of the toolchain, some of which rustc finds by name alone.
     "alloc",
     "compiler-builtins",
     "core",
@@ -27,7 +27,7 @@ const TAKEN: &[&str] = &[
     "sysroot",
     "test",
     "unwind",
-    // Folders of a target directory, and cargo's name of a build script.
+    // Folders of a target directory, and cargo's name for a build script.
     "build",
     "build-script-build",
     "deps",
@@ -44,7 +44,7 @@ const TYPES: &[&str] = &[
     "u16", "u32", "u64", "u8", "usize",
 ];
 
-/// Rust's keywords, which cannot be names of crates.
+/// Rust's keywords, which cannot name crates.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
@@ -53,7 +53,7 @@ const KEYWORDS: &[&str] = &[
     "where", "while", "yield",
 ];
 
-/// The last part of a folder's path.
+/// The last component of a folder's path.
 pub fn of_folder(folder: &Path) -> Result<String> {
     let last =
         folder.file_name().with_context(|| format!("{} has no name; give --name", folder.display()))?;
@@ -61,7 +61,7 @@ pub fn of_folder(folder: &Path) -> Result<String> {
     Ok(name.to_owned())
 }
 
-/// Refuses names that cargo would refuse.
+/// Rejects names that cargo would refuse.
 pub fn check(name: &str) -> Result<()> {
     let way_out = "give a name such as `my-kernels`, by --name where the folder has another";
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
