@@ -2,7 +2,7 @@
 //! `cargo run --release -p moye-parallel --example measure [GPUS [M]]`.
 //!
 //! "alone" is the product of a rank without the exchange, by the same kernels.
-//! `benches/peers/parallel.py` is PyTorch's side.
+//! `benches/peers/parallel.py` measures PyTorch.
 
 use moye::{Device, Result};
 use moye_parallel::measure::{feed_forward, link, measure};
