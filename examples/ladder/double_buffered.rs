@@ -12,7 +12,7 @@ use support::{Fast, Product};
 
 fn main() -> moye::Result<()> {
     // (BLK_M, BLK_K, PIPE): columns are 130 elements apart, so that each starts at a multiple of 8
-    // bytes, as the copies want.
+    // bytes, as the copies require.
     let smem = layout!((128, 8, 2):(1, 130, 1040));
     const COPY: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u64>, f32> =
         TiledCopy::new(layout!((32, 8)), layout!((2, 1)));
@@ -27,10 +27,10 @@ fn main() -> moye::Result<()> {
     let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
     let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
     let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
-    // A block of 256 threads for each tile of 128 x 128 of C.
+    // One block of 256 threads for each 128 x 128 tile of C.
     let grid = Grid::new((m.div_ceil(128), n.div_ceil(128)), 256);
     product.time(&device, ladder_double_buffered.name(), || {
-        // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
+        // SAFETY: the buffers contain the matrices with these extents and leading dimensions.
         unsafe { device.launch(&ladder_double_buffered, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
     })?;
     assert!(c.download()? == product.c, "a result that differs from float64");

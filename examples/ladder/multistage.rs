@@ -1,4 +1,4 @@
-//! The ladder, step 7: a ring of stages in shared memory, swizzled, and C through shared memory
+//! The ladder, step 7: a ring of swizzled stages in shared memory, and C through shared memory
 //! (`device/collective/multistage.rs`, as `device/kernels/mma/f16.rs` configures it).
 
 mod support;
@@ -13,7 +13,7 @@ use moye_device::atom::{TiledCopy, TiledMma, make_tiled_copy_a};
 use support::{Fast, Product};
 
 fn main() -> moye::Result<()> {
-    // Eight warps, 4 x 2. Rows of 64 elements all begin in one bank, unless they are swizzled.
+    // Eight warps, 4 x 2. Without a swizzle, all rows of 64 elements start in one bank.
     const MMA: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((4, 2, 1)), [64, 32, 16]);
     const READ: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_a(&MMA);
     for swizzle in [Swizzle::NONE, Swizzle::new(3, 3, 3)] {
@@ -26,13 +26,13 @@ fn main() -> moye::Result<()> {
     let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
     let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
     let c = device.upload(&vec![f16::NAN; product.c.len()])?;
-    // The kernel has N as C's fast axis, and this example M: it computes C's transpose, `b * a`.
+    // In the kernel N is C's contiguous mode, and here M: it computes C's transpose, `b * a`.
     let (a, b) = (Global::from_address(a.address()), Global::from_address(b.address()));
     let pointers = (b, a, GlobalMut::from_address(c.address()));
     let arguments = Arguments::product(pointers, (n, m, k), (ldb, lda, ldc));
     let grid = Grid::new(n.div_ceil(256) * m.div_ceil(128), 256); // A block for each tile, all along x.
     product.time(&device, matmul_f16_tn.name(), || {
-        // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
+        // SAFETY: the buffers contain the matrices with these extents and leading dimensions.
         unsafe { device.launch(&matmul_f16_tn, grid, (arguments,)) }
     })?;
     assert!(c.download()? == product.c, "a result that differs from float64");

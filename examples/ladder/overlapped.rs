@@ -1,4 +1,4 @@
-//! The ladder, step 4: `cp.async` fills shared memory for the next tile while this one, in
+//! The ladder, step 4: `cp.async` fills shared memory for the next tile while the current one, in
 //! fragments, is multiplied (`device/kernels/ladder/overlapped.rs`).
 
 mod support;
@@ -11,8 +11,8 @@ use moye_device::atom::mma::UniversalFma;
 use support::{Fast, Product};
 
 fn main() -> moye::Result<()> {
-    // The operands of a whole tile are in registers. How many that is depends on how the threads
-    // divide C.
+    // The operands of a whole tile are in registers. Their number depends on how the threads divide
+    // C.
     for atoms in [layout!((32, 8, 1)), layout!((16, 16, 1))] {
         let mma = TiledMma::<UniversalFma<f32>>::new(atoms);
         let (a, b) = (mma.partition_a(layout!((128, 8))), mma.partition_b(layout!((128, 8))));
@@ -24,10 +24,10 @@ fn main() -> moye::Result<()> {
     let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
     let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
     let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
-    // A block of 256 threads for each tile of 128 x 128 of C.
+    // One block of 256 threads for each 128 x 128 tile of C.
     let grid = Grid::new((m.div_ceil(128), n.div_ceil(128)), 256);
     product.time(&device, ladder_overlapped.name(), || {
-        // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
+        // SAFETY: the buffers contain the matrices with these extents and leading dimensions.
         unsafe { device.launch(&ladder_overlapped, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
     })?;
     assert!(c.download()? == product.c, "a result that differs from float64");

@@ -9,7 +9,7 @@ use moye_device::layout::tuple;
 use support::Matrix;
 
 fn main() -> moye::Result<()> {
-    // 32 x 8 threads divide a tile of 32 x 32: four elements each.
+    // 32 x 8 threads divide a 32 x 32 tile: four elements each.
     let parts = zipped_divide(layout!((32, 32)), Tiler::shape(tuple!((32, 8))));
     println!("((THR_M, THR_N), (REST_M, REST_N)): {parts}");
 
@@ -17,12 +17,12 @@ fn main() -> moye::Result<()> {
     let matrix = Matrix::random(&device);
     let (m, n, leading) = (matrix.m, matrix.n, i64::from(matrix.m));
     let src = device.upload(&matrix.elements)?;
-    // An element that the kernel leaves out stays NaN.
+    // An element that the kernel omits stays NaN.
     let mut dst = device.upload(&vec![f32::NAN; matrix.elements.len()])?;
-    // A block of 256 threads for each tile of 32 x 32.
+    // One block of 256 threads for each 32 x 32 tile.
     let grid = Grid::new((m.div_ceil(32), n.div_ceil(32)), 256);
     matrix.time(&device, ladder_plain_copy.name(), || {
-        // SAFETY: both buffers hold m * n elements, with these strides of a column-major matrix.
+        // SAFETY: both buffers have m * n elements, with these strides of a column-major matrix.
         unsafe { device.launch(&ladder_plain_copy, grid, (&src, &mut dst, m, n, 1, leading, 1, leading)) }
     })?;
     assert!(dst.download()? == matrix.elements, "a copy that differs from its source");

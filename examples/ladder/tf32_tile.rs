@@ -10,7 +10,7 @@ use moye_device::atom::{Operand, TiledMma};
 use support::{Fast, Product};
 
 fn main() -> moye::Result<()> {
-    // The kernel is that of step 4 with another tiled MMA.
+    // The kernel is step 4's with another tiled MMA.
     const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
     println!("{} threads multiply {}", MMA.threads(), MMA.tile_mnk());
     // (thread, value) to the element: which of A's 16 x 8 elements lane 5 holds.
@@ -25,10 +25,10 @@ fn main() -> moye::Result<()> {
     let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
     let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
     let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
-    // A warp for each tile of 16 x 8 of C.
+    // One warp for each 16 x 8 tile of C.
     let grid = Grid::new((m.div_ceil(16), n.div_ceil(8)), 32);
     product.time(&device, ladder_tf32_tile.name(), || {
-        // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
+        // SAFETY: the buffers contain the matrices with these extents and leading dimensions.
         unsafe { device.launch(&ladder_tf32_tile, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
     })?;
     assert!(c.download()? == product.c, "a result that differs from float64");

@@ -10,8 +10,8 @@ use moye_device::analysis::shared_access;
 use support::Matrix;
 
 fn main() -> moye::Result<()> {
-    // The tile is written by columns and read by rows. A column of 32 puts a row into one bank, one
-    // of 33 does not.
+    // The tile is written by columns and read by rows. With columns of 32 elements a row is in one
+    // bank, with columns of 33 it is not.
     for tile in [layout!((32, 32):(32, 1)), layout!((32, 32):(33, 1))] {
         let access = shared_access(ComposedLayout::plain(tile), 32, 1);
         println!("a warp along a row, {tile}: {} words in a bank", access.conflict_degree());
@@ -21,12 +21,12 @@ fn main() -> moye::Result<()> {
     let matrix = Matrix::random(&device);
     let (m, n, ld_src, ld_dst) = (matrix.m, matrix.n, i64::from(matrix.m), i64::from(matrix.n));
     let src = device.upload(&matrix.elements)?;
-    // An element that the kernel leaves out stays NaN.
+    // An element that the kernel omits stays NaN.
     let mut dst = device.upload(&vec![f32::NAN; matrix.elements.len()])?;
-    // A block of 256 threads for each tile of 32 x 32 of the source.
+    // One block of 256 threads for each 32 x 32 tile of the source.
     let grid = Grid::new((m.div_ceil(32), n.div_ceil(32)), 256);
     matrix.time(&device, transpose.name(), || {
-        // SAFETY: both buffers hold m * n elements, with these strides of column-major matrices.
+        // SAFETY: both buffers have m * n elements, with these strides of column-major matrices.
         unsafe { device.launch(&transpose, grid, (&src, &mut dst, m, n, 1, ld_src, 1, ld_dst)) }
     })?;
     // Column i of the result is row i of the source.
