@@ -18,7 +18,7 @@ import tempfile
 ROUNDS = 5
 MOST = 3.0
 
-# Why rows may exceed that, and what did not change it.
+# Why rows may exceed the limit, and which changes did not help.
 EACH_WORD_ONCE = (
     "each word of global memory is touched once, so that its record of 32 bytes is new: {new}; tried: a spin lock for each page of "
     "records in place of a mutex, pages found without a search, one record for the lanes of an instruction: all are in, and a "

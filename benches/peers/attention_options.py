@@ -84,7 +84,7 @@ def option(name):
             "memory-efficient": sdpa(SDPBackend.EFFICIENT_ATTENTION, q, k, v, attn_mask=attn_mask),
         }
     else:
-        # As other sides that fail, a row with its reason.
+        # Like other sides that fail: a row with its reason.
         def refuse():
             raise NotImplementedError("scaled_dot_product_attention has no such option")
 

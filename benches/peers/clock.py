@@ -18,7 +18,7 @@ def clock():
 
     def read():
         mhz = ctypes.c_uint()
-        # 1: the clock of the multiprocessors.
+        # 1: the SM clock.
         return None if library.nvmlDeviceGetClockInfo(device, 1, ctypes.byref(mhz)) else mhz.value
 
     return read

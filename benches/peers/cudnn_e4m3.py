@@ -3,7 +3,7 @@
 import cudnn
 import torch
 
-# The probabilities are at most 1, and the largest number of e4m3 is 448.
+# The probabilities are at most 1, and the largest value of e4m3 is 448.
 SCALE_S = 256.0
 # Results near 0 would be subnormal in e4m3.
 SCALE_O = 64.0
@@ -41,7 +41,7 @@ def attention(q, k, v, factors, causal):
         values[made] = torch.as_tensor(value, dtype=torch.float32, device="cuda").reshape(1, 1, 1, 1)
         return made
 
-    # Aligned to the upper left, which is the same with as many queries as keys.
+    # Aligned to the upper left, which is the same with equal numbers of queries and keys.
     mask = {"right_bound": 0} if causal else {}
     result, _, amax_s, amax_o = graph.sdpa_fp8(
         q=operand("q", q),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 UNLIMITED = 2**31 - 1
-# Numbers of the driver's interface.
+# Constants of the driver's interface.
 U8_MAP, BF16_MAP, L2_128B, MAX_DYNAMIC_SHARED = 0, 9, 2, 8
 
 driver = ctypes.CDLL("libcuda.so.1")

@@ -75,12 +75,12 @@ class Instruction:
 
         return PTX.format(
             registers=", ".join(a + b + sums),
-            # From the thread's index, so that the assembler cannot compute the result.
+            # Derived from the thread's index, so that the assembler cannot compute the result.
             values="\n".join(f"cvt.rn.f64.u32 {name}, %thread;" for name in a + b + sums),
             instructions="\n".join(
                 f"mma.sync.aligned.{self.name}.row.col.f64.f64.f64.f64 {vector(c)}, {vector(a)}, {vector(b)}, {vector(c)};" for c in chains
             ),
-            # A condition that does not hold, which the assembler does not know.
+            # A condition that is never true, which the assembler does not know.
             sums="\n".join(f"add.f64 %sum, %sum, {name};" for name in sums),
         )
 

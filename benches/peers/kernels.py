@@ -32,11 +32,11 @@ except ImportError:
     of_e4m3 = None
 
 COLUMNS = ["date", "card", "work", "moye", "peer", "peer_name", "unit", "ratio", "mhz", "command", "note"]
-# How long a side runs in a round, at least.
+# The minimum time of a side in a round.
 MILLISECONDS = 5.0
-# Heads of 128: their count, and that of the keys' heads, in the cases of decoding.
+# Heads of 128: their number, and that of the keys' heads, in the cases of decoding.
 HEADS, KV_HEADS = 32, 8
-# Sets of keys and values that calls take in turn, so that L2 does not keep them.
+# Sets of keys and values that calls use in turn, so that L2 does not keep them.
 SETS = 8
 
 
@@ -201,7 +201,7 @@ def decoding(kernels, wants):
     """One query token on 8,192 keys, contiguous and in pages: the kernel by TMA and `wgmma`, and the one by `mma.sync`."""
     s, d = 8192, 128
     for batches, sets in ((1, 1), (1, SETS), (16, 1)):
-        # By kernel, the one that is chosen first.
+        # By kernel; the default choice comes first.
         splits = {"hopper_bf16_128_few": 16, "decode_bf16_128": 32}
         if batches > 1:
             splits = {"decode_bf16_128": 2, "hopper_bf16_128_few": 1}

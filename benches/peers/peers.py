@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import moye
 
-# How long a side runs in a round, at least.
+# The minimum time of a side in a round.
 MILLISECONDS = 4.0
 COLUMNS = ["date", "card", "work", "moye", "peer", "peer_name", "unit", "ratio", "mhz", "command", "note"]
 
@@ -32,7 +32,7 @@ class Case:
     """An operation, ours and the peers', on the same operands."""
 
     work: str
-    # What is done, in 10^12 operations or 10^9 bytes.
+    # The amount of work, in 10^12 operations or 10^9 bytes.
     amount: float
     unit: str
     ours: callable
@@ -40,7 +40,7 @@ class Case:
     tolerance: float = 0.0
     note: str = ""
     reference: callable = field(default=None)
-    # The part of the result that the reference has.
+    # The part of the result that the reference covers.
     of: object = ...
 
 
@@ -66,7 +66,7 @@ class InGraph:
     def __call__(self):
         if self.graph is None:
             stream = torch.cuda.Stream()
-            # Workspaces are allocated outside of the capture, on its stream.
+            # Workspaces are allocated outside the capture, on its stream.
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream), within(self.run):
                 self.run()
@@ -366,7 +366,7 @@ def cudnn_e4m3(*arguments):
         return None
     made = []
 
-    # Made at the first call, so that a refusal is a row with its reason.
+    # Built at the first call, so that a refusal is a row with its reason.
     def run():
         if not made:
             made.append(attention(*arguments))
@@ -426,7 +426,7 @@ def cases():
     if torch.cuda.get_device_capability() == (9, 0):
         # If PyTorch refuses two operands of e5m2, the row has its reason.
         yield lambda: scaled_product(4096, 4096, 4096, torch.float8_e5m2)
-    # Where the host's time of a call is longer than the kernel's.
+    # Cases in which the host's time of a call exceeds the kernel's.
     for dtype in (f16, bf16):
         for size in (512, 1024, 2048):
             yield lambda dtype=dtype, size=size: in_graphs(product(dtype, size, size, size))
@@ -472,7 +472,7 @@ def cases():
         for size in (4096, 16384):
             yield lambda dtype=dtype, size=size: movement("transpose", dtype, size, size)
     yield lambda: movement("copy", f32, 16384, 16384)
-    # Imported here, as that file imports this one.
+    # Imported here, because that file imports this one.
     from attention_options import cases as options_of_attention
 
     yield from options_of_attention()
@@ -520,7 +520,7 @@ def measure(case, rounds, mhz):
         counts[name] = max(1, round(MILLISECONDS / milliseconds(run, 3) / calls))
     times, clocks = {name: [] for name in sides}, []
     for round_ in range(rounds):
-        # The first of a round changes, as it finds the GPU cooler.
+        # The first side of a round rotates, because it finds the GPU cooler.
         order = list(sides)[round_ % len(sides) :] + list(sides)[: round_ % len(sides)] if sides else []
         for name in order:
             times[name].append(milliseconds(sides[name], counts[name], mhz, clocks))
@@ -567,7 +567,7 @@ def main():
     command = f"benches/peers/peers.py, PyTorch {torch.__version__.split('+')[0]}"
     print(f"{card}, {date}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}\n")
     print("| work | moye | peer | ratio | MHz | note |\n| --- | ---: | ---: | ---: | ---: | --- |")
-    # Row by row, so that a run that is ended early leaves what it has measured.
+    # Row by row, so that an interrupted run keeps its measurements.
     file = open(options.csv, "w", newline="") if options.csv else io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(COLUMNS)

@@ -53,7 +53,7 @@ def with_gradient(x, targets):
         return torch.autograd.grad(F.cross_entropy(x, targets, reduction="sum"), x)[0]
 
 
-# What the compiler is given in place of calls that it does not fuse.
+# The compiler's input in place of calls that it does not fuse.
 def loss_and_gradient(x, targets):
     wide = x.float()
     lse = wide.logsumexp(-1, keepdim=True)
@@ -108,7 +108,7 @@ def works(rows, columns, dtype):
     targets = torch.randint(columns, (rows,), device="cuda")
     loss, lse = (torch.empty(rows, device="cuda", dtype=torch.float32) for _ in range(2))
     dw, db = new(w), new(b)
-    # Rows of random numbers have nearly these.
+    # Rows of random values have approximately these statistics.
     mean, rstd = (torch.full((rows, 1), of, device="cuda", dtype=torch.float32) for of in (0.0, 1.0))
 
     yield ("softmax", lambda: (x(),), lambda x, y: moye.softmax(x, out=y), lambda x: F.softmax(x, -1), 2 * size)

@@ -1,5 +1,5 @@
-//! `matmul`, `copy` and `transpose` of matrices in every order, against a reference, on every
-//! device there is, and what they refuse.
+//! `matmul`, `copy` and `transpose` of matrices in every order, compared with a reference on every
+//! available device, and the requests that they refuse.
 
 #[path = "../fixtures/common/mod.rs"]
 mod common;
@@ -28,14 +28,14 @@ impl Order {
         }
     }
 
-    /// Elements that the matrix reaches over, and a few after it.
+    /// The elements that the matrix spans, and a few after it.
     fn len(self, rows: usize, cols: usize) -> usize {
         let (row_stride, col_stride) = self.strides(rows, cols);
         rows * row_stride + cols * col_stride + 5
     }
 }
 
-/// Whole numbers, so that sums are exact in any order.
+/// Integers, so that sums are exact in any order.
 fn element(row: usize, col: usize) -> f32 {
     ((13 * row + 5 * col) % 17) as f32 - 8.0
 }
@@ -52,8 +52,8 @@ fn filled(device: &Device, rows: usize, cols: usize, order: Order) -> Buffer<f32
     device.upload(&elements).unwrap()
 }
 
-/// Asserts that the matrix holds `expected`, and that the elements of its buffer between and after
-/// it are as they were.
+/// Asserts that the matrix has the `expected` elements, and that the elements of its buffer between
+/// and after them are unchanged.
 fn assert_matrix(
     buffer: &Buffer<f32>,
     (rows, cols): (usize, usize),
@@ -72,7 +72,7 @@ fn assert_matrix(
     assert_eq!(wrong.map(|at| (at, elements[at], wanted[at])), None, "{buffer:?}, {rows}x{cols} {order:?}");
 }
 
-/// What a result's buffer holds before.
+/// The initial value of a result's buffer.
 const UNTOUCHED: f32 = -1234.5;
 
 /// A buffer for a result.
@@ -131,7 +131,7 @@ fn operations_on_a_stream_follow_one_another(#[values(On::Sim, On::Gpu)] on: On)
     let mut buffers = [(); 3].map(|()| untouched(&device, n, n, order));
     let [copied, turned, product] = buffers.each_mut().map(|buffer| MatrixMut::row_major(buffer, n, n));
     let (mut copied, mut turned, mut product) = (copied.unwrap(), turned.unwrap(), product.unwrap());
-    // SAFETY: nothing else uses these buffers before the downloads, which wait.
+    // SAFETY: no other work uses these buffers before the downloads, which wait.
     unsafe {
         copy_on(&stream, &a, &mut copied).unwrap();
         transpose_on(&stream, &copied.as_matrix(), &mut turned).unwrap();
@@ -216,7 +216,7 @@ fn extents_over_31_bits_are_refused_with_the_limit() {
     const LIMIT: usize = i32::MAX as usize - 256;
     let device = Device::sim();
     let one = device.upload(&[3.0f32]).unwrap();
-    // Matrices of one element in every place, and of no element.
+    // Matrices with one element at every coordinate, and empty matrices.
     let large = |rows, cols| Matrix::new(&one, rows, cols, (0, 0)).unwrap();
     fn empty(none: &mut Buffer<f32>, rows: usize, cols: usize) -> MatrixMut<'_, f32> {
         MatrixMut::new(none, rows, cols, (0, 0)).unwrap()
@@ -252,8 +252,8 @@ fn extents_over_31_bits_are_refused_with_the_limit() {
 
 #[rstest]
 fn strides_that_lead_to_no_element_do_no_harm(#[values(On::Sim, On::Gpu)] on: On) {
-    // A thread past the edge multiplies its coordinate with the stride, which overflows in a build
-    // that checks.
+    // A thread out of bounds multiplies its coordinate by the stride, which overflows in a build
+    // with overflow checks.
     const HUGE: usize = 1 << 61;
     let Some(device) = on.device() else { return };
     let n = 40;

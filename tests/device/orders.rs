@@ -1,8 +1,8 @@
-//! What ships, in drawn orders of threads, warps and blocks: no report of a race, and the same bits
-//! in each order.
+//! The shipped operations, in random orders of threads, warps and blocks: no race is reported, and
+//! the bits are the same in each order.
 //!
-//! The order and the search for races are asked of the simulator by its environment variables, so
-//! that each order is a process of its own: this test program, called again.
+//! Environment variables select the simulator's order and race detection, so each order is a
+//! separate process: this test program, called again.
 #![cfg(all(feature = "matmul", feature = "movement"))]
 
 use half::f16;
@@ -11,8 +11,7 @@ use moye_sim::intrinsics::{shared_base, store_shared, thread_idx};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Calls a test that is ignored otherwise in a process of its own, with these variables, and gives
-/// what it printed.
+/// Runs an ignored test in a separate process with these variables; returns its output.
 fn call(test: &str, variables: &[(&str, &str)]) -> (bool, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
@@ -22,7 +21,7 @@ fn call(test: &str, variables: &[(&str, &str)]) -> (bool, String) {
     (done.status.success(), text)
 }
 
-/// A number for bits (FNV-1a).
+/// A hash of bytes (FNV-1a).
 fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes
         .into_iter()
@@ -33,7 +32,7 @@ fn print(name: &str, values: &[f32]) {
     println!("result: {name} {:016x}", digest(values.iter().flat_map(|value| value.to_le_bytes())));
 }
 
-/// Numbers whose sums depend on the order of the additions.
+/// Values whose sums depend on the order of the additions.
 fn numbers(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
     let mut next = || {
@@ -82,7 +81,7 @@ fn what_ships() {
     attention(&device);
 }
 
-/// Attention of two heads, some rows of which are no whole tile.
+/// Attention of two heads, with a partial tile of rows.
 #[cfg(feature = "attention")]
 fn attention(device: &Device) {
     use moye::{Attention, Heads, HeadsMut};
@@ -133,7 +132,7 @@ const RACE: Kernel<(GlobalMut<u32>,)> = Kernel::new(
 fn a_race() {
     let device = Device::sim();
     let mut data = device.upload(&[0_u32]).unwrap();
-    // SAFETY: what it does is a fault, or to be seen.
+    // SAFETY: the race is a fault, or intended.
     let ran = unsafe { device.launch(&RACE, Grid::new(1, 64), (&mut data,)) };
     match ran {
         Ok(()) => println!("result: silent"),
@@ -142,7 +141,7 @@ fn a_race() {
     }
 }
 
-/// What [`a_race`] says with these variables.
+/// The output of [`a_race`] with these variables.
 fn said(variables: &[(&str, &str)]) -> String {
     let (is_done, text) = call("a_race", variables);
     assert!(is_done, "{text}");

@@ -1,5 +1,5 @@
-//! Products that go by tiled copies and tiled MMAs from end to end, on the simulator and the GPU
-//! where there is one.
+//! Products that use tiled copies and tiled MMAs throughout, on the simulator and on a GPU if there
+//! is one.
 #![allow(clippy::type_complexity, reason = "a kernel's type is its parameter list")]
 
 #[path = "../fixtures/common/mod.rs"]
@@ -13,13 +13,13 @@ use moye_kernels_tiled as kernels;
 static SM_80: Ptx = Ptx::new("moye-kernels-tiled", kernels::PTX_SM_80);
 static SM_90: Ptx = Ptx::new("moye-kernels-tiled (sm_90)", kernels::PTX_SM_90);
 
-/// The module, where the device is new enough.
+/// The module, if the device is new enough.
 fn load(device: &Device, ptx: &Ptx) -> Option<Module> {
     let fits = !device.is_gpu() || ptx.image_for(device.arch()).is_some();
     fits.then(|| device.load(ptx).unwrap())
 }
 
-/// Those of [`SHAPES`], and K that fill a tile of single bits, end within a word and within a byte.
+/// [`SHAPES`], and K that fill a tile of single bits, end within a word and within a byte.
 const PACKED_SHAPES: [(usize, usize, usize); 13] = {
     let mut shapes = [(64, 64, 256); 13];
     shapes.split_at_mut(8).0.copy_from_slice(&SHAPES);
@@ -79,7 +79,7 @@ packed_tests! {
     s4_packed S4, 64, |a, b| a * b;
     u4_packed U4, 64, |a, b| a * b;
     u4_shared U4, 32, |a, b| a * b;
-    // The bits that differ are counted.
+    // Counts the differing bits.
     b1_packed B1, 64, |a, b| f64::from(a != b);
 }
 
@@ -114,7 +114,7 @@ fn each_kernel_has_its_instructions_and_no_local_memory() {
     }
 }
 
-/// Products whose results are of another type than what they are added to, or made up of it.
+/// Products whose results have another type than the accumulators, or consist of several.
 mod results {
     use super::{SM_80, kernels::results, load};
     use crate::common::devices;
@@ -133,12 +133,12 @@ mod results {
         (i * 29 % 19) as f32 - 9.0
     }
 
-    /// Numbers at which f16 has steps of 2, so that a sum that went through f16 would not be exact.
+    /// Values at which f16 has steps of 2, so that a sum that passed through f16 would be inexact.
     fn c(i: usize) -> f32 {
         2048.0 + 2.0 * (i * 31 % 400) as f32
     }
 
-    /// Row and column of C, and the places in A and B of what they multiply.
+    /// Row and column of C, and the indices in A and B of its products.
     fn places(i: usize) -> impl Iterator<Item = (usize, usize)> {
         let (m, n) = (i % M as usize, i / M as usize);
         (0..K as usize).map(move |k| (m + M as usize * k, n + N as usize * k))
@@ -153,7 +153,7 @@ mod results {
             let [left, right, addend] = [(a as fn(usize) -> f32, SIZES[0]), (b, SIZES[1]), (c, SIZES[2])]
                 .map(|(f, size)| device.upload(&halves(f, size)).unwrap());
             let mut output = device.alloc_zeroed::<f32>(SIZES[2]).unwrap();
-            // SAFETY: the buffers hold the tiles.
+            // SAFETY: the buffers have the tiles.
             unsafe {
                 let arguments = (&left, &right, &addend, &mut output);
                 module.launch(kernel, Grid::new(1, 32), arguments).unwrap();
@@ -189,7 +189,7 @@ mod results {
             let left = device.upload(&(0..SIZES[0]).map(at).collect::<Vec<_>>()).unwrap();
             let right = device.upload(&(0..SIZES[1]).map(bt).collect::<Vec<_>>()).unwrap();
             let mut output = device.alloc_zeroed::<Complex64>(SIZES[2]).unwrap();
-            // SAFETY: the buffers hold the tiles.
+            // SAFETY: the buffers have the tiles.
             unsafe { module.launch(&results::gauss, Grid::new(1, 128), (&left, &right, &mut output)) }
                 .unwrap();
             for (i, got) in output.download().unwrap().into_iter().enumerate() {
@@ -205,8 +205,8 @@ mod results {
     }
 }
 
-/// `UniversalFma` of every pair of types: of all bits, of numbers from 1 to 2 whose sums have
-/// something to round, and of the ends.
+/// `UniversalFma` of every pair of types: of arbitrary bits, of values from 1 to 2 whose sums need
+/// rounding, and of the limits.
 mod universal_fma {
     use super::{SM_80, kernels::fma, load};
     use crate::common::ptx::{before, kernel_text, version_of};
@@ -227,7 +227,7 @@ mod universal_fma {
     /// A value with its bits.
     trait Value: Element + Debug {
         fn of(rng: &mut rand::rngs::StdRng, i: usize) -> Self;
-        /// Equal bits, or NaN both.
+        /// Equal bits, or both NaN.
         fn same(self, other: Self) -> bool;
     }
 
@@ -236,8 +236,8 @@ mod universal_fma {
             impl Value for $t {
                 fn of(rng: &mut rand::rngs::StdRng, i: usize) -> Self {
                     let bits = rng.next_u64() as $bits;
-                    // Every second one between 1 and 2 or between -1 and -2: products and sums meet
-                    // there.
+                    // Every second one between 1 and 2 or between -1 and -2, where products and
+                    // sums overlap.
                     if i.is_multiple_of(2) {
                         return Self::from_bits(bits);
                     }
@@ -299,11 +299,10 @@ mod universal_fma {
         }
     }
 
-    /// What the kernel computes is `want` on the simulator, and on the GPU what it is on the
-    /// simulator.
+    /// The kernel computes `want` on the simulator, and on a GPU the simulator's result.
     fn check<A: Value, B: Value, D: Value>(kernel: &Product<A, B, D>, want: impl Fn(A, B, D) -> D) {
         let mut rng = rng(&kernel.name().bytes().map(usize::from).collect::<Vec<_>>());
-        // Different periods, so that each end meets every other.
+        // Different periods, so that each limit meets every other.
         let a: Vec<A> = (0..COUNT).map(|i| A::of(&mut rng, i)).collect();
         let b: Vec<B> = (0..COUNT).map(|i| B::of(&mut rng, i / 4)).collect();
         let c: Vec<D> = (0..COUNT).map(|i| D::of(&mut rng, i / 16)).collect();
@@ -377,12 +376,12 @@ mod universal_fma {
         check(&fma::fma_u32_to_u64, |a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c));
     }
 
-    /// The oldest architecture that an assembler at hand has. Multiply-adds of f32, of f64 and of
+    /// The oldest architecture of the available assemblers. Multiply-adds of f32, of f64 and of
     /// integers are older.
     const ALL: u32 = 50;
 
-    /// Each kernel, its instruction, the sum that comes after where that is one of its own, how
-    /// many of the first there are, and the oldest architecture with it, from NVIDIA's "PTX ISA".
+    /// Each kernel, its instruction, the separate addition after it if there is one, the number of
+    /// the former, and the oldest architecture with it, from NVIDIA's "PTX ISA".
     const TABLE: [(&str, &str, &str, usize, u32); 37] = [
         ("fma_f32", "fma.rn.f32", "", 1, ALL),
         ("fma_f16_to_f32", "fma.rn.f32", "", 1, ALL),
@@ -500,8 +499,8 @@ mod universal_fma {
             let name: Arch = format!("sm_{arch}").parse().unwrap();
             let found: &Option<Ptxas> = assemblers.entry(arch).or_insert_with(|| Ptxas::find_for(name));
             let kernel = kernel_text(module, kernel);
-            // The compiler leaves out half of a register by `_`, which needs a newer PTX version
-            // than the other operands.
+            // The compiler omits half of a register as `_`, which needs a newer PTX version than
+            // the other operands.
             let least = if kernel.contains("{_,") || kernel.contains(", _}") { (7, 1) } else { (0, 0) };
             let (major, minor) = version_of(arch).max(least);
             let text = format!(".version {major}.{minor}\n.target sm_{arch}\n.address_size 64\n{kernel}");

@@ -1,6 +1,6 @@
 //! Copies by the widest access that both layouts, the element type and the alignment allow, up to
-//! an atom's cap or by `cp.async`: what arrives, on the simulator and the GPU where there is one,
-//! and by PTX how wide each access is.
+//! an atom's cap or with `cp.async`: the result, on the simulator and on a GPU if there is one, and
+//! in PTX the width of each access.
 
 #[path = "../fixtures/common/mod.rs"]
 mod common;
@@ -20,7 +20,7 @@ const POISON: u8 = 0xA5;
 
 type CopyKernel<T> = Kernel<(Global<T>, GlobalMut<T>)>;
 
-/// Where the tile's elements are in a matrix: down its columns, or across.
+/// The indices of the tile's elements in a matrix: down its columns, or along its rows.
 fn places(across: bool) -> impl Iterator<Item = usize> {
     (0..COLUMNS).flat_map(move |column| {
         (0..ROWS)
@@ -28,8 +28,7 @@ fn places(across: bool) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Copies a tile of bytes without pattern over poison, and compares all of the destination's
-/// memory.
+/// Copies a tile of pseudo-random bytes over poison, and compares all of the destination's memory.
 fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
     let len = (LEADING * COLUMNS) as usize;
     let data: Vec<u8> = (0..len * T::BYTES).map(|i| (i * 167 + i / 251 + 1) as u8).collect();
@@ -43,7 +42,7 @@ fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
         let input = device.upload(&source).unwrap();
         let mut output = device.alloc_uninit::<T>(len).unwrap();
         output.fill_bytes(POISON).unwrap();
-        // SAFETY: the buffers hold a tile, and start at multiples of 16 bytes.
+        // SAFETY: the buffers have a tile, and start at multiples of 16 bytes.
         unsafe { module.launch(kernel, Grid::new(1, COLUMNS as u32), (&input, &mut output)) }.unwrap();
         let got = output.download().unwrap();
         let different = (0..len).find(|&at| bytes(&got[at..=at]) != bytes(&wanted[at..=at]));
@@ -51,8 +50,8 @@ fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
     }
 }
 
-/// An access of this many bits in PTX, after `ld.global` and the like. A single element of 64 bits
-/// is one register.
+/// The suffix of an access of this many bits in PTX, after `ld.global` and the like. A single
+/// element of 64 bits is one register.
 fn suffix(bits: usize, element: usize) -> &'static str {
     match bits {
         8 => "u8",
@@ -65,8 +64,8 @@ fn suffix(bits: usize, element: usize) -> &'static str {
     }
 }
 
-/// The kernel's accesses on the way in have `into` bits each, those on the way out `out`, and there
-/// are no others.
+/// Checks that the kernel's loads have `into` bits each, its stores `out`, and that there are no
+/// other accesses.
 fn is_as_wide(entry: &Function, element: usize, into: usize, out: usize) {
     assert!(!entry.uses_local(), "{} uses local memory", entry.name);
     for (access, bits) in [("ld.global", into), ("st.shared", into), ("ld.shared", out), ("st.global", out)] {
@@ -99,8 +98,8 @@ macro_rules! tests {
 }
 moye_kernels_tiled::for_each_widest!(tests);
 
-/// Every copy into shared memory is a `cp.async` of this many bits, cached in L1 too unless it has
-/// 16 bytes; or, for 0 bits, none is, and the elements go through registers.
+/// Checks that every copy to shared memory is a `cp.async` of this many bits, cached in L1 too
+/// unless it has 16 bytes; or, for 0 bits, that none is, and the elements pass through registers.
 fn is_as_wide_by_cp_async(kernel: &str, element: usize, bits: usize) {
     let module = Module::parse(moye_kernels_tiled::PTX_SM_80[0].1).unwrap();
     let entry = module.kernel(kernel).expect("the kernel is in its module");
@@ -112,7 +111,7 @@ fn is_as_wide_by_cp_async(kernel: &str, element: usize, bits: usize) {
         .collect();
     let wanted = (ROWS as usize * element).checked_div(bits).unwrap_or(0);
     assert_eq!(copies.len(), wanted, "{kernel}: {copies:#?}");
-    // The instruction, and its size, which is the third operand.
+    // The instruction and its size, the third operand.
     let (name, size) = match bits {
         128 => ("cp.async.cg.shared.global ", "16"),
         bits => ("cp.async.ca.shared.global ", if bits == 64 { "8" } else { "4" }),

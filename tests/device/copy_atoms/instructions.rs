@@ -1,9 +1,9 @@
-//! The kernels of the tests, each with the instructions that it is of.
+//! The kernels of the tests, with their instructions.
 
 /// A kernel and its instruction, or an architecture and its PTX.
 pub type Pair = (&'static str, &'static str);
 
-/// Kernels that need no more than sm_80, with their instructions.
+/// Kernels that require only sm_80, with their instructions.
 pub const SM_80: &[Pair] = &[
     ("cvt_f16", "cvt.rn.f16.f32"),
     ("cvt_bf16", "cvt.rn.bf16.f32"),
@@ -285,7 +285,7 @@ pub const SM_80: &[Pair] = &[
     ("shared_exchanges", "atom.shared.cas.b32"),
 ];
 
-/// Kernels that need sm_90, with their instructions.
+/// Kernels that require sm_90, with their instructions.
 pub const SM_90: &[Pair] = &[
     ("cvt_tf32_rn", "cvt.rn.tf32.f32"),
     ("cvt_tf32_rz", "cvt.rz.tf32.f32"),
