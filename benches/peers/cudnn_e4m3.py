@@ -1,4 +1,4 @@
-"""Attention of 8-bit floats by cuDNN, from its own Python package, `nvidia-cudnn-frontend`."""
+"""cuDNN's attention of 8-bit floats, from its Python package `nvidia-cudnn-frontend`."""
 
 import cudnn
 import torch
@@ -10,7 +10,7 @@ SCALE_O = 64.0
 
 
 class Scaled:
-    """A result of e4m3 times a factor, from which a check takes the numbers."""
+    """A result in e4m3 with a factor, from which a check computes the values."""
 
     def __init__(self, values, factor):
         self.values, self.factor = values, factor
@@ -20,7 +20,7 @@ class Scaled:
 
 
 def attention(q, k, v, factors, causal):
-    """A call of cuDNN's attention of e4m3 operands (B, H, S, D) with a factor each, to e4m3."""
+    """A call of cuDNN's attention of e4m3 operands (B, H, S, D), each with a factor, to e4m3."""
     out = torch.empty_like(q)
     handle = cudnn.create_handle()
     graph = cudnn.pygraph(

@@ -2,7 +2,7 @@
 
     python benches/peers/instructions.py [--csv FILE] [--rounds N]
 
-The driver compiles the PTX, so that PyTorch is the only package that it needs. The CSV has the columns of docs/results.
+The driver compiles the PTX, so that it needs no package but PyTorch. The CSV has the columns of docs/results.
 """
 
 import argparse
@@ -94,7 +94,7 @@ INSTRUCTIONS = [
 
 
 class Driver:
-    """The functions of the driver that PyTorch does not have."""
+    """The functions of the driver that PyTorch does not offer."""
 
     def __init__(self):
         self.library = ctypes.CDLL("libcuda.so.1")

@@ -1,5 +1,5 @@
 """PyTorch's side of `moye-parallel`'s example measure: products beside NCCL's collectives, and its
-operators of symmetric memory, one process a GPU. Each sample of ten calls, of a hundred with few
+operators of symmetric memory, one process per GPU. Each sample of ten calls, of a hundred with few
 rows, is after a rest, as in the example; medians of the samples, of rank 0.
 
     python3 benches/peers/parallel.py

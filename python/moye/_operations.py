@@ -26,8 +26,8 @@ def matmul(
 ):
     """The matrix product ``activation(alpha * a @ b + beta * c + bias)``.
 
-    All arrays are of one library, on one device. Any strides are accepted, so ``a.T`` costs nothing;
-    operands in a layout that no kernel reads are rearranged first.
+    All arrays are of one library, on one device. Any strides are accepted, so ``a.T`` costs
+    nothing; operands in a layout that no kernel reads are rearranged first.
 
     Args:
         a: (M, K) or (batches, M, K): float16, bfloat16, float32, float64, int8, float8_e4m3fn or
