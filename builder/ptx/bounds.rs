@@ -105,7 +105,7 @@ pub fn apply_bounds(module: &str) -> Result<String, String> {
                 return Err(lost(unwritten));
             }
         }
-        // The body's brace stands on a line of its own; nothing in a parameter list does.
+        // The body's brace is alone on its line; nothing in a parameter list is.
         if line.trim() == "{"
             && let Some((_, bounds)) = pending.take()
         {

@@ -44,7 +44,7 @@ struct Joined {
     at: Point,
 }
 
-/// What an event of the simulator recorded.
+/// The record of a simulator's event.
 pub(crate) enum Recorded {
     /// Work that has run.
     Work(moye_sim::Event),
@@ -177,7 +177,7 @@ impl Simulated {
         })
     }
 
-    /// What an event records on this stream now.
+    /// The record of an event on this stream now.
     pub fn record(&self) -> Result<Recorded> {
         self.with_joined(|joined| match joined {
             None => Ok(Recorded::Work(self.stream.record())),

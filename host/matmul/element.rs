@@ -73,7 +73,7 @@ pub trait Output<T: Operand>: Convertible<T::Scalar> {
 /// A kernel that reduces the split-K slices.
 type Finish<T, U> = Kernel<(Arguments<<T as Operand>::Scalar, U, <T as Operand>::Scalar>,)>;
 
-/// The precision of the accumulators, where there is a choice.
+/// The precision of the accumulators, for element types with a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// f32 by fused multiply-adds in f32; half precision with f32 accumulators.

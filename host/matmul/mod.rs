@@ -1,7 +1,7 @@
 //! Matrix multiplication, in three stages.
 //!
 //! - **Descriptor**: the caller's request. [`builder`] collects it for the element types of
-//!   [`element`]; [`descriptor`] checks it and brings it into the kernels' form, with matrices as
+//!   [`element`]; [`descriptor`] checks it and converts it to the kernels' form, with matrices as
 //!   [`operand`] views.
 //! - **Plan**: the kernel, the operands to rearrange, the split along K, the workspace. [`plan`]
 //!   takes the kernel from the table of [`measured`] shapes, or compares the [`variants`], a table

@@ -5,7 +5,7 @@ use crate::stream::Stream;
 use crate::{Error, Result};
 use std::fmt;
 
-/// What the program, Python, the harness and the benchmark know about an operation.
+/// An operation as the program, Python, the harness and the benchmark know it.
 pub struct Declaration {
     /// The name: a command of the program, a function in Python.
     pub name: &'static str,

@@ -11,7 +11,7 @@ use moye_device::number::Scalar;
 
 const NAME: &str = "collective";
 /// The maximum number of bytes that a rank sends for which a sum of f16 or bf16 is one kernel over
-/// data that copies brought, without NCCL.
+/// copied data, without NCCL.
 pub const ONE_SHOT: usize = 8 << 20;
 /// NCCL's constant for a one-byte type.
 const BYTES: i32 = 1;

@@ -91,7 +91,7 @@ pub type Loop<T, C, const STAGES: u32, A = TmaTensor<CopyA<T, C>, 2>> = TmaWarpS
 >;
 
 /// `c = a b^T` on a persistent grid, where A is this rank's shard and the shards of other ranks,
-/// which copies bring during the kernel.
+/// which arrive by copies during the kernel.
 ///
 /// # Safety
 /// The maps are of this rank's rows of A, of all shards, and of B, in device memory, built by

@@ -116,8 +116,8 @@ macro_rules! forms {
 
 impl ParallelMatmul<'_, half::bf16> {
     forms! {
-        /// Column-parallel: gathers the rows of A during the product. The copy engine brings the
-        /// shards, and a tile's loads wait for its shard.
+        /// Column-parallel: gathers the rows of A during the product. The copy engine transfers
+        /// the shards, and a tile's loads wait for its shard.
         all_gather AllGather;
         /// Row-parallel: multiplies the rows of other ranks first, stores the results in their
         /// memory, and adds the others' results to its own. The sum is in float32, in a fixed

@@ -26,7 +26,7 @@ _LAYOUTS = ("layout", "tuple or layout", "layout or swizzle")
 
 def _function(name, parameters, about):
     def operation(*arguments):
-        # An optional argument that is None is left out: no operation has the wildcard there.
+        # An optional argument that is None is omitted: no operation has the wildcard there.
         while arguments and arguments[-1] is None and len(arguments) > required:
             arguments = arguments[:-1]
         return _apply(name, *arguments)

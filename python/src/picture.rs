@@ -187,13 +187,13 @@ impl TiledCopy {
         tuple_of(&self.tile)
     }
 
-    /// The thread-value layout of what is read.
+    /// The thread-value layout of the source.
     #[getter]
     fn source(&self) -> Layout {
         Layout(self.source)
     }
 
-    /// The thread-value layout of what is written.
+    /// The thread-value layout of the destination.
     #[getter]
     fn destination(&self) -> Layout {
         Layout(self.destination)

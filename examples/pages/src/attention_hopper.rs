@@ -1,7 +1,7 @@
 //! FlashAttention on Hopper in five steps, which are instances of one kernel: `O = softmax(scale Q
 //! K^T) V` for every head of every batch, bf16, heads of 128.
 //!
-//! | step | what it brings |
+//! | step | change |
 //! | --- | --- |
 //! | 1 | TMA and `wgmma`: a warpgroup has 64 rows of Q, one stage of K and one of V |
 //! | 2 | two stages: TMA loads the next tile under this one |

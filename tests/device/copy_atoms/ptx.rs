@@ -125,8 +125,7 @@ fn is_like_an_atom(instruction: &str) -> bool {
             || types.iter().any(|name| instruction.contains(name)))
 }
 
-/// The loads and stores that bring a kernel's inputs and store its results, in addition to its own
-/// instruction.
+/// The loads of a kernel's inputs and the stores of its results, in addition to its instruction.
 struct Frame {
     loads: usize,
     stores: usize,

@@ -1,5 +1,5 @@
-//! Every mistake of a kernel, by a kernel that makes it, launched as usual on `Device::sim()`: the
-//! fault's kind, and a message that names kernel, block, thread, line and values.
+//! Every mistake of a kernel, in a kernel launched as usual on `Device::sim()`: the fault's kind,
+//! and a message that names kernel, block, thread, line and values.
 //! Not included are faults that appear only after minutes with a device's default limits
 //! (`FaultKind::NoProgress`) and faults of the host (`FaultKind::NoStack`): the simulator's tests
 //! cover both.

@@ -1,5 +1,5 @@
-//! What a kernel may execute before it waits for earlier kernels: the paths from its entry through
-//! its branches.
+//! The instructions that a kernel may execute before it waits for earlier kernels: the paths from
+//! its entry through its branches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
