@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What race detection costs: `races.py target/debug/moye target/debug/examples/race_cost > docs/results/DATE-cpu-races.csv`.
+"""The cost of race detection: `races.py target/debug/moye target/debug/examples/race_cost > docs/results/DATE-cpu-races.csv`.
 
-Runs operations of the program on the simulator, with race detection and without, in turn. Prints the processor time of each, in
-seconds, without what the program takes for a matrix of a few elements: the least of some rounds. Rows of kernels that do nothing
-but access memory are from sim/examples/race_cost.rs, with the nanoseconds of an access. Ends with 1 where a row takes more than
-3 times as long with race detection and has no note that says why.
+Runs operations of the program on the simulator, alternately with and without race detection. Prints the CPU time of each in
+seconds, less that of the program on a matrix of a few elements: the minimum of some rounds. Rows of kernels that only access
+memory are from sim/examples/race_cost.rs, with the nanoseconds per access. Exits with 1 if a row takes more than 3 times as long
+with race detection and has no note that says why.
 """
 import csv
 import os
@@ -18,15 +18,15 @@ import tempfile
 ROUNDS = 5
 MOST = 3.0
 
-# Why rows may exceed that, and what did not change it.
+# Why rows may exceed the limit, and which changes did not help.
 EACH_WORD_ONCE = (
     "each word of global memory is touched once, so that its record of 32 bytes is new: {new}; tried: a spin lock for each page of "
     "records in place of a mutex, pages found without a search, one record for the lanes of an instruction: all are in, and a "
     "record remains eight times as large as its word"
 )
 
-# Work, kernel's kind, arguments of the program, extents of its files, and those of files of a few
-# elements.
+# Operation, kind of the kernel, arguments of the program, extents of its files, and those of small
+# files.
 WORKS = [
     ("f32 product 256x256x256", "FMA, cp.async", "matmul A B", "f4", [(256, 256), (256, 256)]),
     ("f16 product 768x768x768", "wgmma, TMA", "matmul A B", "f2", [(768, 768), (768, 768)]),
@@ -40,7 +40,7 @@ WORKS = [
     ("f32 transpose 2048x2048", "global memory", "transpose A", "f4", [(2048, 2048)]),
 ]
 NOTES = {"f32 transpose 2048x2048": EACH_WORD_ONCE.format(new="reads of A, writes of B")}
-# Kernels of sim/examples/race_cost.rs: work, kind and note.
+# Kernels of sim/examples/race_cost.rs: operation, kind and note.
 EXAMPLES = {
     "transpose": (
         "u32 transpose 2048x2048 by plain intrinsics",
@@ -85,7 +85,7 @@ def main():
 
 
 def measured(program, arguments, dtype, extents):
-    """The processor time of an operation with race detection and without."""
+    """The CPU time of an operation with and without race detection."""
     with tempfile.TemporaryDirectory() as folder:
         command = [program] + arguments.split() + ["--device", "sim", "--force", "-o", "out.npy"]
         small = [tuple(min(extent, 64 if len(e) == 4 and at == 3 else 8) for at, extent in enumerate(e)) for e in extents]
@@ -100,7 +100,7 @@ def measured(program, arguments, dtype, extents):
 
 
 def write(folder, dtype, extents):
-    """Matrices of small integers, as files of NumPy."""
+    """Writes matrices of small integers as NumPy files."""
     draw = random.Random(0)
     for name, extent in zip("AB", extents):
         count = 1
@@ -117,7 +117,7 @@ def write(folder, dtype, extents):
 
 
 def seconds(folder, command, races):
-    """The processor time of a run."""
+    """The CPU time of a run."""
     environment = dict(os.environ, MOYE_SIM_RACES=races)
     child = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     error = child.stderr.read()

@@ -4,8 +4,8 @@ use crate::BuildError;
 use std::fmt;
 use std::str::FromStr;
 
-/// A GPU architecture that PTX is compiled for: `sm_80` and everything after it, `sm_120f` and
-/// everything after it in its family, or `sm_90a` and nothing else.
+/// A target architecture of PTX: `sm_80` and everything after it, `sm_120f` and later ones of its
+/// family, or `sm_90a` and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Arch {
     major: u32,
@@ -13,7 +13,7 @@ pub struct Arch {
     scope: Scope,
 }
 
-/// Where code for an architecture runs.
+/// Which architectures run code for an architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Scope {
     Later,
@@ -29,7 +29,7 @@ impl Arch {
         (self.major, self.minor)
     }
 
-    /// Whether the code runs on exactly this architecture (the `a` of `sm_90a`) and not on later
+    /// Whether the code runs only on exactly this architecture (the `a` of `sm_90a`), not on later
     /// ones.
     pub const fn is_specific(self) -> bool {
         matches!(self.scope, Scope::Specific)
@@ -58,7 +58,8 @@ impl FromStr for Arch {
                 Some(before) => (before, Scope::Family),
                 None => (digits, Scope::Later),
             };
-            // The last digit is the minor version, all before it the major one: sm_120 is 12.0.
+            // The last digit is the minor version, the digits before it the major one: sm_120 is
+            // 12.0.
             let all_digits = digits.len() >= 2 && digits.bytes().all(|b| b.is_ascii_digit());
             let (major, minor) = all_digits.then(|| digits.split_at(digits.len() - 1))?;
             Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()?, scope })

@@ -1,4 +1,4 @@
-//! Looks for the source of `core`, before anything else of a crate that needs it is compiled.
+//! Checks for the source of `core` before anything else of a crate that needs it is compiled.
 
 #[allow(dead_code, reason = "the library uses the rest")]
 mod core_source;
@@ -7,7 +7,7 @@ mod environment;
 
 use std::path::{Path, PathBuf};
 
-/// The errors of `core_source`, as the library has them.
+/// The errors of `core_source`, as in the library.
 enum BuildError {
     CoreSourceMissing { version: String, looked_in: Vec<PathBuf> },
     CoreSourceUnusable { path: PathBuf, found: String, version: String },

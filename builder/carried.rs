@@ -1,4 +1,4 @@
-//! PTX that a package carries, with a record of what it was compiled from.
+//! PTX inside a package, with a record of its sources.
 
 use crate::files::{create_dir, io_error, write_if_changed};
 use crate::report::Ptxas;
@@ -6,28 +6,28 @@ use crate::{BuildError, PtxSet, core_source, packaged};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The variable by which a package's kernels are compiled from its sources: 1.
+/// The variable that, set to 1, compiles a package's kernels from its sources.
 pub const VARIABLE: &str = "MOYE_BUILD_PTX";
 
-/// The folder of a package with its PTX.
+/// The folder of a package that contains its PTX.
 pub const FOLDER: &str = "ptx";
 
-/// What the PTX was compiled from: a word and its value in each line.
+/// The record of what the PTX was compiled from: a word and its value in each line.
 const RECORD: &str = "built.txt";
 
-/// Folders of a crate without kernels.
+/// Folders of a crate that contain no kernels.
 const WITHOUT_KERNELS: [&str; 5] = ["benches", "examples", "ptx", "target", "tests"];
 
-/// Whether [`VARIABLE`] says that kernels are compiled.
+/// Whether [`VARIABLE`] requests that kernels are compiled.
 pub fn is_refused() -> bool {
     env::var_os(VARIABLE).is_some_and(|value| value == "1")
 }
 
-/// Copies the PTX that the package in `krate` carries to `out_dir`. `false` if it carries none and
-/// is a folder of a checkout.
+/// Copies the PTX inside the package in `krate` to `out_dir`. Returns `false` for the folder of a
+/// checkout, which has no PTX.
 ///
 /// # Errors
-/// A package without PTX, or with PTX of other sources.
+/// A package has no PTX, or PTX of other sources.
 pub fn take(krate: &Path, out_dir: &Path) -> Result<bool, BuildError> {
     let folder = krate.join(FOLDER);
     let record = folder.join(RECORD);
@@ -49,7 +49,7 @@ pub fn take(krate: &Path, out_dir: &Path) -> Result<bool, BuildError> {
     Ok(true)
 }
 
-/// Writes the PTX of a set into the folder of its package, in place of what was there.
+/// Writes the PTX of a set into its package's folder, and replaces earlier PTX.
 pub fn write(set: &PtxSet, package: &Path, ptxas: Option<&Ptxas>) -> Result<(), BuildError> {
     let folder = package.join(FOLDER);
     create_dir(&folder)?;
@@ -78,8 +78,8 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, BuildError> {
     Ok(paths)
 }
 
-/// A hash of a crate's sources that every compiler computes alike: FNV-1a of 128 bits over the
-/// paths and the contents of its Rust files.
+/// A hash of a crate's sources that does not depend on the compiler: 128-bit FNV-1a over the paths
+/// and contents of its Rust files.
 fn hash(krate: &Path) -> Result<String, BuildError> {
     let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
     let mut folders = vec![krate.to_owned()];

@@ -10,14 +10,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// A crate to compile, for each architecture.
+/// A crate to compile, for all architectures.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The crate's folder.
     pub krate: &'a Path,
     /// The folder of its workspace.
     pub workspace: &'a Path,
-    /// The name of its library, as rustc writes it.
+    /// The name of its library, in rustc's form.
     pub library: &'a str,
     pub features: &'a [String],
     pub default_features: bool,
@@ -28,7 +28,7 @@ pub struct Job<'a> {
     pub options: &'a [&'a str],
     /// The sysroot with `core`.
     pub sysroot: &'a Path,
-    /// The folder under which each architecture has its target directory.
+    /// The folder with each architecture's target directory.
     pub target_dir: &'a Path,
 }
 
@@ -54,7 +54,7 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     create_dir(asm.parent().expect("it was just joined"))?;
     create_dir(linked.parent().expect("it was just joined"))?;
     if !asm.is_file() {
-        // Cargo does not track the assembly. It compiles again if a file that it tracks is missing.
+        // Cargo does not track the assembly. It compiles again if a tracked file is missing.
         remove_if_there(&linked)?;
     }
 
@@ -70,8 +70,8 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     let ptx = fs::read_to_string(&asm).map_err(io_error(&asm))?;
     if !linked.is_file() {
         // The linker is a program that does nothing, and cargo compiles a library again if its file
-        // is missing. So the file is written, but only if it is missing: cargo would copy a newer
-        // one again.
+        // is missing. So write the file, but only if it is missing: cargo would copy a newer one
+        // again.
         fs::write(&linked, "").map_err(io_error(&linked))?;
     }
     let dep_info = release.join(format!("{}.d", job.library));
@@ -97,9 +97,9 @@ fn explained(
     Ok(if output.status.success() { said } else { output })
 }
 
-/// The target directory for an architecture and the caller's options, inside that for all. Builds
-/// with other options run at the same time: cargo compiles the dependencies for each of them
-/// anyway, and a build that waits for another's lock leaves a core idle.
+/// The target directory for an architecture and the caller's options, inside the common one. Builds
+/// with other options run concurrently: cargo compiles the dependencies for each of them anyway,
+/// and a build that waits for another's lock leaves a core idle.
 fn folder(arch: Arch, rustflags: &[String]) -> String {
     if rustflags.is_empty() {
         return arch.to_string();
@@ -156,7 +156,7 @@ impl Messages {
     fn read(messages: &[Value]) -> Self {
         let mut all = Self::default();
         for message in messages {
-            // Cargo itself hides the compiler's warnings in packages of a registry, which do not
+            // Cargo itself hides the compiler's warnings in packages from a registry, which do not
             // change.
             let local = message["package_id"].as_str().is_some_and(|id| id.starts_with("path+"));
             match message["reason"].as_str() {

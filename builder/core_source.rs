@@ -1,11 +1,11 @@
-//! Finds the source of `core`. `core` is compiled for the GPU before the kernels, from the source
-//! of exactly the compiler's version.
+//! Finds the source of `core`, which is compiled for the GPU before the kernels. Its version must
+//! be exactly the compiler's.
 //!
 //! The source is searched in
-//! 1. the toolchain, where `rustup component add rust-src` puts it;
+//! 1. the toolchain, where `rustup component add rust-src` installs it;
 //! 2. the folder that `MOYE_RUST_SRC` names;
 //! 3. `.toolchain/rust-src-VERSION` of any folder above the crate, or above this package, where
-//!    `cargo xtask setup` of a moye checkout puts it.
+//! `cargo xtask setup` of a moye checkout stores it.
 
 use crate::{BuildError, environment};
 use std::ffi::OsString;
@@ -20,14 +20,14 @@ pub const VARIABLE: &str = "MOYE_RUST_SRC";
 pub struct CoreSource {
     /// The folder `library`.
     pub library: PathBuf,
-    /// Whether it is where cargo looks by default.
+    /// Whether it is in cargo's default location.
     pub in_sysroot: bool,
 }
 
-/// The version of the compiler that will be used, `1.95.0` say.
+/// The version of the compiler that will be used, such as `1.95.0`.
 ///
 /// # Errors
-/// The compiler cannot be run or does not say.
+/// The compiler cannot be run, or does not print its version.
 pub fn compiler_version() -> Result<String, BuildError> {
     let rustc = environment::rustc();
     let text = run(&rustc, &["-vV"])?;
@@ -41,18 +41,18 @@ pub fn compiler_version() -> Result<String, BuildError> {
 /// Finds the source for the crate in `crate_dir`.
 ///
 /// # Errors
-/// There is none, or the one that `MOYE_RUST_SRC` or `.toolchain` holds is of another version.
+/// There is none, or the one in `MOYE_RUST_SRC` or `.toolchain` has another version.
 pub fn find(crate_dir: &Path) -> Result<CoreSource, BuildError> {
     let sysroot = PathBuf::from(run(&environment::rustc(), &["--print", "sysroot"])?.trim_end());
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     let mut starts = vec![crate_dir.to_owned()];
     starts.extend(std::env::current_dir());
-    // A crate outside a checkout that depends on it uses the source that the checkout has fetched.
+    // A crate outside a checkout that depends on it uses the source that the checkout fetched.
     starts.push(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
     find_in(&sysroot, named, &starts, &compiler_version()?)
 }
 
-/// The message of a machine that lacks the source of `core`.
+/// The message if the source of `core` is missing.
 pub(crate) fn missing(version: &str, looked_in: &[PathBuf]) -> String {
     let places: Vec<_> = looked_in.iter().map(|path| path.display().to_string()).collect();
     format!(
@@ -66,7 +66,7 @@ pub(crate) fn missing(version: &str, looked_in: &[PathBuf]) -> String {
     )
 }
 
-/// The message where it is not the compiler's own.
+/// The message if the source does not match the compiler.
 pub(crate) fn unusable(path: &Path, found: &str, version: &str) -> String {
     format!(
         "{} cannot be the source of Rust's `core` for rustc {version}: it is {found}.\n\
@@ -134,8 +134,7 @@ fn same_version(library: PathBuf, version: &str) -> Result<CoreSource, BuildErro
     }
 }
 
-/// The version of a source: from its file `version`, or from a folder's name such as
-/// `rustc-1.95.0`.
+/// The version of a source, from its file `version` or from a folder's name such as `rustc-1.95.0`.
 fn version_of(library: &Path) -> Option<String> {
     let root = library.parent()?;
     for file in ["version", "src/version"] {
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A folder with the files of a source of `core`, whose name is unique to the test.
+    /// A folder with the files of a source of `core`; its name is unique to the test.
     fn library(test: &str, at: &str) -> (PathBuf, PathBuf) {
         let root = std::env::temp_dir().join(format!("moye-core-source-{}-{test}", std::process::id()));
         let library = root.join(at);

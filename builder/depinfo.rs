@@ -1,13 +1,13 @@
-//! Reads the `.d` file that cargo writes beside what it builds: the source files of the crate and
-//! of every crate that it depends on by path.
+//! Reads the `.d` file that cargo writes for each build: the source files of the crate and of its
+//! path dependencies.
 
 use std::path::PathBuf;
 
-/// The files after the first colon, in the syntax of `make`: separated by spaces, a space in a name
+/// The files after the first colon, in `make`'s syntax: separated by spaces, with spaces in names
 /// escaped.
 pub fn sources(text: &str) -> Vec<PathBuf> {
     let Some(line) = text.lines().next() else { return Vec::new() };
-    // The colon that ends the target is followed by a space; one in a name (a drive's, say) is not.
+    // A space follows the colon that ends the target, but not a colon in a name (a drive's, say).
     let Some((_, list)) = line.split_once(": ") else { return Vec::new() };
     let mut files = Vec::new();
     let mut name = String::new();

@@ -1,4 +1,4 @@
-//! rustc's errors in device code, with their lines.
+//! rustc's errors in device code, with their source lines.
 
 use crate::nested;
 use serde_json::Value;
@@ -11,29 +11,29 @@ use std::process::Output;
 pub struct Diagnostic {
     /// Its message.
     pub message: String,
-    /// Its number, such as `E0308`, if it has one.
+    /// Its code, such as `E0308`, if it has one.
     pub code: Option<String>,
-    /// The crate's own lines that it names, the one with the error first. Empty if it names none,
-    /// such as an error in a dependency.
+    /// The lines of the crate that it names; the line with the error is the first. Empty if it
+    /// names none, as for an error in a dependency.
     pub places: Vec<Place>,
-    /// As rustc prints it.
+    /// The message as rustc prints it.
     pub rendered: String,
 }
 
-/// A place in a source file.
+/// A position in a source file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The file, as an absolute path.
     pub file: PathBuf,
-    /// Its line, from 1 on.
+    /// Its line, from 1.
     pub line: usize,
-    /// The character of the line, from 1 on.
+    /// The column, from 1.
     pub column: usize,
 }
 
 impl Diagnostic {
     /// The errors in the output of a cargo that compiled the crate in the folder `krate`. rustc
-    /// names files relative to the folder of the workspace.
+    /// names files relative to the workspace's folder.
     pub(crate) fn all(output: &Output, krate: &Path, workspace: &Path) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for message in nested::messages(output) {
@@ -53,7 +53,7 @@ impl Diagnostic {
                 (Some("note"), Some(last)) => {
                     places.retain(|place| !last.places.contains(place));
                     last.places.append(&mut places);
-                    // It prints one for each use of the constant that has failed.
+                    // rustc prints this error for each use of the failed constant.
                     if text != "erroneous constant encountered" {
                         last.rendered = format!("{}\n\n{}", last.rendered, rendered.trim_end());
                     }
@@ -74,21 +74,21 @@ impl Diagnostic {
                 seen.push(error);
             }
         }
-        // The generic code that a wrong constant calls has the same error without a line.
+        // The generic code that uses a failed constant repeats the error without a line.
         if seen.iter().any(|error| error.is_of_a_constant() && !error.places.is_empty()) {
             seen.retain(|error| !error.is_of_a_constant() || !error.places.is_empty());
         }
         seen
     }
 
-    /// Whether only code generation finds the error, and `cargo check` does not: the evaluation of
-    /// a constant of generic code, such as a check of layouts, fails.
+    /// Whether only code generation finds the error, not `cargo check`: the evaluation of a
+    /// constant of generic code, such as a check of layouts, fails.
     pub(crate) fn is_of_a_constant(&self) -> bool {
         self.code.as_deref() == Some("E0080")
     }
 
-    /// The lines that a build script passes to cargo: the first error as rustc prints it, and place
-    /// and message of each other one.
+    /// The lines that a build script passes to cargo: the first error as rustc prints it, and the
+    /// position and message of each further one.
     pub(crate) fn lines_of(all: &[Self], krate: &Path) -> Vec<String> {
         let Some((first, others)) = all.split_first() else { return Vec::new() };
         let mut lines = first.lines(krate);
@@ -96,7 +96,7 @@ impl Diagnostic {
         lines
     }
 
-    /// The place and the message, and the rest of rustc's output.
+    /// The position and the message, followed by the rest of rustc's output.
     fn lines(&self, krate: &Path) -> Vec<String> {
         let mut lines = self.rendered.lines();
         let first = lines.next().unwrap_or_default();
@@ -116,8 +116,8 @@ impl Place {
     }
 }
 
-/// Calls `f` with the places that a message names: its primary spans, its other ones, and those of
-/// its notes. A span inside a macro stands for the outermost call of it.
+/// Calls `f` with the positions that a message names: its primary spans, its other spans, and the
+/// spans of its notes. A span inside a macro stands for the outermost call of it.
 fn places_of(message: &Value, f: &mut dyn FnMut(&str, usize, usize)) {
     let spans = || message["spans"].as_array().into_iter().flatten();
     let (primary, others): (Vec<_>, Vec<_>) = spans().partition(|span| span["is_primary"] == true);

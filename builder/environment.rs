@@ -35,7 +35,7 @@ const CLEARED: &[&str] = &[
 ];
 
 /// Prefixes of further such variables. Cargo's settings for registries (`CARGO_NET_*`,
-/// `CARGO_HTTP_*`, `CARGO_HOME`, ...) and for the jobserver stay.
+/// `CARGO_HTTP_*`, `CARGO_HOME`, ...) and for the jobserver are kept.
 const CLEARED_PREFIXES: &[&str] = &[
     "CARGO_BUILD_",
     "CARGO_CFG_",
@@ -54,11 +54,11 @@ pub fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// The compiler of that cargo.
+/// The compiler that belongs to that cargo.
 pub fn rustc() -> OsString {
     env::var_os("RUSTC").unwrap_or_else(|| {
-        // Outside a build script cargo does not say which compiler is its own; in a toolchain they
-        // are side by side.
+        // Outside a build script cargo does not report its compiler; in a toolchain both are in one
+        // folder.
         let beside = PathBuf::from(cargo()).with_file_name(format!("rustc{}", env::consts::EXE_SUFFIX));
         if beside.is_absolute() && beside.is_file() { beside.into() } else { "rustc".into() }
     })
@@ -86,15 +86,14 @@ pub fn nested() -> bool {
     env::var_os(NESTED).is_some()
 }
 
-/// Whether docs.rs builds the documentation, where there is neither a network nor the source of
-/// `core`.
+/// Whether docs.rs builds the documentation, without a network or the source of `core`.
 pub fn for_docs_rs() -> bool {
     env::var_os(DOCS_RS).is_some()
 }
 
-/// Whether the compiler's output ends on a terminal that shows colours.
+/// Whether the compiler's output goes to a terminal that shows colours.
 ///
-/// A build script's own output is a pipe to cargo, so cargo's output decides.
+/// A build script's output is a pipe to cargo, so cargo's output decides.
 pub fn colour() -> bool {
     match env::var("CARGO_TERM_COLOR").as_deref() {
         Ok("always") => return true,

@@ -5,13 +5,12 @@ use crate::{Arch, Diagnostic, carried, core_source};
 use std::fmt;
 use std::path::PathBuf;
 
-/// The reason why there is no PTX. The message says what to do.
-// Written out by hand: a derive would bring a second `syn` into every build script that compiles
-// kernels.
+/// Why compilation to PTX failed. The message includes the way out.
+// Written by hand: a derive would add a second `syn` to every build script that compiles kernels.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The name of an architecture is not one.
+    /// The name is not that of an architecture.
     Arch {
         /// The given name.
         name: String,
@@ -21,7 +20,7 @@ pub enum BuildError {
         /// The crate's folder.
         krate: PathBuf,
     },
-    /// An option was given for an architecture that is not compiled for.
+    /// An option is for an architecture that is not compiled.
     FlagOfNoArch {
         /// The crate's folder.
         krate: PathBuf,
@@ -34,17 +33,17 @@ pub enum BuildError {
     UnknownArch {
         /// The architecture.
         arch: Arch,
-        /// The known ones.
+        /// The known architectures.
         known: Vec<String>,
     },
-    /// The crate's folder is not one, or its package has no library.
+    /// The folder has no crate, or its package has no library.
     Crate {
         /// The crate's folder.
         krate: PathBuf,
         /// What is missing.
         reason: String,
     },
-    /// A package carries no PTX, or PTX of other sources.
+    /// A package has no PTX, or PTX of other sources.
     Carried {
         /// The package's folder.
         krate: PathBuf,
@@ -53,14 +52,14 @@ pub enum BuildError {
     },
     /// There is no output folder.
     NoOutDir,
-    /// The source of `core` is nowhere.
+    /// The source of `core` was not found.
     CoreSourceMissing {
         /// The compiler's version.
         version: String,
         /// The places that were searched.
         looked_in: Vec<PathBuf>,
     },
-    /// What should be the source of `core` is not, or is that of another version.
+    /// A folder is not the source of `core`, or has another version.
     CoreSourceUnusable {
         /// The folder.
         path: PathBuf,
@@ -76,41 +75,41 @@ pub enum BuildError {
         /// What cargo and rustc printed.
         output: String,
     },
-    /// A tool could not be run or said something unexpected.
+    /// A tool could not be run, or its output was unexpected.
     Tool {
         /// The command.
         command: String,
         /// Its output, or the reason.
         reason: String,
     },
-    /// The device code does not compile. The message is the compiler's own.
+    /// The device code does not compile. The message is the compiler's.
     Compile {
         /// The crate's folder.
         krate: PathBuf,
-        /// For which architecture.
+        /// The architecture.
         arch: Arch,
         /// What cargo and rustc printed.
         output: String,
-        /// The compiler's errors in it, with their places.
+        /// The compiler's errors in the output, with their positions.
         diagnostics: Vec<Diagnostic>,
     },
     /// The compiler's PTX is not as expected.
     Ptx {
         /// The crate's folder.
         krate: PathBuf,
-        /// For which architecture.
+        /// The architecture.
         arch: Arch,
         /// The problem.
         reason: String,
     },
-    /// Kernels have slow code that is denied.
+    /// Kernels have slow code of denied kinds.
     Denied {
         /// The crate's folder.
         krate: PathBuf,
         /// The findings.
         findings: Vec<Finding>,
     },
-    /// Slow code of a denied kind could not be looked for.
+    /// Slow code of denied kinds could not be checked.
     Unchecked {
         /// The crate's folder.
         krate: PathBuf,
@@ -121,7 +120,7 @@ pub enum BuildError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
 }

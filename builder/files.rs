@@ -16,8 +16,8 @@ pub fn remove_if_there(file: &Path) -> Result<(), BuildError> {
     }
 }
 
-/// Writes a file unless it already has these contents, so that nothing that depends on it is built
-/// again. A concurrent reader gets the complete old or the complete new contents.
+/// Writes a file unless it already has these contents, so that its dependents are not rebuilt. A
+/// concurrent reader gets either the complete old or the complete new contents.
 pub fn write_if_changed(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), BuildError> {
     if fs::read(path).is_ok_and(|old| old == contents.as_ref()) {
         return Ok(());
@@ -30,8 +30,7 @@ pub fn write_if_changed(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), B
     written.map_err(io_error(path))
 }
 
-/// A name beside a path that no other thread or process uses, for a file that replaces the path's
-/// file once it is complete.
+/// A unique name beside a path, for a file that replaces the path's file when it is complete.
 pub fn beside(path: &Path) -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let mut name = path.as_os_str().to_owned();
@@ -39,8 +38,8 @@ pub fn beside(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Whether this is the top of a target directory that cargo created. Cargo does not mark an
-/// existing folder.
+/// Whether this is the top of a target directory that cargo created. Cargo does not mark existing
+/// folders.
 pub fn is_target_dir(folder: &Path) -> bool {
     fs::read_to_string(folder.join("CACHEDIR.TAG")).is_ok_and(|text| text.contains("created by cargo"))
 }

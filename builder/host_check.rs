@@ -1,14 +1,14 @@
-//! Errors of device code that the build of the same crate for the host reports.
+//! Leaves errors of device code to the build of the same crate for the host.
 //!
 //! rust-analyzer and other editors show the compiler's errors at their lines, but not a build
-//! script's output. A crate that compiles its own kernels is compiled for the host too, by the same
-//! `cargo check`. So where its device code has errors, the build script succeeds and leaves them to
+//! script's output. A crate that compiles its kernels is compiled for the host too, by the same
+//! `cargo check`. So if its device code has errors, the build script succeeds and leaves them to
 //! that compilation:
 //!
-//! - rustc finds nearly all of them again on the host;
-//! - constants of generic code, such as checks of layouts, are evaluated only when code is
-//!   generated. The attribute `#[kernel]` reports these at the kernel's own tokens: it reads them
-//!   from a file in `OUT_DIR`;
+//! - rustc reports nearly all of them on the host too;
+//! - constants of generic code, such as checks of layouts, are evaluated only during code
+//!   generation. The attribute `#[kernel]` reports their errors at the kernel's tokens: it reads
+//!   them from a file in `OUT_DIR`;
 //! - in place of the PTX the crate includes a `compile_error!`, so that no program is built without
 //!   its kernels.
 
@@ -26,12 +26,12 @@ pub fn is_own(krate: &Path) -> bool {
         .is_some_and(|own| own == krate && crate::environment::in_build_script())
 }
 
-/// Whether the compilation for the host, or the attribute `#[kernel]`, reports all these errors.
+/// Whether the host compilation or the attribute `#[kernel]` reports all of these errors.
 pub fn meets(diagnostics: &[Diagnostic]) -> bool {
     !diagnostics.is_empty() && diagnostics.iter().all(|diagnostic| !diagnostic.places.is_empty())
 }
 
-/// The file that `#[kernel]` reads, for the crate `library` and what is compiled for `arch` first.
+/// The file that `#[kernel]` reads, for the crate `library` and its first architecture, `arch`.
 fn file(out_dir: &Path, library: &str, arch: Arch) -> PathBuf {
     out_dir.join(format!("{library}.{arch}.kernel-errors"))
 }
@@ -44,8 +44,8 @@ pub fn forget(library: &str, arch: Arch) -> Result<(), BuildError> {
     }
 }
 
-/// Writes the errors for `#[kernel]`, a line each: the message, and file, line and column of each
-/// place, separated by tabs.
+/// Writes the errors for `#[kernel]`, one a line: the message, and file, line and column of each
+/// position, separated by tabs.
 pub fn record(library: &str, arch: Arch, diagnostics: &[Diagnostic]) -> Result<(), BuildError> {
     let out_dir = env::var_os("OUT_DIR").map(PathBuf::from).ok_or(BuildError::NoOutDir)?;
     let mut text = String::new();
@@ -58,7 +58,7 @@ pub fn record(library: &str, arch: Arch, diagnostics: &[Diagnostic]) -> Result<(
         text.push('\n');
     }
     write_if_changed(&file(&out_dir, library, arch), &text)?;
-    // A file of this name never exists, so that cargo runs the build script again.
+    // A file of this name never exists, so cargo runs the build script again.
     println!("cargo::rerun-if-changed={}", out_dir.join("kernels-without-errors").display());
     Ok(())
 }
@@ -72,7 +72,7 @@ pub fn guard(library: &str, krate: &Path, arch: Arch, diagnostics: &[Diagnostic]
         let is_said = if diagnostic.is_of_a_constant() {
             diagnostic.places.iter().any(|place| is_in_a_kernel(&place.file, place.line))
         } else {
-            // The attributes of the crate name the target in nearly all of them.
+            // Attributes of a crate (`#![`) nearly always name the target.
             let for_the_gpu = fs::read_to_string(&place.file).is_ok_and(|text| {
                 text.lines().any(|line| line.contains("nvptx") && !line.starts_with("#!["))
             });
@@ -88,8 +88,8 @@ pub fn guard(library: &str, krate: &Path, arch: Arch, diagnostics: &[Diagnostic]
     format!("compile_error!({text:?})\n")
 }
 
-/// Whether a line of a file is inside an item with the attribute `#[kernel]`, of a source that
-/// rustfmt has formatted: the item ends with a brace below its attribute.
+/// Whether a line of a file is inside an item with the attribute `#[kernel]`. The source must be
+/// formatted by rustfmt: the item ends at a brace in the attribute's column.
 fn is_in_a_kernel(file: &Path, line: usize) -> bool {
     let Ok(text) = fs::read_to_string(file) else { return false };
     let mut end = None;
@@ -108,7 +108,7 @@ fn is_in_a_kernel(file: &Path, line: usize) -> bool {
     false
 }
 
-/// A text without the colours of a terminal.
+/// The string without terminal colours.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

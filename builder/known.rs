@@ -1,12 +1,12 @@
-//! Which GPU architectures the compiler knows.
+//! The GPU architectures that the compiler knows.
 
 use crate::{Arch, BuildError, core_source, environment};
 
 /// The target of device code.
 pub const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// Refuses architectures that the compiler does not know. For these the compiler only warns, and
-/// writes PTX of an old version under their name.
+/// Rejects architectures that the compiler does not know. For these it only warns, and writes PTX
+/// of an old version under their name.
 ///
 /// # Errors
 /// [`BuildError::UnknownArch`]; the compiler cannot be run.
@@ -19,7 +19,7 @@ pub fn check(archs: &[Arch]) -> Result<(), BuildError> {
     }
 }
 
-/// The names in a list of processors, which are the first words of its lines.
+/// The names in a list of processors: the first words of its lines.
 fn names(listed: &str) -> Vec<String> {
     let first = listed.lines().filter_map(|line| line.split_whitespace().next());
     first.filter(|name| name.parse::<Arch>().is_ok()).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! Compiles a crate with kernels to PTX from a build script, by the stock compiler's own
+//! Compiles a crate with kernels to PTX from a build script, with the stock compiler's
 //! `nvptx64-nvidia-cuda` target.
 //!
 //! ```no_run
@@ -10,12 +10,11 @@
 //! static KERNELS: moye::Ptx = moye::include_ptx!("kernels");
 //! ```
 //!
-//! It needs no CUDA toolkit and no nightly compiler, only the source of `core` for the compiler's
-//! own version ([`core_source`] lists where it is searched).
+//! It requires neither a CUDA toolkit nor a nightly compiler, only the source of `core` in the
+//! compiler's version ([`core_source`] lists where it is searched).
 //!
-//! [`ptx`] reads PTX, and [`report`] says for every kernel which registers, local and shared memory
-//! and which instructions it uses. The builder warns of slow code in the kernels, with the source
-//! line: see [`Lint`].
+//! [`ptx`] reads PTX, and [`report`] lists registers, local and shared memory, and instructions of
+//! every kernel. The builder warns of slow code in the kernels, with the source line: see [`Lint`].
 
 mod arch;
 mod carried;
@@ -50,7 +49,7 @@ pub use ptx_builder::PtxBuilder;
 pub use ptx_set::{PtxFile, PtxSet};
 pub use report::Lint;
 
-/// The page that a registry shows.
+/// The crate's page in a registry.
 #[cfg(doctest)]
 #[doc = include_str!("README.md")]
 mod readme {}

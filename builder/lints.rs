@@ -69,7 +69,7 @@ impl Lints {
         found
     }
 
-    /// The message about denied kinds that were not checked in a module; `None` if there are none.
+    /// The message about a module's denied kinds that were not checked; `None` if there are none.
     fn unchecked(&self, file: &PtxFile, among: impl Fn(Lint) -> bool, reason: &str) -> Option<String> {
         let has_wgmma = file.text.contains("wgmma.mma_async");
         let denied =
@@ -114,8 +114,8 @@ impl Lints {
     }
 }
 
-/// Compiles a module once more, with line numbers, for the places of findings. If that fails,
-/// findings have no places.
+/// Compiles a module again, with line numbers, to locate the findings. If that fails, findings have
+/// no lines.
 fn locate(findings: &mut [Finding], report: &Report, job: &Job<'_>, file: &PtxFile) {
     let Ok(compiled) = compile(&Job { options: &[LINES], ..*job }, file.arch) else { return };
     let Ok(listing) = Listing::read(&compiled.ptx) else { return };

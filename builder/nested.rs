@@ -1,4 +1,4 @@
-//! The cargo that compiles device code, and the options that all of it is compiled with.
+//! The cargo that compiles device code, and the options of all device code.
 
 use crate::known::TARGET;
 use crate::{BuildError, environment};
@@ -6,33 +6,32 @@ use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Loops over fragments must unroll completely, or the fragment lands in local memory. LLVM's
-/// default gives up after 300 instructions and looks at no more than 10 iterations.
+/// Loops over fragments must unroll completely, or the fragment lands in local memory. By default
+/// LLVM gives up after 300 instructions and analyses at most 10 iterations.
 const UNROLL: &str = "-Cllvm-args=-unroll-threshold=20000 -unroll-max-iteration-count-to-analyze=512";
 
-/// A function is compiled where it is used and not where it is written: a dependency costs only the
-/// functions that kernels call. Without this the optimiser would compile every library completely
-/// with the limits above, which takes minutes, mostly for the layout algebra.
+/// Compiles a function where it is used, not where it is defined, so a dependency costs only the
+/// functions that kernels call. Otherwise the optimiser would compile every library completely with
+/// the limits above, which takes minutes, mostly for the layout algebra.
 const LAZY: &str = "-Zcross-crate-inline-threshold=always";
 
-/// rustc's own optimiser does not know instructions that a warp executes together: its jump
-/// threading copies the block with a `shfl.sync` or `bar.sync` into both arms of an `if` on the
-/// thread.
+/// rustc's optimiser does not know warp-synchronous instructions: its jump threading copies the
+/// block with a `shfl.sync` or `bar.sync` into both arms of an `if` on the thread.
 const NO_COPIED_BLOCKS: &str = "-Zmir-enable-passes=-JumpThreading";
 
-/// LLVM's passes know these instructions, but not the calls of Rust functions that execute them: a
-/// function is not marked `convergent`. Its pass `simplifycfg` runs before functions are inlined
-/// and copies a block of up to 10 instructions, calls among them, into both arms of an `if`. Here
-/// it copies none (record 3).
+/// LLVM's passes know these instructions, but not calls of Rust functions that execute them,
+/// because such functions are not marked `convergent`. Its pass `simplifycfg` runs before inlining
+/// and copies a block of up to 10 instructions, including calls, into both arms of an `if`. This
+/// option disables the copies (record 3).
 const NO_COPIED_CALLS: &str = "-Cllvm-args=-simplifycfg-max-small-block-size=0";
 
-/// There is nothing to link; the program does nothing.
+/// There is nothing to link, so the linker does nothing.
 const NO_LINKER: &str = "-Clinker=true";
 
-/// Options of the profile that its table `package` could set otherwise: rustc takes the last one.
+/// Options of the profile that its table `package` could override: rustc uses the last occurrence.
 const OPTIMISED: [&str; 3] = ["-Copt-level=3", "-Cdebug-assertions=off", "-Coverflow-checks=off"];
 
-/// The profile of device code, whatever the crate's own workspace and cargo's configuration say.
+/// The profile of device code, regardless of the crate's workspace and cargo's configuration.
 const PROFILE: &[&str] = &[
     "profile.release.lto=\"fat\"",
     // Units are optimised in parallel; fat LTO merges them into one module (record 1).
@@ -44,8 +43,8 @@ const PROFILE: &[&str] = &[
     "profile.release.panic=\"immediate-abort\"",
 ];
 
-/// The cargo command `subcommand` in `folder`, with the GPU as target. It prints JSON on its
-/// standard output, for [`messages`].
+/// The cargo command `subcommand` in `folder`, with the GPU as target. It prints JSON on standard
+/// output, for [`messages`].
 pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &[String]) -> Command {
     let mut flags = vec![NO_LINKER, UNROLL, LAZY, NO_COPIED_BLOCKS, NO_COPIED_CALLS];
     flags.extend(OPTIMISED);
@@ -54,15 +53,15 @@ pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &
     command
         .current_dir(folder)
         .env(environment::NESTED, "1")
-        // The target and some options are not stable yet; rust-toolchain.toml holds the version
-        // that they are tested with.
+        // The target and some options are unstable; rust-toolchain.toml names the version with
+        // which they are tested.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
-        // Cargo's configuration files apply to the nested build too. Its variables override them.
-        // In a common build directory it would wait for the lock of the outer build, which waits
-        // for this one.
+        // Cargo's configuration files apply to the nested build too; its variables override them.
+        // In a common build directory the nested build would wait for the lock of the outer one,
+        // which waits for it.
         .env("CARGO_BUILD_BUILD_DIR", without_braces(target_dir, folder))
-        // No source is in this folder, so that cargo names all of them by their absolute paths.
+        // No source is in this folder, so cargo reports all sources by absolute paths.
         .env("CARGO_BUILD_DEP_INFO_BASEDIR", target_dir)
         .env("CARGO_INCREMENTAL", "0")
         .env("RUSTC_WRAPPER", "")
@@ -82,8 +81,8 @@ pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &
     command
 }
 
-/// A path for a setting of cargo that is a template, where a brace begins a variable and cannot be
-/// escaped: one with braces is given from `folder` on.
+/// A path for a cargo setting that is a template, in which a brace begins a variable and cannot be
+/// escaped: a path with braces is made relative to `folder`.
 fn without_braces(path: &Path, folder: &Path) -> PathBuf {
     if folder.is_relative() || !path.to_string_lossy().contains(['{', '}']) {
         return path.to_owned();
@@ -93,7 +92,7 @@ fn without_braces(path: &Path, folder: &Path) -> PathBuf {
     up.chain(path.components().skip(shared)).collect()
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(command: &mut Command) -> Result<Output, BuildError> {
     command.output().map_err(|e| BuildError::Tool {
         command: format!(
@@ -105,7 +104,7 @@ pub fn run(command: &mut Command) -> Result<Output, BuildError> {
     })
 }
 
-/// Cargo's messages on its standard output, one JSON value a line.
+/// Cargo's messages on standard output, one JSON value a line.
 pub fn messages(output: &Output) -> Vec<Value> {
     String::from_utf8_lossy(&output.stdout)
         .lines()
@@ -113,7 +112,7 @@ pub fn messages(output: &Output) -> Vec<Value> {
         .collect()
 }
 
-/// The text of an error, as cargo and rustc print it.
+/// An error's output, as cargo and rustc print it.
 pub fn error_text(output: &Output) -> String {
     let messages = messages(output);
     let mut text: String = messages.iter().filter_map(rendered).collect();
@@ -121,15 +120,15 @@ pub fn error_text(output: &Output) -> String {
     text.trim_end().to_owned()
 }
 
-/// The compiler's output, except for the message that a PTX version is not a stable feature, which
-/// the user cannot fix.
+/// The compiler's output, without the message that a PTX version is an unstable feature, which the
+/// user cannot fix.
 pub fn rendered(message: &Value) -> Option<&str> {
     let plain = message["message"]["message"].as_str().unwrap_or_default();
     let of_options = plain.starts_with("unstable feature specified for `-Ctarget-feature`");
     message["message"]["rendered"].as_str().filter(|_| !of_options)
 }
 
-/// The files of the libraries of this name that cargo has compiled, now or earlier.
+/// The files of the libraries of this name that cargo compiled, now or earlier.
 pub fn rlibs(messages: &[Value], library: &str) -> Vec<PathBuf> {
     let of_library = messages
         .iter()

@@ -7,22 +7,22 @@ use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Compiles the kernels of a crate of operations, a feature each, for `sm_80` and `sm_90a`. The
-/// crate's feature `kernels` is on where any operation is.
+/// Compiles the kernels of a crate of operations, one feature each, for `sm_80` and `sm_90a`. The
+/// crate's feature `kernels` is on if any operation is.
 ///
 /// ```no_run
 /// // build.rs
 /// moye_build::Operations::new(".").build_or_exit();
 /// ```
 ///
-/// A package carries its PTX, in the folder `ptx`, so that its users compile none. The variable
-/// `MOYE_BUILD_PTX=1` compiles it from the package's sources. In a checkout, which has no such
-/// folder, it is always compiled.
+/// A package contains its PTX in the folder `ptx`, so that its users compile none. With
+/// `MOYE_BUILD_PTX=1` the PTX is compiled from the package's sources. A checkout has no such folder
+/// and always compiles.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is compiled before `build_or_exit`"]
 pub struct Operations {
     builder: PtxBuilder,
-    /// Named by `feature`.
+    /// The features passed to `feature`.
     named: Vec<String>,
 }
 
@@ -32,9 +32,9 @@ impl Operations {
         let mut builder = PtxBuilder::new(krate)
             .arch("sm_80")
             .arch("sm_90a")
-            // `st.async`; a driver of CUDA 12.1 or newer knows it.
+            // `st.async` requires a driver of CUDA 12.1 or newer.
             .rustflag_of("sm_90a", "-Ctarget-feature=+ptx81")
-            // What `ptxas` reports is tested, and a second compilation for lines takes minutes.
+            // Tests check `ptxas`'s report, and a second compilation for lines takes minutes.
             .allow(Lint::ALL)
             .default_features(false);
         builder.of_operations = true;
@@ -47,7 +47,7 @@ impl Operations {
         self
     }
 
-    /// Enables a feature that has another name in the package of the build script.
+    /// Enables a feature that has another name in the build script's package.
     pub fn feature(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
         self.builder = self.builder.feature(&name);
@@ -61,7 +61,7 @@ impl Operations {
         self
     }
 
-    /// For a build script: takes the package's PTX, or compiles the operations whose features are
+    /// For a build script: uses the package's PTX, or compiles the operations whose features are
     /// on, for `moye::include_ptx!`. An error ends the script.
     pub fn build_or_exit(&self) {
         if !is_on("kernels") {
@@ -87,8 +87,8 @@ impl Operations {
     }
 
     /// Compiles all operations and writes the folder `ptx` of a package whose sources are in
-    /// `package`, a copy of the crate's folder. With `ptxas` it has machine code for the
-    /// architectures too.
+    /// `package`, a copy of the crate's folder. With `ptxas` it also contains machine code for the
+    /// architectures.
     ///
     /// # Errors
     /// As for [`PtxBuilder::build`]; `ptxas` cannot be run or refuses a kernel; a file cannot be
@@ -100,14 +100,14 @@ impl Operations {
     }
 }
 
-/// Whether a feature of the package whose build script this is is on.
+/// Whether a feature of the build script's package is on.
 fn is_on(feature: &str) -> bool {
     env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"))).is_some()
 }
 
-/// The features of a crate of operations to compile: the ones that are on in the package whose
-/// build script this is, or all outside of one, and `named` ones. A feature that another one
-/// enables is left out, so that the same operations are compiled once, whatever they were named by.
+/// The features of a crate of operations to compile: the `named` ones, and those that are on in the
+/// build script's package, or all outside a build script. A feature that another one enables is
+/// omitted, so that equal sets of operations are compiled once, whatever names requested them.
 pub fn features(of: &Features, named: &[String]) -> Vec<String> {
     let all = !environment::in_build_script();
     chosen(of, |feature| all || named.iter().any(|name| name == feature) || is_on(feature))

@@ -1,4 +1,4 @@
-//! Cargo's metadata of a crate with kernels, and the folder that it is built in.
+//! Cargo's metadata of a crate with kernels, and its build folder.
 
 use crate::files::is_target_dir;
 use crate::{BuildError, environment};
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 /// Cargo's metadata of the crate.
 pub struct Package {
-    /// Its library's name, as rustc writes it.
+    /// Its library's name, in rustc's form.
     pub library: String,
     /// The folder of its workspace.
     pub workspace: PathBuf,
     pub target_dir: PathBuf,
-    /// Its features, and which ones each of them enables.
+    /// Its features, and the features that each of them enables.
     pub features: Features,
 }
 
-/// Features by name, with what each of them enables.
+/// Features by name, with the features that each enables.
 pub type Features = BTreeMap<String, Vec<String>>;
 
 impl Package {
@@ -59,7 +59,7 @@ impl Package {
         })
     }
 
-    /// Whether the crate is compiled with its default features. One that has none is compiled in
+    /// Whether the crate is compiled with its default features. A crate without any is compiled in
     /// the same way with and without them.
     pub fn default_features(&self, wanted: bool) -> bool {
         wanted || self.features.get("default").is_none_or(Vec::is_empty)
@@ -81,11 +81,11 @@ fn is_library(kind: &Value) -> bool {
         .any(|k| matches!(k.as_str(), Some("lib" | "rlib" | "cdylib" | "dylib")))
 }
 
-/// The folder `ptx` in the target directory of the build that this build script belongs to, which
-/// has its `OUT_DIR`: `own` where that is inside it, however deep (`--target` and `trybuild` put
-/// theirs below it), otherwise the nearest folder that cargo marked. Other workspaces may build
-/// into the same target directory. Each has a separate folder there: their versions of dependencies
-/// differ, and each build would compile the shared ones again.
+/// The folder `ptx` in the target directory of the build to which this build script belongs;
+/// `OUT_DIR` is in that directory. It is `own` if `OUT_DIR` is anywhere inside it (`--target` and
+/// `trybuild` use subfolders), otherwise the nearest folder that cargo marked. Other workspaces may
+/// build into the same target directory. Each has a separate folder there, because their versions
+/// of dependencies differ, and each build would recompile the shared ones.
 pub fn target_dir_of(out_dir: Option<PathBuf>, own: &Path, workspace: &Path) -> PathBuf {
     let marked = out_dir
         .as_deref()
@@ -131,7 +131,7 @@ mod tests {
         let others = [
             of("workspace", "workspace/target", elsewhere),
             of("third", "third/target", elsewhere),
-            // The same folder for all, as cargo's configuration can have it.
+            // A common folder for all, as cargo's configuration allows.
             of("fourth", "elsewhere", elsewhere),
         ];
         fs::remove_dir_all(&root).unwrap();

@@ -1,5 +1,5 @@
-//! Crates in packages: as cargo unpacks them from a registry, as `cargo vendor` writes them, or as
-//! `cargo package` and `cargo publish` verify them.
+//! Crates in packages: unpacked by cargo from a registry, written by `cargo vendor`, or verified by
+//! `cargo package` and `cargo publish`.
 
 use crate::BuildError;
 use crate::files::{create_dir, io_error, is_target_dir, write_if_changed};
@@ -10,11 +10,11 @@ use std::{env, fs};
 /// The manifest as its author wrote it, which cargo adds to each package.
 pub const ORIGINAL: &str = "Cargo.toml.orig";
 
-/// The index of the registry in which cargo keeps the packages that it verifies.
+/// The index of the registry in which cargo stores the packages that it verifies.
 const INDEX: &str = "tmp-registry/index";
 
-/// The folder of a package that the package of this build script depends on: cargo unpacks packages
-/// side by side, as `NAME-VERSION`, and `cargo vendor` writes them as `NAME`.
+/// The folder of a package on which the build script's package depends: cargo unpacks packages side
+/// by side, as `NAME-VERSION`, and `cargo vendor` writes them as `NAME`.
 pub fn beside(name: &str, version: &str) -> Result<PathBuf, BuildError> {
     let own = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
     let parent = own.parent().unwrap_or(&own);
@@ -36,9 +36,9 @@ pub fn beside(name: &str, version: &str) -> Result<PathBuf, BuildError> {
 /// to a package, otherwise `krate`.
 ///
 /// The nested cargo may write a lock file, but a build must not change a registry's sources, and
-/// cargo's verification reports a package that a build script changes. The copy is a workspace of
-/// its own, because vendored sources can be below the manifest of a workspace that they do not
-/// belong to.
+/// cargo's verification reports a package that a build script changes. The copy is a separate
+/// workspace, because vendored sources can be below the manifest of a workspace to which they do
+/// not belong.
 pub fn compiled_folder(krate: PathBuf) -> Result<PathBuf, BuildError> {
     let (Some(out_dir), Some(name)) = (env::var_os("OUT_DIR").map(PathBuf::from), krate.file_name()) else {
         return Ok(krate);
@@ -53,19 +53,19 @@ pub fn compiled_folder(krate: PathBuf) -> Result<PathBuf, BuildError> {
     let mut text = fs::read_to_string(&manifest).map_err(io_error(&manifest))?;
     text += &format!("\n[workspace]\n\n[patch.crates-io]\n{}", patches(&krate, &out_dir));
     write_if_changed(&folder.join("Cargo.toml"), text)?;
-    // Later it is the nested cargo's, which replaces what is patched.
+    // The nested cargo updates it later, and replaces the patched packages.
     let lock = folder.join("Cargo.lock");
     if let (false, Ok(versions)) = (lock.is_file(), fs::read(krate.join("Cargo.lock"))) {
         write_if_changed(&lock, versions)?;
     }
     if crate::environment::in_build_script() {
-        // `cargo package` unpacks it anew.
+        // `cargo package` unpacks it again.
         println!("cargo::rerun-if-changed={}", krate.display());
     }
     Ok(folder)
 }
 
-/// Copies a folder, except the files that cargo adds to a package and the files that
+/// Copies a folder without the files that cargo adds to a package and those that
 /// [`compiled_folder`] writes.
 fn copy(from: &Path, to: &Path) -> Result<(), BuildError> {
     create_dir(to)?;
@@ -87,14 +87,15 @@ fn copy(from: &Path, to: &Path) -> Result<(), BuildError> {
 
 /// The lines of `[patch.crates-io]` while cargo verifies the packages of a workspace.
 ///
-/// They can depend on each other before they are published: `cargo package` resolves them in a
-/// registry in the target directory. Only that cargo knows it, so the nested cargo takes them from
-/// the folders where they are verified, each after its own dependencies.
+/// Packages can depend on each other before they are published: `cargo package` resolves them in a
+/// registry in the target directory. Only that cargo knows the registry, so the nested cargo uses
+/// the folders where the packages are verified, each after its dependencies.
 fn patches(krate: &Path, out_dir: &Path) -> String {
     let mut folders = out_dir.ancestors().map(|folder| folder.join("package"));
     let Some(packages) = folders.find(|folder| folder.join(INDEX).is_dir()) else { return String::new() };
     // Cargo unpacks dependencies from that registry to a folder whose name is only a hash; folders
-    // of other registries begin with their host. In all other folders the crate is not verified.
+    // of other registries start with their host. In any other folder the crate is not being
+    // verified.
     let Some(parent) = krate.parent() else { return String::new() };
     let is_unpacked = parent.file_name().is_some_and(|name| name.to_string_lossy().starts_with('-'));
     if !is_unpacked && fs::canonicalize(&packages).ok().as_deref() != Some(parent) {
@@ -110,8 +111,8 @@ fn patches(krate: &Path, out_dir: &Path) -> String {
     lines
 }
 
-/// Names and versions of the packages in a registry's index: a file each, with a line of JSON for
-/// each version. `cargo package` writes one.
+/// Names and versions of the packages in a registry's index: one file for each package, with a line
+/// of JSON for each version. `cargo package` writes one.
 fn indexed(index: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for path in fs::read_dir(index).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -144,7 +145,7 @@ mod tests {
         for (name, version) in [("value", "0.1.0"), ("value", "0.2.0"), ("kernels", "0.2.0")] {
             write(packages.join(format!("{name}-{version}/Cargo.toml")), "");
         }
-        // 0.1.0 was unpacked by an earlier run; `program` is not unpacked yet.
+        // An earlier run unpacked 0.1.0; `program` is not unpacked yet.
         for name in ["value", "kernels", "program"] {
             let line = format!("{{\"name\":{name:?},\"vers\":\"0.2.0\"}}\n");
             write(packages.join(INDEX).join("aa").join(name), &line);

@@ -17,16 +17,16 @@ use std::path::PathBuf;
 
 /// Compiles a crate with kernels to PTX.
 ///
-/// The crate is an ordinary library without `std`; nothing in its manifest is special. The PTX also
-/// has the kernels of its dependencies, except those of disabled features.
+/// The crate is an ordinary library without `std`; its manifest needs nothing special. The PTX also
+/// contains the kernels of its dependencies, except those of disabled features.
 ///
-/// The nested build uses a target directory of its own, `ptx` inside the outer one. `core` is
+/// The nested build uses a separate target directory, `ptx` inside the outer one. `core` is
 /// compiled once there, for all crates, profiles and architectures.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is compiled before `build` or `build_or_exit`"]
 pub struct PtxBuilder {
     krate: PathBuf,
-    /// The crate's package, name and version, where its folder is missing.
+    /// The crate's package, name and version, for when its folder is missing.
     package: Option<(String, String)>,
     archs: Vec<String>,
     features: Vec<String>,
@@ -37,13 +37,13 @@ pub struct PtxBuilder {
     out_dir: Option<PathBuf>,
     target_dir: Option<PathBuf>,
     lints: Lints,
-    /// Whether the features are those of operations: see [`operations`].
+    /// Whether the features are operations: see [`operations`].
     pub(crate) of_operations: bool,
 }
 
 impl PtxBuilder {
-    /// A builder for the crate whose `Cargo.toml` is in `krate`. In a build script a relative path
-    /// starts at its own package.
+    /// A builder for the crate whose `Cargo.toml` is in `krate`. In a build script, a relative path
+    /// starts at the script's package.
     pub fn new(krate: impl Into<PathBuf>) -> Self {
         Self {
             krate: krate.into(),
@@ -60,10 +60,10 @@ impl PtxBuilder {
         }
     }
 
-    /// The crate's package, for a build script whose own package is published too. A package has no
-    /// other package's folder; there the crate is taken from the package of this name and version,
-    /// which cargo unpacks beside it. It must be a dependency of exactly this version, so that the
-    /// PTX belongs to the host's code.
+    /// The crate's package, for a build script that is published too. A published package does not
+    /// contain other packages' folders, so there the crate comes from the package of this name and
+    /// version, which cargo unpacks next to it. It must be a dependency of exactly this version, so
+    /// that the PTX belongs to the host's code.
     ///
     /// ```toml
     /// [dependencies]
@@ -77,7 +77,7 @@ impl PtxBuilder {
         self
     }
 
-    /// Compiles for this architecture too: `sm_80`, `sm_86`, `sm_90a`, ...
+    /// Adds an architecture to compile for: `sm_80`, `sm_86`, `sm_90a`, ...
     pub fn arch(mut self, name: impl Into<String>) -> Self {
         self.archs.push(name.into());
         self
@@ -95,7 +95,7 @@ impl PtxBuilder {
         self
     }
 
-    /// Passes one more option to rustc, for the crate and all dependencies. `core` is compiled
+    /// Passes another option to rustc, for the crate and all dependencies. `core` is compiled
     /// without it, but nearly all functions of `core` are compiled where kernels use them, and so
     /// with the option.
     pub fn rustflag(mut self, flag: impl Into<String>) -> Self {
@@ -103,9 +103,8 @@ impl PtxBuilder {
         self
     }
 
-    /// Passes one more option to rustc where it compiles for this architecture:
-    /// `-Ctarget-feature=+ptx81`, say, a newer version of PTX than the first that has the
-    /// architecture.
+    /// Passes another option to rustc for this architecture only: `-Ctarget-feature=+ptx81`, for
+    /// example, a newer PTX version than the first one with the architecture.
     pub fn rustflag_of(mut self, arch: impl Into<String>, flag: impl Into<String>) -> Self {
         self.rustflags_of.push((arch.into(), flag.into()));
         self
@@ -120,19 +119,19 @@ impl PtxBuilder {
     /// The target directory of the nested build. The default is `ptx` in the outer build's target
     /// directory, or a folder in `ptx` for a crate of another workspace.
     ///
-    /// Crates of one workspace share a folder well. Crates of different workspaces do not: cargo
-    /// names sources relative to the workspace, and may build shared dependencies again each time
-    /// that the other workspace was built. `core` is compiled once for all folders in one target
-    /// directory that cargo made.
+    /// Crates of one workspace can share a folder. Crates of different workspaces should not: cargo
+    /// names sources relative to the workspace, and may rebuild shared dependencies each time after
+    /// the other workspace was built. `core` is compiled once for all folders in one target
+    /// directory that cargo created.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target_dir = Some(folder.into());
         self
     }
 
-    /// Fails where a kernel has slow code of these kinds; without it the build warns.
+    /// Fails if a kernel has slow code of these kinds; by default the build warns.
     ///
-    /// Only `ptxas` reports spills and serialised `wgmma`. On a machine without it the build warns
-    /// that they were not checked, and with [`deny_unchecked`](Self::deny_unchecked) it fails.
+    /// Only `ptxas` reports spills and serialised `wgmma`. Without `ptxas` the build warns that
+    /// they were not checked; with [`deny_unchecked`](Self::deny_unchecked) it fails.
     ///
     /// ```no_run
     /// use moye_build::{Lint, PtxBuilder};
@@ -143,15 +142,15 @@ impl PtxBuilder {
         self
     }
 
-    /// Fails if a denied kind of slow code cannot be checked because there is no `ptxas`. This is
-    /// for machines that check a crate, such as CI runners. Without it the build warns.
+    /// Fails if a denied kind of slow code cannot be checked because `ptxas` is missing. This is
+    /// for machines that check a crate, such as CI runners. By default the build warns.
     pub fn deny_unchecked(mut self) -> Self {
         self.lints.deny_unchecked = true;
         self
     }
 
     /// Does not report slow code of these kinds. With [`Lint::ALL`] the builder does not search for
-    /// any.
+    /// slow code.
     pub fn allow(mut self, lints: impl IntoIterator<Item = Lint>) -> Self {
         self.lints.set(lints, Level::Allow);
         self
@@ -163,19 +162,19 @@ impl PtxBuilder {
         self
     }
 
-    /// Whether the crate is compiled once more, with line numbers, if there is slow code to report,
-    /// so that the warning names the line. This is the default.
+    /// Whether to compile the crate again, with line numbers, if there is slow code to report, so
+    /// that the warning names the line. This is the default.
     pub fn locate(mut self, on: bool) -> Self {
         self.lints.locate = on;
         self
     }
 
-    /// Compiles the crate, writes `NAME.ARCH.ptx` for each architecture and `NAME.rs` that includes
-    /// them, and tells cargo which files they depend on.
+    /// Compiles the crate, writes `NAME.ARCH.ptx` for each architecture and a `NAME.rs` that
+    /// includes them, and tells cargo on which files they depend.
     ///
-    /// Inside a nested build, where a crate's build script compiles that same crate, it writes a
-    /// `NAME.rs` without modules and returns at once. It does the same on docs.rs (`DOCS_RS` is
-    /// set), where PTX can neither be compiled nor is needed.
+    /// Inside a nested build, where a crate's build script would compile the same crate again, it
+    /// writes a `NAME.rs` without modules and returns immediately. It does the same on docs.rs
+    /// (`DOCS_RS` is set), where PTX can neither be compiled nor is needed.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -294,7 +293,7 @@ impl PtxBuilder {
         fs::canonicalize(&folder).map_err(io_error(&folder))
     }
 
-    /// The folder for the PTX, which is made where it is missing.
+    /// The folder for the PTX, which is created if it is missing.
     pub(crate) fn to(&self) -> Result<PathBuf, BuildError> {
         let folder = match &self.out_dir {
             Some(folder) => folder.clone(),
@@ -304,16 +303,16 @@ impl PtxBuilder {
         Ok(folder)
     }
 
-    /// [`build`](Self::build) for a build script, whose crate includes the PTX by
-    /// `moye::include_ptx!`. Warnings in the crate's device code, and of slow
-    /// code, are shown as the build script's. An error ends the script: cargo shows those in the
-    /// device code as errors of the script, `src/lib.rs:12:30: error[E0308]: mismatched types`, the
-    /// first as rustc prints it and each other one in a line.
+    /// [`build`](Self::build) for a build script whose crate includes the PTX with
+    /// `moye::include_ptx!`. Warnings in the crate's device code, and of slow code, are shown as
+    /// the build script's. An error ends the script: cargo shows errors in device code as errors of
+    /// the script, `src/lib.rs:12:30: error[E0308]: mismatched types`, the first as rustc prints it
+    /// and each further one in a line.
     ///
     /// A crate that compiles its own kernels, `PtxBuilder::new(".")`, is compiled for the host too,
-    /// and errors in its code are left to that compilation: rustc reports them, or the attribute
-    /// `#[kernel]` does, as it reports any other, so that an editor marks the line. The script then
-    /// ends without PTX, and a `compile_error!` stands in its place.
+    /// and errors in its code are left to that compilation: rustc or the attribute `#[kernel]`
+    /// reports them like any other error, so that an editor marks the line. The script then ends
+    /// without PTX, and a `compile_error!` takes its place.
     pub fn build_or_exit(&self) -> PtxSet {
         let built = self.build().or_else(|error| self.left_to_the_host(error));
         let built = built.and_then(|set| set.pack(&self.to()?, None).map(|()| set));
@@ -351,7 +350,7 @@ impl PtxBuilder {
         })
     }
 
-    /// The result without PTX: the compilation for the host reports the error.
+    /// The result without PTX: the host compilation reports the error.
     fn left_to_the_host(&self, error: BuildError) -> Result<PtxSet, BuildError> {
         let BuildError::Compile { krate, arch, diagnostics, .. } = &error else { return Err(error) };
         if !host_check::is_own(krate) || !host_check::meets(diagnostics) {
@@ -376,12 +375,12 @@ impl PtxBuilder {
     }
 }
 
-/// All architectures at the same time: most of the work is the optimiser on one module, which uses
-/// one core.
+/// Compiles all architectures concurrently: most of the work is the optimiser on one module, which
+/// uses one core.
 fn compile_all(job: &Job<'_>, archs: &[Arch]) -> Result<Vec<Compiled>, BuildError> {
     std::thread::scope(|scope| {
         let runs: Vec<_> = archs.iter().map(|&arch| scope.spawn(move || compile(job, arch))).collect();
-        // An error in the code is mostly the same for all architectures; only the first is
+        // An error in the code is usually the same for all architectures, so only the first is
         // reported.
         runs.into_iter().map(|run| run.join().expect("compile() returns its errors")).collect()
     })

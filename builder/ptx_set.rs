@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The PTX of a crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxSet {
-    /// The crate's name, as rustc writes it (`my_kernels`).
+    /// The crate's name, in rustc's form (`my_kernels`).
     pub name: String,
     /// One module for each architecture, in the order of the requests. Empty in a nested build.
     pub files: Vec<PtxFile>,
@@ -38,12 +38,12 @@ pub struct PtxFile {
 }
 
 impl PtxSet {
-    /// Writes what `moye::include_ptx!` includes into a folder: `NAME.packed.rs`, a pair of packed
-    /// and of plain images, and `NAME.ARCH.z` for each packed one. The kernels of packed images are
-    /// loaded one by one, with `ptxas` from machine code for this very architecture.
+    /// Writes the files that `moye::include_ptx!` includes into a folder: `NAME.packed.rs`, a pair
+    /// of packed and plain images, and `NAME.ARCH.z` for each packed one. Kernels of packed images
+    /// are loaded one by one, with `ptxas` from machine code for exactly this architecture.
     ///
-    /// All images are packed, except for kernels that depend on each other or share a variable:
-    /// then all are plain. An image without kernels is left out.
+    /// All images are packed, unless kernels depend on each other or share a variable: then all are
+    /// plain. An image without kernels is omitted.
     pub(crate) fn pack(&self, folder: &Path, ptxas: Option<&Ptxas>) -> Result<(), BuildError> {
         let path = folder.join(format!("{}.packed.rs", self.name));
         if let Some(guard) = &self.guard {
@@ -65,9 +65,9 @@ impl PtxSet {
     }
 }
 
-/// The expression of plain images: pairs of architecture and text.
+/// The expression of plain images: pairs of architecture and PTX.
 fn plain(name: &str, files: &[PtxFile]) -> String {
-    // The paths are relative to the file itself, so a moved target directory stays whole.
+    // The paths are relative to the file itself, so a target directory can be moved.
     let pairs = files.iter().map(|file| {
         format!("    ({:?}, include_str!(\"{name}.{}.ptx\")),\n", file.arch.to_string(), file.arch)
     });

@@ -1,4 +1,4 @@
-//! The files above a crate that determine how cargo compiles it: the manifest of its workspace and
+//! The files above a crate that determine how cargo compiles it: its workspace's manifest and
 //! cargo's configuration.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// path dependencies: a manifest may inherit versions, features and dependencies from its
 /// workspace's.
 pub fn of(krate: &Path, workspace: &Path, manifests: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
-    // Cargo takes configuration from the folder that it starts in and from all above it.
+    // Cargo reads configuration from its working directory and all folders above.
     let configuration = krate
         .ancestors()
         .flat_map(|folder| ["config.toml", "config"].map(|name| folder.join(".cargo").join(name)));
@@ -18,8 +18,8 @@ pub fn of(krate: &Path, workspace: &Path, manifests: &BTreeSet<PathBuf>) -> BTre
     all.filter(|file| file.is_file()).collect()
 }
 
-/// The manifest of the workspace that a manifest belongs to: the nearest one, itself included, with
-/// a table `[workspace]`.
+/// The manifest of a manifest's workspace: the nearest one, including itself, with a table
+/// `[workspace]`.
 fn workspace_of(manifest: &Path) -> Option<PathBuf> {
     let folders = manifest.parent()?.ancestors();
     folders.map(|folder| folder.join("Cargo.toml")).find(|file| is_of_workspace(file))

@@ -14,15 +14,15 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// The crates of `core`'s sysroot: `core`, and the functions that the compiler calls for operations
+/// The crates of the sysroot: `core`, and the functions that the compiler calls for operations
 /// without a GPU instruction.
 const LIBRARIES: [&str; 2] = ["core", "compiler_builtins"];
 
 /// Compiles `core` unless it is already compiled, and returns the folder for `--sysroot`. Cargo and
 /// its configuration are those of the crate in `krate`.
 ///
-/// All nested target directories of one outer build share it, of any workspace. The folder's name
-/// identifies the compiled libraries: crates compiled with other libraries are compiled again.
+/// All nested target directories of an outer build share it, in any workspace. The folder's name
+/// identifies the compiled libraries: with other libraries, crates are compiled again.
 ///
 /// # Errors
 /// `core` does not compile; a file cannot be written.
@@ -70,13 +70,13 @@ pub fn build(core: &CoreSource, krate: &Path, target_dir: &Path) -> Result<PathB
     Ok(sysroot)
 }
 
-/// Copies the libraries to where the compiler looks for them in a sysroot; all are there as soon as
-/// one is.
+/// Copies the libraries to the location where the compiler searches for them in a sysroot. They
+/// appear there all at once.
 fn lay_out(libraries: &[PathBuf], sysroot: &Path) -> Result<(), BuildError> {
-    // Other builds may do the same at the same time.
+    // Another build may do the same concurrently.
     let work = beside(sysroot);
     let laid_out = copy_into(libraries, &work).and_then(|()| match fs::rename(&work, sysroot) {
-        // Another build was first; its libraries are the same.
+        // Another build was faster; its libraries are the same.
         Err(_) if sysroot.is_dir() => fs::remove_dir_all(&work).map_err(io_error(&work)),
         renamed => renamed.map_err(io_error(sysroot)),
     });
@@ -108,8 +108,8 @@ fn fingerprint(libraries: &[PathBuf]) -> Result<u64, BuildError> {
     Ok(hasher.finish())
 }
 
-/// The folder that nested target directories share: `ptx` in the outermost target directory of
-/// cargo that contains `target_dir`, or `target_dir` itself if none does.
+/// The folder that nested target directories share: `ptx` in cargo's outermost target directory
+/// that contains `target_dir`, or `target_dir` itself if there is none.
 fn shared_folder(target_dir: &Path) -> PathBuf {
     let outermost = target_dir.ancestors().skip(1).filter(|folder| is_target_dir(folder)).last();
     outermost.map_or_else(|| target_dir.to_owned(), |folder| folder.join("ptx"))

@@ -1,5 +1,5 @@
-//! Multiplies matrices that another program has in slices of `cudarc`, on its stream, and lends a
-//! buffer back. Needs a GPU; without one it says so.
+//! Multiplies matrices in slices of `cudarc` on its stream, and lends a buffer back. Requires a
+//! GPU; without one it prints so.
 //!
 //! `cargo run --example cudarc --features cudarc`
 

@@ -1,16 +1,15 @@
 //! Layouts in use: a transpose of a tile in shared memory.
 //!
-//! A warp that writes a column of the tile and a warp that reads a row of it must both touch 32
-//! different banks. The layout `(32,32):(1,33)` does that, and this example first shows why, with
-//! the layout algebra that the kernel uses, then launches that kernel: read
+//! A warp that writes a column of the tile and a warp that reads a row of it must both access 32
+//! different banks. The layout `(32,32):(1,33)` achieves that. This example first shows why, with
+//! the layout algebra that the kernel uses, and then launches that kernel: read
 //! `device/kernels/ladder/transpose.rs` beside this page. (`moye::transpose` takes matrices of any
-//! strides, and a kernel with a larger tile that is padded in the same way.)
+//! strides; its kernel has a larger tile that is padded in the same way.)
 
 use moye::layout::{Layout, layout};
 use moye::{Device, Grid, Result, kernels};
 
-/// How many of the 32 banks a warp touches that walks along mode `mode` of a layout of 4-byte
-/// elements.
+/// The number of banks that a warp accesses along mode `mode` of a layout of 4-byte elements.
 fn banks(tile: Layout, mode: usize) -> usize {
     let walk = tile.mode(mode);
     let mut touched = [false; 32];
@@ -32,13 +31,13 @@ fn main() -> Result<()> {
     let src = device.upload(&elements)?;
     let mut dst = device.alloc_uninit::<f32>(rows * cols)?;
 
-    // Both matrices are row-major, so that their last mode is the fast one. The kernel wants it
-    // first: it sees the source as cols x rows, the destination as rows x cols, both column-major.
+    // Both matrices are row-major, so their last mode is contiguous. The kernel expects it first:
+    // it receives the source as cols x rows, the destination as rows x cols, both column-major.
     let (m, n) = (cols as u32, rows as u32);
     let grid = Grid::new((m.div_ceil(32), n.div_ceil(32)), 256);
     let mut launch = || {
         let arguments = (&src, &mut dst, m, n, 1_i64, cols as i64, 1_i64, rows as i64);
-        // SAFETY: both buffers hold rows * cols elements, and these are the strides of column-major
+        // SAFETY: both buffers have rows * cols elements, and these are the strides of column-major
         // matrices of these extents.
         unsafe { device.launch(&kernels::transpose, grid, arguments) }
     };

@@ -1,4 +1,4 @@
-//! The errors of the host's side, each with the values and the way out.
+//! The errors of the host side, with the values and the way out.
 
 use crate::device::Arch;
 use crate::driver::{self, DriverCode};
@@ -51,7 +51,7 @@ pub enum Error {
         /// Its architecture.
         arch: Arch,
     },
-    /// A profile was requested from a GPU.
+    /// A profile was requested on a GPU.
     #[error(
         "{device} cannot take a profile: run the kernel on `Device::sim()`, or under NVIDIA's `ncu` on the GPU"
     )]
@@ -105,7 +105,7 @@ pub enum Error {
         /// The log of the driver's compiler.
         log: String,
     },
-    /// A tuning file that cannot be read or written, or is not a tuning file.
+    /// A tuning file cannot be read or written, or is not a tuning file.
     #[error("{} {detail}", path.display())]
     TuningFile {
         /// The file.
@@ -113,7 +113,7 @@ pub enum Error {
         /// What is wrong with it, and the way out.
         detail: String,
     },
-    /// A factor of a product that its type cannot represent.
+    /// `alpha` or `beta` is a value that the product's type cannot represent.
     #[error("{name} is {value:?}, and products of {element} take {takes}; {way_out}")]
     Factor {
         /// `alpha` or `beta`.
@@ -149,7 +149,7 @@ pub enum Error {
         /// The size of an element.
         size: usize,
     },
-    /// A sub-range is not within its buffer.
+    /// A range is not within its buffer.
     #[error("elements {start}..{end} are out of bounds of a buffer of {len} elements")]
     OutOfRange {
         /// The first element.
@@ -159,7 +159,7 @@ pub enum Error {
         /// The buffer's length.
         len: usize,
     },
-    /// A copy between host and device with different lengths.
+    /// The lengths of a copy between host and device differ.
     #[error("the host has {host} elements and the device {device}; a copy needs equal lengths")]
     LengthMismatch {
         /// Elements on the host.
@@ -167,7 +167,7 @@ pub enum Error {
         /// Elements on the device.
         device: usize,
     },
-    /// A buffer was passed to a device other than its own.
+    /// A buffer was passed to a device that does not own it.
     #[error(
         "argument {argument} is a buffer of {buffer_device}, but `{kernel}` is launched on {device}; allocate the buffer \
          on that device (a clone of a `Device` is the same device, `Device::sim()` makes a new one)"
@@ -182,7 +182,7 @@ pub enum Error {
         /// The launch's device.
         device: String,
     },
-    /// A stream of another device than the module or graph that is launched on it.
+    /// A stream belongs to another device than the module or graph launched on it.
     #[error("the stream belongs to {stream}, but the launch is for {device}; use a stream of that device")]
     StreamOfOtherDevice {
         /// The stream's device.
@@ -190,7 +190,7 @@ pub enum Error {
         /// The device of the module or graph.
         device: String,
     },
-    /// A synchronous call during the capture of a graph.
+    /// A synchronous call was made during the capture of a graph.
     #[error(
         "{call} cannot be captured in a graph, because it is synchronous; call it before the capture, or after the launch of the \
          graph"
@@ -199,7 +199,7 @@ pub enum Error {
         /// The call.
         call: &'static str,
     },
-    /// A workspace that the caller's allocator does not return.
+    /// The caller's allocator did not return a workspace.
     #[error(
         "an operation needs a workspace of {bytes} bytes, which the stream's allocator does not return: {reason}"
     )]
@@ -209,7 +209,7 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// A stream or an event that is used as a capture does not allow.
+    /// A stream or an event was used in a way that a capture does not allow.
     #[error("the capture of a graph is refused: {reason}\n{way_out}")]
     Capture {
         /// What is wrong.
@@ -217,13 +217,13 @@ pub enum Error {
         /// The way out.
         way_out: &'static str,
     },
-    /// A graph that cannot update another one.
+    /// A graph cannot update another one.
     #[error("the graph cannot be updated: {reason}; instantiate the new graph instead")]
     GraphUpdate {
         /// The difference.
         reason: &'static str,
     },
-    /// A graph of another device.
+    /// A graph belongs to another device.
     #[error("the graph belongs to {graph}, but the executable graph to {device}; capture it on that device")]
     GraphOfOtherDevice {
         /// The graph's device.
@@ -243,13 +243,13 @@ pub enum Error {
         /// The limit.
         limit: u32,
     },
-    /// A tensor map that violates a limit.
+    /// A tensor map violates a limit.
     #[error("invalid tensor map: {0}")]
     TensorMap(#[source] moye_sim::TensorMapError),
-    /// A tensor that TMA cannot copy to and from this tile.
+    /// TMA cannot copy between this tensor and this tile.
     #[error("no tensor map for this tile: {0}")]
     TensorOfTile(#[source] moye_device::atom::tma::TmaMapError),
-    /// A tensor that extends beyond its buffer.
+    /// A tensor extends past the end of its buffer.
     #[error("the tensor map spans {elements} elements, but the buffer has {len}")]
     TensorBeyondBuffer {
         /// One more than the largest index of the tensor's layout.
@@ -257,7 +257,7 @@ pub enum Error {
         /// The buffer's elements.
         len: usize,
     },
-    /// Clusters that do not divide the grid, or that no device supports.
+    /// The clusters do not divide the grid, or no device supports them.
     #[error(
         "`{kernel}` cannot be launched in clusters of {cluster} blocks: the grid has {blocks} along {axis}, which must be a \
          multiple of the cluster's extent, and a cluster has 1 to 8 blocks in all"
@@ -272,7 +272,7 @@ pub enum Error {
         /// The cluster's extents.
         cluster: String,
     },
-    /// More threads in a block than the kernel or the device allows.
+    /// A block has more threads than the kernel or the device allows.
     #[error("`{kernel}` cannot be launched with {threads} threads in a block: {reason} {limit}")]
     TooManyThreads {
         /// The kernel.
@@ -284,7 +284,7 @@ pub enum Error {
         /// The origin of the limit.
         reason: &'static str,
     },
-    /// A block whose number of threads is not the one that the kernel declares.
+    /// The number of threads of a block is not the one that the kernel declares.
     #[error(
         "`{kernel}` cannot be launched with {threads} threads in a block: it declares `threads = {expected}`, which is \
          exact\nlaunch it with {expected}, or declare `max_threads = {expected}` if it works with fewer"
@@ -297,7 +297,7 @@ pub enum Error {
         /// Threads that the kernel declares.
         expected: u32,
     },
-    /// More shared memory than a block can have.
+    /// A kernel declares more shared memory than a block can have.
     #[error(
         "`{kernel}` needs {asked} bytes of shared memory in a block, {device} has at most {limit}; use smaller tiles or fewer stages"
     )]
@@ -324,7 +324,7 @@ pub enum Error {
         /// The module that was searched.
         module: &'static str,
     },
-    /// A module has another kernel under this name.
+    /// A module has another kernel of this name.
     #[error(
         "kernel `{kernel}` (of package `{package}`) takes ({params}), but the kernel of that name in module `{module}` takes \
          ({entry}); load the PTX of that package, built from the same source as this program, and give kernels of one \
@@ -381,7 +381,7 @@ pub enum Error {
         /// The driver's code.
         code: DriverCode,
     },
-    /// A handle of another library that cannot be used.
+    /// A handle of another library cannot be used.
     #[error("this {what} cannot be used: {detail}")]
     ForeignHandle {
         /// Its kind: a context, a stream, an event.
@@ -389,7 +389,7 @@ pub enum Error {
         /// What is wrong with it, and the way out.
         detail: &'static str,
     },
-    /// Memory of another library that does not belong to the device.
+    /// Memory of another library does not belong to the device.
     #[error(
         "address {address:#x} is not memory of {device}, but {}; give an address that was allocated on that device",
         found.map_or_else(|| "host memory, or memory that the driver does not know".to_owned(), |found| format!("of GPU {found}"))
@@ -402,7 +402,7 @@ pub enum Error {
         /// The GPU to which it belongs, if it is device memory.
         found: Option<u32>,
     },
-    /// Memory of another library with a misaligned address.
+    /// An address from another library is misaligned.
     #[error(
         "address {address:#x} is not a multiple of {bytes} bytes, as elements of {element} require; copy the elements to a buffer first"
     )]
@@ -414,12 +414,12 @@ pub enum Error {
         /// The bytes of an element.
         bytes: usize,
     },
-    /// Two events that cannot be compared.
+    /// Two events cannot be compared.
     #[error(
         "the two events belong to different devices, so their times cannot be compared; record both on streams of one device"
     )]
     EventsOfTwoDevices,
-    /// A device's name that cannot be parsed.
+    /// A device's name cannot be parsed.
     #[error("`{text}` is not a device: expected `auto`, `gpu`, `gpu:N` (N from 0) or `sim`")]
     DeviceName {
         /// The given text.
@@ -428,7 +428,7 @@ pub enum Error {
     /// The environment variable `MOYE_DEVICE` does not name a device.
     #[error("MOYE_DEVICE: {0}")]
     DeviceVariable(Box<Error>),
-    /// A matrix extends beyond its buffer.
+    /// A matrix extends past the end of its buffer.
     #[error(
         "a {rows}x{cols} matrix with strides ({row_stride}, {col_stride}) needs {needed} elements, but the buffer has {len}"
     )]
@@ -446,7 +446,7 @@ pub enum Error {
         /// The buffer's elements.
         len: usize,
     },
-    /// An output matrix in which two elements share memory.
+    /// Two elements of an output matrix share memory.
     #[error(
         "a {rows}x{cols} matrix with strides ({row_stride}, {col_stride}) has the same element at several coordinates, so it \
          cannot be written"
@@ -461,7 +461,7 @@ pub enum Error {
         /// The column stride in elements.
         col_stride: usize,
     },
-    /// Matrices whose shapes do not match.
+    /// The shapes of matrices do not match.
     #[error("{operation}: {detail}")]
     ShapeMismatch {
         /// `matmul`, `transpose`, ...
@@ -469,7 +469,7 @@ pub enum Error {
         /// The shapes and the requirement.
         detail: String,
     },
-    /// A request that an operation does not support.
+    /// An operation does not support a request.
     #[error("{operation}: {detail}")]
     Unsupported {
         /// `matmul`, ...
@@ -477,7 +477,7 @@ pub enum Error {
         /// The request, and the way out.
         detail: String,
     },
-    /// An extent or a stride above a kernel's limit.
+    /// An extent or a stride exceeds a kernel's limit.
     #[error("{operation}: {what} = {value} exceeds the kernel's limit of {limit}; split the matrix")]
     MatrixTooLarge {
         /// `matmul`, `transpose`, ...

@@ -1,4 +1,4 @@
-//! Events: points in a stream's work, to wait for and to measure times between.
+//! Events: points in a stream's work, to wait for and to measure times between them.
 
 use crate::device::gpu::Gpu;
 use crate::device::simulator::Simulator;
@@ -10,14 +10,14 @@ use crate::{Error, Result};
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
-/// A point in the work of a stream, made by [`Stream::record`], or an event of another library.
+/// A point in the work of a stream, recorded by [`Stream::record`], or an event of another library.
 #[derive(Debug)]
 pub struct Event(Kind);
 
 #[derive(Debug)]
 enum Kind {
     Gpu(OnGpu),
-    /// Launches on the simulator have completed when they return: the host's time.
+    /// Launches on the simulator have completed when they return, so the host's clock is enough.
     Sim {
         time: Instant,
         event: Recorded,
@@ -45,7 +45,7 @@ impl Event {
         };
         gpu.bind()?;
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the pointer to the event is writable. Without flags.
+        // SAFETY: the pointer to the event is writable.
         check(unsafe { sys::cuEventCreate(&mut raw, 0) })
             .map_err(|code| gpu.error_of_code("cuEventCreate", code))?;
         let on = OnGpu { gpu, raw, is_borrowed: false };
@@ -53,14 +53,14 @@ impl Event {
         Ok(Self(Kind::Gpu(on)))
     }
 
-    /// An event that another library has created, a `CUevent`. It is not destroyed here.
+    /// An event (`CUevent`) that another library created. It is not destroyed here.
     ///
     /// # Errors
     /// [`Error::ForeignHandle`] for a null event, and on the simulator, which has no driver events.
     ///
     /// # Safety
-    /// `event` is a live event of the driver, of the device's context, and outlives the result. It
-    /// must have been created with timing if [`Event::elapsed_since`] is called.
+    /// `event` is a live event of the device's context, and outlives the result.
+    /// [`Event::elapsed_since`] requires that it was created with timing.
     pub unsafe fn from_raw_handle(device: &Device, event: *mut c_void) -> Result<Self> {
         let refused = |detail| Err(Error::ForeignHandle { what: "event", detail });
         match &device.0 {
@@ -70,8 +70,8 @@ impl Event {
         }
     }
 
-    /// The driver's event, a `CUevent`, for other libraries; null on the simulator. It lives as
-    /// long as this event.
+    /// The driver's event (`CUevent`), for other libraries; null on the simulator. It lives as long
+    /// as this event.
     pub fn raw_handle(&self) -> *mut c_void {
         match &self.0 {
             Kind::Gpu(on) => on.raw.cast(),
@@ -127,12 +127,10 @@ impl Event {
         }
     }
 
-    /// The time from `start` to this event, as the GPU measures it, to half a microsecond. Waits
-    /// for both.
+    /// The time from `start` to this event by the GPU's clock, to half a microsecond. Waits for
+    /// both.
     ///
-    /// # Errors
-    /// [`Error::EventsOfTwoDevices`], the fault of a kernel that was launched before, or an error
-    /// of the driver.
+    /// [`Error::EventsOfTwoDevices`], the fault of an earlier kernel, or an error of the driver.
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration> {
         match (&self.0, &start.0) {
             (Kind::Sim { time: end, event, .. }, Kind::Sim { time: start, event: from, .. }) => {
@@ -161,14 +159,14 @@ impl Kind {
         Ok(Self::Sim { time: Instant::now(), event, of: simulator.number() })
     }
 
-    /// Whether it is one of this simulator.
+    /// Whether the event belongs to this simulator.
     fn is_of(&self, simulator: &Simulator) -> bool {
         matches!(self, Self::Sim { of, .. } if *of == simulator.number())
     }
 }
 
 impl OnGpu {
-    /// Records it in a stream of the same device.
+    /// Records the event in a stream of the same device.
     fn record(&self, stream: &Stream) -> Result<()> {
         self.gpu.bind()?;
         // SAFETY: the event and the stream are alive and belong to the current context.

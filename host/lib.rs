@@ -4,7 +4,7 @@
 //! A [`Device`] is a GPU or the CPU simulator of one; everything here works on both.
 //!
 //! # Building without CUDA
-//! Building and starting a program needs no CUDA toolkit and no driver: the driver's library is
+//! Building and starting a program requires no CUDA toolkit and no driver: the driver's library is
 //! loaded when a GPU is first used ([`driver`]).
 //!
 //! ```toml
@@ -13,31 +13,31 @@
 //! ```
 //!
 //! # Features
-//! `matmul` and `movement` are on by default; a library enables what it needs
-//! (`default-features = false`). Without any of them there are devices, buffers, streams, modules
-//! and launches, for your own kernels, and no kernel of this crate is compiled.
+//! `matmul` and `movement` are on by default; a library enables what it needs (`default-features =
+//! false`). Without either, the crate offers devices, buffers, streams, modules and launches for
+//! custom kernels, and compiles none of its own.
 //! - `movement`: copies and transposes.
 //! - `matmul`: products of matrices, for all operand types; `matmul-f32`, `matmul-f16`, ... for one
 //!   type each.
 //! - `attention`: attention of f16, bf16 and, on Hopper, e4m3; `attention-f16`, `attention-bf16`,
 //!   `attention-e4m3` for one type each.
-//! - `cust`: calls of the driver through the bindings of `cust` in place of this crate's own. The
-//!   build script of `cust` requires a folder with `lib64` in it, such as `/usr/local/cuda`, in
-//!   `CUDA_LIBRARY_PATH`. Nothing else changes.
+//! - `cust`: calls the driver through `cust`'s bindings instead of this crate's. The build script
+//!   of `cust` requires a folder that contains `lib64`, such as `/usr/local/cuda`, in
+//!   `CUDA_LIBRARY_PATH`.
 //! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It needs no `cust`
 //!   and does not enable cuBLAS.
 //! - `candle`: products of `candle`'s tensors on the host, see [`interop::candle`](interop);
-//!   `candle-cuda`: also of those on a GPU, for which candle compiles its kernels by `nvcc`.
-//! - `simulator` (on by default): the code by which [`Device::sim`] runs kernels. It is most of a
-//!   build; a program that computes on GPUs alone leaves it out.
+//!   `candle-cuda`: also of tensors on a GPU, for which candle compiles its kernels by `nvcc`.
+//! - `simulator` (on by default): the code with which [`Device::sim`] runs kernels. It is most of a
+//!   build; a program that computes on GPUs alone can omit it.
 //! - `ladder`: the kernels of the guide's steps.
 //! - `tune`: `Tuning`, which reads and writes the tiles and split-K slices that `moye tune` has
 //!   measured, for `Matmul::tuned`.
 //!
-//! The program `moye` is the package `moye-cli`. Pictures of layouts are the crate `moye-draw`, the
-//! layout algebra by name is `moye-eval`; `moye-bench` and `moye-tune` measure.
+//! The program `moye` is in the package `moye-cli`. `moye-draw` draws layouts, `moye-eval`
+//! evaluates layout expressions; `moye-bench` and `moye-tune` measure.
 #![deny(missing_docs)]
-// The kernels of README and guide, copied into a program, cause no warning of names.
+// Kernels of the README and the guide, copied into a program, cause no warning about names.
 #![doc(test(attr(deny(non_snake_case))))]
 // Shared by the operations: workspaces, counters.
 #![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]
@@ -88,7 +88,7 @@ pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
 pub use moye_device::number;
-/// The kernels that this crate ships, by its features.
+/// The kernels of this crate, by features.
 #[cfg(any(
     feature = "attention-bf16",
     feature = "attention-e4m3",

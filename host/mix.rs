@@ -1,8 +1,8 @@
-//! A fast hash of small keys that the program itself makes: shapes, addresses, pointers.
+//! A fast hash of small keys from inside the program: shapes, addresses, pointers.
 
 use std::hash::Hasher;
 
-/// Folds a product of 128 bits for each word. No defence against keys that are chosen to collide.
+/// Folds a 128-bit product for each word. It does not resist keys that are chosen to collide.
 #[derive(Default)]
 pub(crate) struct Mix(u64);
 
@@ -21,7 +21,7 @@ impl Hasher for Mix {
 
     #[inline]
     fn write_u64(&mut self, word: u64) {
-        // The fraction of the golden ratio, an odd number.
+        // The golden ratio's fraction, rounded to an odd number.
         let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
         self.0 = (product as u64).rotate_left(23) ^ (product >> 64) as u64;
     }
@@ -57,7 +57,7 @@ impl Hasher for Mix {
     }
 }
 
-/// The place of a key in a table of `N` places, a power of two.
+/// The slot of a key in a table of `N` slots, a power of two.
 #[inline]
 pub(crate) fn place<const N: usize>(words: impl IntoIterator<Item = u64>) -> usize {
     const { assert!(N.is_power_of_two()) };

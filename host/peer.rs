@@ -1,8 +1,9 @@
-//! Several devices: memory that they share, copies between them, and flags.
+//! Several devices: shared memory, copies between them, and flags.
 //!
 //! A *peer* is a device whose memory another one reads and writes. A *flag* is a word in memory
 //! that a stream raises and that streams and kernels of any device wait for
-//! ([`wait_flag`](moye_device::arch::wait_flag)). Values count up, modulo 2^32, and are not reset.
+//! ([`wait_flag`](moye_device::arch::wait_flag)). Flag values increase modulo 2^32 and are not
+//! reset.
 
 use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
@@ -13,7 +14,7 @@ use crate::{Buffer, Element, Error, Result};
 use std::sync::Arc;
 
 impl Device {
-    /// New simulators that reach each other's memory: peers in one process.
+    /// New simulators that can access each other's memory: peers in one process.
     ///
     /// ```
     /// let devices = moye::Device::sim_peers(2);
@@ -36,7 +37,7 @@ impl Device {
         all.map(|simulator| Self(Backend::Sim(Arc::new(simulator)))).collect()
     }
 
-    /// The number of a GPU in the driver's order ([`Device::gpu`]); `None` for the simulator.
+    /// The index of a GPU in the driver's order ([`Device::gpu`]); `None` for the simulator.
     pub fn index(&self) -> Option<u32> {
         match &self.0 {
             Backend::Gpu(gpu) => Some(gpu.index()),
@@ -44,8 +45,9 @@ impl Device {
         }
     }
 
-    /// Makes memory of `peer` accessible to this device. Returns whether it is: not every pair of
-    /// GPUs can, and a simulator reaches only simulators of one [`sim_peers`](Self::sim_peers).
+    /// Makes memory of `peer` accessible to this device. Returns whether it is: some pairs of GPUs
+    /// have no peer access, and a simulator can access only simulators from the same call of
+    /// [`sim_peers`](Self::sim_peers).
     ///
     /// # Errors
     /// An error of the driver.
@@ -77,9 +79,9 @@ impl Device {
         }
     }
 
-    /// Maps an allocation of another process, by the bytes that its
-    /// [`Buffer::share`] returned there: the address of its first byte on this device. `None` if
-    /// this GPU does not reach the memory; a simulator reaches no other process.
+    /// Maps an allocation of another process by the bytes that [`Buffer::share`] returned there.
+    /// Returns the address of its first byte on this device; `None` if this GPU cannot access the
+    /// memory. A simulator cannot access other processes.
     ///
     /// # Errors
     /// An error of the driver.
@@ -105,14 +107,15 @@ impl Device {
     /// An error of the driver.
     ///
     /// # Safety
-    /// `address` is that of an aligned word in memory that the device reaches.
+    /// `address` is that of an aligned word in memory that the device can access.
     pub unsafe fn read_flag(&self, address: u64) -> Result<u32> {
         let mut word = [0; 4];
         match &self.0 {
             Backend::Sim(simulator) => simulator.memory().view(address, 4)?.read(0, &mut word)?,
             Backend::Gpu(gpu) => {
                 let stream = Stream::for_capture(self, gpu)?;
-                // SAFETY: the caller's word; the bytes are writable until the stream is idle.
+                // SAFETY: the caller guarantees the word; the bytes are writable until the stream
+                // is idle.
                 unsafe { peer::copy_to_host(word.as_mut_ptr().cast(), address, 4, stream.raw(gpu)) }
                     .map_err(|code| gpu.error_of_code("cuMemcpyDtoHAsync", code))?;
                 stream.synchronize()?;
@@ -121,7 +124,7 @@ impl Device {
         Ok(u32::from_le_bytes(word))
     }
 
-    /// Raises a flag beside the work of all streams: it releases the work that waits for it.
+    /// Raises a flag without waiting for any stream: it releases the work that waits for the flag.
     ///
     /// # Errors
     /// An error of the driver.
@@ -133,15 +136,15 @@ impl Device {
             Backend::Sim(_) => self.new_stream()?,
             Backend::Gpu(gpu) => Stream::for_capture(self, gpu)?,
         };
-        // SAFETY: the caller's word, which is accessed as a flag alone.
+        // SAFETY: the caller guarantees the word, which is accessed only as a flag.
         unsafe { stream.write_flag(address, value)? };
         stream.synchronize()
     }
 }
 
 impl<T: Element> Buffer<T> {
-    /// What another process of this host opens the buffer by: [`Device::open_shared`]. The buffer
-    /// has its own allocation of the driver, and stays alive while others use it.
+    /// The handle by which another process of this host opens the buffer: [`Device::open_shared`].
+    /// The buffer has a separate allocation of the driver, and stays alive while others use it.
     ///
     /// # Errors
     /// [`Error::Unsupported`] on the simulator and for an empty buffer, or an error of the driver.
@@ -167,7 +170,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// The address of its first byte on the device that has opened it.
+    /// The address of its first byte on the device that opened it.
     pub const fn address(&self) -> u64 {
         self.address
     }
@@ -178,22 +181,22 @@ impl Drop for Shared {
         if let Backend::Gpu(gpu) = &self.device.0
             && gpu.bind().is_ok()
         {
-            // SAFETY: opened once, closed once. The driver waits for the work that uses it.
+            // SAFETY: opened once, closed once. The driver waits for the work that uses the memory.
             let _ = unsafe { peer::close_handle(self.address) };
         }
     }
 }
 
 impl Stream {
-    /// Copies bytes in the order of this stream, by the copy engine: between any memory that the
-    /// device reaches.
+    /// Copies bytes in stream order by the copy engine, between any memory that the device can
+    /// access.
     ///
     /// # Errors
     /// The simulator's fault, or an error of the driver.
     ///
     /// # Safety
-    /// The bytes are accessible until the work is complete, and no other work writes what is read,
-    /// or accesses what is written, unless events or flags order it.
+    /// The bytes are accessible until the work is complete. No other work writes what is read, or
+    /// accesses what is written, unless events or flags order it.
     pub unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         self.not_recorded("a copy")?;
         match &self.device().0 {
@@ -201,26 +204,26 @@ impl Stream {
             Backend::Sim(simulator) => Ok(self.simulated(simulator).stream().copy(to, from, bytes)?),
             Backend::Gpu(gpu) => {
                 gpu.bind()?;
-                // SAFETY: the caller's contract; the stream is alive.
+                // SAFETY: the caller guarantees the bytes; the stream is alive.
                 unsafe { peer::copy(to, from, bytes, self.raw(gpu)) }
                     .map_err(|code| gpu.error_of_code("cuMemcpyAsync", code))
             }
         }
     }
 
-    /// Raises a flag in the order of this stream: streams and kernels that find it raised see what
-    /// the work before has written. It is refused in the capture of a graph, whose launches would
-    /// all write the same value.
+    /// Raises a flag in stream order: streams and kernels that observe it also see what the
+    /// stream's earlier work wrote. The capture of a graph refuses it, because all launches of the
+    /// graph would write the same value.
     ///
     /// # Errors
     /// [`Error::Captured`], the simulator's fault, or an error of the driver.
     ///
     /// # Safety
-    /// `address` is that of an aligned word in memory that the device reaches, and that other work
-    /// accesses as a flag alone.
+    /// `address` is that of an aligned word in memory that the device can access, and other work
+    /// accesses it only as a flag.
     pub unsafe fn raise(&self, address: u64, value: u32) -> Result<()> {
         self.not_recorded("a write of a flag")?;
-        // SAFETY: the caller's word, which is accessed as a flag alone.
+        // SAFETY: the caller guarantees the word, which is accessed only as a flag.
         unsafe { self.write_flag(address, value) }
     }
 
@@ -231,8 +234,8 @@ impl Stream {
             Backend::Sim(simulator) => Ok(self.simulated(simulator).stream().raise(address, value)?),
             Backend::Gpu(gpu) => {
                 gpu.bind()?;
-                // SAFETY: the caller's word; the stream is alive. By default a fence of the system
-                // is before the write.
+                // SAFETY: the caller guarantees the word; the stream is alive. By default a
+                // system-wide fence precedes the write.
                 unsafe { peer::write_value(self.raw(gpu), address, value, 0) }
                     .map_err(|code| gpu.error_of_code("cuStreamWriteValue32", code))
             }
@@ -242,7 +245,7 @@ impl Stream {
     /// Makes later work on this stream wait until a flag has reached `value`.
     ///
     /// # Errors
-    /// [`Error::Captured`], on the simulator the fault that nothing has raised the flag, or an
+    /// [`Error::Captured`], on the simulator the fault that no work has raised the flag, or an
     /// error of the driver.
     ///
     /// # Safety
@@ -255,14 +258,14 @@ impl Stream {
             Backend::Sim(simulator) => Ok(self.simulated(simulator).stream().wait_flag(address, value)?),
             Backend::Gpu(gpu) => {
                 gpu.bind()?;
-                // SAFETY: the caller's word; the stream is alive.
+                // SAFETY: the caller guarantees the word; the stream is alive.
                 unsafe { peer::wait_value(self.raw(gpu), address, value, REACHED) }
                     .map_err(|code| gpu.error_of_code("cuStreamWaitValue32", code))
             }
         }
     }
 
-    /// Whether all work so far has completed. It does not wait.
+    /// Whether all work so far has completed. Does not wait.
     ///
     /// # Errors
     /// The fault of a kernel, or an error of the driver.
@@ -282,7 +285,7 @@ impl Stream {
         }
     }
 
-    /// Refuses a call while a graph is captured from this stream.
+    /// Rejects a call while a graph is captured from this stream.
     fn not_recorded(&self, call: &'static str) -> Result<()> {
         let is_captured = match &self.device().0 {
             Backend::Sim(_) => self.recorded().is_some(),

@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 /// A queue of launches that run in order, and may overlap with those of other streams.
 ///
-/// On the simulator every launch is complete when the call returns. An access to what a launch of
-/// another stream touches, with no event and no wait of the host between, is still a fault.
-/// A clone is another handle to the same stream.
+/// On the simulator every launch is complete when the call returns. An access to data of a launch
+/// on another stream, without an event or a wait of the host in between, is still a fault. A clone
+/// is another handle to the same stream.
 ///
 /// On a GPU a stream keeps the workspaces of operations such as [`Matmul`](crate::Matmul), up to
-/// 256 MiB: after the first call of a size, a call allocates nothing and waits for nothing. The
-/// last handle frees them. While another library captures the stream, workspaces are memory nodes
-/// of its graph. [`Stream::with_workspaces`] takes them from the caller instead.
+/// 256 MiB: after the first call of a size, calls allocate nothing and wait for nothing. The last
+/// handle frees them. While another library captures the stream, workspaces are memory nodes of its
+/// graph. With [`Stream::with_workspaces`] the caller provides them instead.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
@@ -28,10 +28,10 @@ pub struct Stream {
     workspaces: Option<Arc<Allocate>>,
 }
 
-/// Allocates a workspace of this many bytes: its device address.
+/// Allocates a workspace of this many bytes and returns its device address.
 type Allocate = dyn Fn(usize) -> Result<u64> + Send + Sync;
 
-/// Alignment of a workspace in bytes, which is the driver's.
+/// The alignment of a workspace in bytes, equal to the driver's.
 pub(crate) const WORKSPACE_ALIGN: u64 = 256;
 
 #[derive(Clone)]
@@ -44,7 +44,7 @@ enum Kind {
     Gpu(Arc<Shared>),
 }
 
-/// A stream of the driver. If it was created here, the last handle destroys it.
+/// A stream of the driver. The last handle destroys it, unless another library created it.
 struct Shared {
     gpu: &'static Gpu,
     raw: sys::CUstream,
@@ -61,7 +61,7 @@ unsafe impl Sync for Shared {}
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // The driver destroys a stream in the current context; work in the stream still completes.
+        // The driver destroys a stream in the current context; its work still completes.
         if self.gpu.bind().is_err() {
             return;
         }
@@ -93,7 +93,7 @@ impl Stream {
         }
     }
 
-    /// A stream for the capture of a graph; transfers on other threads do not wait for it.
+    /// A stream for the capture of a graph. Transfers on other threads do not wait for it.
     pub(crate) fn for_capture(device: &Device, gpu: &'static Gpu) -> Result<Self> {
         Self::create(device, gpu, true)
     }
@@ -116,15 +116,15 @@ impl Stream {
         Ok(Self::of_kind(device, Kind::Gpu(Arc::new(shared))))
     }
 
-    /// A stream that another library has created, a `CUstream`; also its legacy and per-thread
+    /// A stream (`CUstream`) that another library created, including its legacy and per-thread
     /// default streams (null, 1 and 2). It is not destroyed here. This handle owns the workspaces
-    /// of operations on it: keep the handle, and calls allocate nothing after the first.
+    /// of operations on it: keep it, so that calls after the first allocate nothing.
     ///
     /// Launches are ordered with the other library's launches on the stream. Transfers use the
     /// driver's null stream, which does not wait for a stream created with
     /// `CU_STREAM_NON_BLOCKING`: synchronise before them.
     ///
-    /// On the simulator the only valid handle is null, which gives the default stream.
+    /// On the simulator the only valid handle is null, for the default stream.
     ///
     /// # Errors
     /// [`Error::ForeignHandle`] if the stream belongs to another context than the device's, or is
@@ -143,7 +143,7 @@ impl Stream {
         };
         gpu.bind()?;
         let (raw, mut context) = (stream.cast(), std::ptr::null_mut());
-        // SAFETY: the caller's stream; the pointer to the result is writable.
+        // SAFETY: the caller passes a live stream; the pointer to the result is writable.
         check(unsafe { sys::cuStreamGetCtx(raw, &mut context) })
             .map_err(|code| gpu.error_of_code("cuStreamGetCtx", code))?;
         if context != gpu.context() {
@@ -155,9 +155,9 @@ impl Stream {
     }
 
     /// A handle to the same stream whose operations take their workspaces from `allocate`: from a
-    /// framework's allocator, or from memory that the caller keeps. It is called with a number of
-    /// bytes and returns the device address of as many, aligned to 256, with any contents; its
-    /// error is the operation's. `explain` of an operation says how many bytes that is.
+    /// framework's allocator, or from memory that the caller keeps. `allocate` receives a number of
+    /// bytes and returns the device address of that much memory, aligned to 256, with any contents;
+    /// the operation returns its error. An operation's `explain` reports the number of bytes.
     ///
     /// ```
     /// # #[cfg(feature = "matmul-f32")] {
@@ -183,9 +183,9 @@ impl Stream {
     /// ```
     ///
     /// # Safety
-    /// The address is of that much memory of the device. From the return of `allocate` to the end
-    /// of the operation's launches, and of the launches of a graph that has captured them, the
-    /// memory stays allocated and other work uses it only in the stream's order.
+    /// The address is that of as much memory of the device. From the return of `allocate` to the
+    /// end of the operation's launches, and of the launches of a graph that has captured them, the
+    /// memory stays allocated and other work uses it only in stream order.
     pub unsafe fn with_workspaces(
         &self,
         allocate: impl Fn(usize) -> Result<u64> + Send + Sync + 'static,
@@ -193,7 +193,7 @@ impl Stream {
         Self { workspaces: Some(Arc::new(allocate)), ..self.clone() }
     }
 
-    /// The address of a workspace of the caller's; `None` if the stream has its own.
+    /// The address of a workspace from the caller; `None` if the stream keeps its workspaces.
     pub(crate) fn given_workspace(&self, bytes: usize) -> Result<Option<u64>> {
         let Some(allocate) = &self.workspaces else { return Ok(None) };
         let address = allocate(bytes)?;
@@ -230,8 +230,9 @@ impl Stream {
         matches!(&self.kind, Kind::Gpu(shared) if shared.captures)
     }
 
-    /// Whether another library captures it in a graph, on a GPU, whose context is current. Launches
-    /// of that graph run on any stream, so they must not use memory that this stream keeps.
+    /// Whether another library is capturing it in a graph, on a GPU whose context is current.
+    /// Launches of that graph run on any stream, so they must not use memory that this stream
+    /// keeps.
     pub(crate) fn is_captured_elsewhere(&self, gpu: &'static Gpu) -> Result<bool> {
         if self.captures() {
             return Ok(false);
@@ -244,7 +245,7 @@ impl Stream {
         Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
-    /// The stream of `simulator`, the one that this stream belongs to.
+    /// This stream on `simulator`, to which it belongs.
     pub(crate) fn simulated<'a>(&'a self, simulator: &'a Simulator) -> &'a Simulated {
         match &self.kind {
             Kind::Sim(stream) => stream,
@@ -252,7 +253,7 @@ impl Stream {
         }
     }
 
-    /// The capture that it takes part in, on the simulator.
+    /// The current capture of a simulated stream.
     pub(crate) fn recorded(&self) -> Option<Arc<Capture>> {
         match &self.device.0 {
             Backend::Sim(simulator) => self.simulated(simulator).capture(),
@@ -260,9 +261,9 @@ impl Stream {
         }
     }
 
-    /// The driver's stream, a `CUstream`, for other libraries that launch on it; null on the
+    /// The driver's stream (`CUstream`), for other libraries that launch on it; null on the
     /// simulator. It lives as long as this stream has handles, the default stream as long as the
-    /// process. The GPU's context, the device's primary one, becomes current on the calling thread.
+    /// process. The GPU's primary context becomes current on the calling thread.
     ///
     /// # Errors
     /// An error of the driver.
@@ -302,13 +303,12 @@ impl Stream {
         Event::record(self)
     }
 
-    /// Makes later launches on this stream wait for an event, which may be of another stream. By an
-    /// event of a [capture](Device::capture) this stream joins the capture.
+    /// Makes later launches on this stream wait for an event, which may be of another stream.
+    /// Waiting for an event of a [capture](Device::capture) joins this stream to the capture.
     ///
     /// # Errors
-    /// [`Error::EventsOfTwoDevices`] for an event of another device, [`Error::Capture`] where the
-    /// stream or the event takes part in a capture and the other one does not, or an error of the
-    /// driver.
+    /// [`Error::EventsOfTwoDevices`] for an event of another device, [`Error::Capture`] if exactly
+    /// one of the stream and the event belongs to a capture, or an error of the driver.
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.hold(self)
     }

@@ -14,7 +14,7 @@ use moye_sim::{TensorMap as Fields, TensorPromotion};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 
-/// A tensor map for a device: in the driver's form for a GPU, in its own for the simulator. A
+/// A tensor map for a device: in the driver's form for a GPU, in the simulator's otherwise. A
 /// kernel receives it as a parameter [`TensorMap`](moye_device::memory::TensorMap).
 ///
 /// ```
@@ -37,10 +37,10 @@ pub struct TensorMap {
 
 impl TensorMap {
     /// The map with these fields, for kernels of `device`. It stores the tensor's address without
-    /// access to the memory: the launch's contract covers that.
+    /// accessing the memory: the launch's contract covers that.
     ///
     /// # Errors
-    /// [`Error::TensorMap`] with the numbers if a limit is violated, or an error of the driver.
+    /// [`Error::TensorMap`] with the values if a limit is violated, or an error of the driver.
     pub fn new(device: &Device, fields: &Fields) -> Result<Self> {
         let words = match &device.0 {
             Backend::Sim(_) => {
@@ -80,7 +80,7 @@ impl TensorMap {
         buffer: &Buffer<T>,
         tensor: &Layout,
     ) -> Result<Self> {
-        // First, because it refuses layouts without a cosize and with negative indices.
+        // First, because this rejects layouts without a cosize and with negative indices.
         let fields = tile.tensor_map(T::ELEMENT, buffer.address(), tensor).map_err(Error::TensorOfTile)?;
         let elements = tensor.cosize();
         if usize::try_from(elements).is_ok_and(|elements| elements <= buffer.len()) {
@@ -95,7 +95,7 @@ impl TensorMap {
     }
 }
 
-/// Maps that a thread keeps. Two of the same place replace each other.
+/// The number of slots for a thread's maps. Two maps with the same slot replace each other.
 const PLACES: usize = 64;
 
 /// Maps by GPU and fields.
@@ -105,8 +105,8 @@ thread_local! {
     static ENCODED: RefCell<Box<Encoded>> = RefCell::new(Box::new([None; PLACES]));
 }
 
-/// The map in the driver's form: the one that this thread made of the same fields before, or a new
-/// one. It holds the tensor's address as a number, so that it is right whatever memory is there.
+/// The map in the driver's form: this thread's cached one for the same fields, or a new one. It
+/// stores the tensor's address as an integer, so it stays right whatever memory is there.
 fn encoded(gpu: &'static Gpu, fields: &Fields) -> Result<[u64; 16]> {
     let gpu: *const Gpu = gpu;
     let Fields { address, extents, strides, box_extents, .. } = fields;
@@ -127,7 +127,7 @@ fn encoded(gpu: &'static Gpu, fields: &Fields) -> Result<[u64; 16]> {
 }
 
 /// A tensor map for the copy `C` of a kernel with a parameter
-/// [`TmaMap<C>`](moye_device::atom::tma::TmaMap). It is made from the copy's own tile, so that host
+/// [`TmaMap<C>`](moye_device::atom::tma::TmaMap). It is built from the copy's tile, so that host
 /// and kernel agree.
 ///
 /// ```
@@ -158,7 +158,7 @@ impl<C> std::fmt::Debug for TensorMapOf<C> {
 }
 
 impl<C> TensorMapOf<C> {
-    /// The map with these fields, which are the copy's own.
+    /// The map with these fields, which are those of the copy.
     #[cfg(feature = "attention-common")]
     pub(crate) fn of_fields(device: &Device, fields: &Fields) -> Result<Self> {
         Ok(Self { map: TensorMap::new(device, fields)?, copy: PhantomData })
@@ -169,7 +169,8 @@ impl<C> TensorMapOf<C> {
         &self.map.fields
     }
 
-    /// The same map with another L2 promotion: how much L2 fetches for a row of a box.
+    /// The same map with another L2 promotion: the number of bytes that L2 fetches for a row of a
+    /// box.
     ///
     /// # Errors
     /// An error of the driver.

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 /// The version of the file format that is written and read.
 const FORMAT: u32 = 1;
 
-/// The fastest tile and number of split-K slices by problem and device, as `moye tune` measures and
-/// writes them.
+/// The fastest tile and number of split-K slices by problem and device, measured and written by
+/// `moye tune`.
 ///
 /// Only [`Matmul::tuned`](crate::Matmul::tuned) uses it.
 ///
@@ -45,8 +45,8 @@ pub struct Tuning {
     devices: BTreeMap<String, BTreeMap<Problem, Choice>>,
 }
 
-/// The properties of a product that decide which choice is fastest. A product and its transpose
-/// have the same key.
+/// The properties of a product that determine the fastest choice. A product and its transpose have
+/// the same key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Problem {
@@ -177,7 +177,7 @@ impl Tuning {
         Ok(tuning)
     }
 
-    /// Writes a file atomically; creates its folder if there is none.
+    /// Writes a file atomically; creates its folder if necessary.
     ///
     /// # Errors
     /// [`Error::TuningFile`] if it cannot be written.
@@ -215,7 +215,7 @@ impl Tuning {
         Some(folder.join("moye").join("tuning.json"))
     }
 
-    /// Stores the choice for a problem on devices of this name, and replaces an older one.
+    /// Stores the choice for a problem on devices of this name; replaces an older one.
     pub fn insert(&mut self, device: &Device, problem: Problem, choice: Choice) {
         self.devices.entry(device.name().to_owned()).or_default().insert(problem, choice);
     }

@@ -1,5 +1,5 @@
 //! `cargo xtask bundle`: the executables of the tests, examples and benchmarks that use a device,
-//! in one folder, with a script that runs them on a machine that has neither Rust nor the sources.
+//! in one folder, with a script that runs them on a machine without Rust and the sources.
 
 use crate::checkout::Checkout;
 use crate::pieces::Pieces;
@@ -16,9 +16,9 @@ use std::process::{Command, Stdio};
 /// The bundle is copied to GPU machines by hand, so it stays small.
 const MAX_MEGABYTES: f64 = 60.0;
 
-/// Packages whose tests and examples are left out (their benchmarks are not): packages whose tests
+/// Packages whose tests and examples are omitted (their benchmarks are not): packages whose tests
 /// need a compiler, that have no tests, or whose tests use no device (the algebra, the simulator)
-/// and give the same result on every machine.
+/// and have the same result on every machine.
 const HOST_ONLY: &[&str] = &[
     "moye-bench",
     "moye-build",
@@ -38,17 +38,17 @@ const HOST_ONLY: &[&str] = &[
     "moye-sim",
     "moye-tune",
 ];
-/// Tests that compile something, or that use no device, by name.
+/// Tests that compile something or use no device, by name.
 const LEFT_OUT: &[&str] =
     &["compile_errors", "fake_driver", "faults", "draw", "eval", "moye-bin", "new_crate"];
 
 /// The program, which tests start.
 const MOYE: &str = "moye";
 
-/// The program of this package, which `moye new` writes, launches a kernel of its own.
+/// The program of the crate that `moye new` writes, which launches a custom kernel.
 const OWN_KERNELS: &str = "own-kernels";
 
-/// The guide's steps on Hopper: the program, which measures, and of the tests the one by device.
+/// The guide's steps on Hopper: the program, which measures, and the one test that uses a device.
 const HOPPER_STEPS: &str = "hopper-steps";
 const HOPPER_TEST: &str = "steps";
 
@@ -57,7 +57,7 @@ const DATA: &[&str] = &["tests", "benches", "examples"];
 
 const SCRIPT: &str = include_str!("bundle_run.sh");
 
-/// Reads `--to DIR`.
+/// Parses `--to DIR`.
 pub fn destination(checkout: &Checkout, arguments: &mut Parser) -> Result<PathBuf> {
     let mut folder = checkout.root.join("bundle");
     while let Some(argument) = arguments.next()? {
@@ -118,7 +118,7 @@ pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs cargo in a folder of the checkout and takes the executables from its messages.
+/// Runs cargo in a folder of the checkout and collects the executables from its messages.
 fn build(checkout: &Checkout, folder: &Path, arguments: &[&str]) -> Result<Vec<Program>> {
     let mut cargo = checkout.cargo();
     if folder != checkout.root {
@@ -150,21 +150,20 @@ impl Program {
             (Some("bench"), _) => "bench",
             (Some("example"), _) => "example",
             (_, Some(true)) => "test",
-            // A separate program: one is an example, the others measure; `moye` is there for the
-            // tests.
+            // Of the programs, one is an example and the others measure; the tests use `moye`.
             (Some("bin"), _) if target == OWN_KERNELS => "example",
             (Some("bin"), _) if target == MOYE => "bin",
             (Some("bin"), _) => "bench",
             _ => return Ok(None),
         };
         let package_name = package_name(&text(&message["package_id"]), package);
-        // Two packages may have tests of one name; examples and programs keep theirs.
-        // The unit tests of a program would have the name of the library's.
+        // Two packages may have tests of one name; examples and programs keep theirs. A program's
+        // unit tests would have the name of the library's.
         let target = match (kind, message["target"]["kind"][0].as_str()) {
             ("test", Some("bin")) => format!("{target}-bin"),
             _ => target,
         };
-        // Every benchmark measures the machine that it runs on.
+        // Every benchmark measures the machine that runs it.
         let measures = message["target"]["kind"][0] == "bench";
         let other = kind == "test" && package_name == HOPPER_STEPS && target != HOPPER_TEST;
         if !measures
@@ -183,8 +182,8 @@ impl Program {
     }
 }
 
-/// The name in `path+file:///folder#name@0.1.0`; where the folder has the package's name, cargo
-/// leaves it out.
+/// The name in `path+file:///folder#name@0.1.0`; cargo omits it if the folder has the package's
+/// name.
 fn package_name(id: &str, folder: &Path) -> String {
     match id.rsplit_once('#').and_then(|(_, rest)| rest.split_once('@')) {
         Some((name, _)) => name.to_owned(),
@@ -193,7 +192,7 @@ fn package_name(id: &str, folder: &Path) -> String {
 }
 
 fn gather(checkout: &Checkout, folder: &Path, programs: &[Program]) -> Result<()> {
-    // Only a folder that an earlier run made is replaced.
+    // Only a folder that an earlier run created is replaced.
     if folder.join("list").is_file() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
     } else if folder.exists() && fs::read_dir(folder)?.next().is_some() {
@@ -212,7 +211,7 @@ fn gather(checkout: &Checkout, folder: &Path, programs: &[Program]) -> Result<()
     fs::remove_file(&stripped).with_context(|| format!("cannot remove {}", stripped.display()))?;
     let packages: BTreeSet<_> = programs.iter().map(|program| &program.package).collect();
     for package in packages {
-        // Tests start in their package's folder, so there has to be one.
+        // Tests start in their package's folder, so it must exist.
         make_folder(&folder.join("files").join(package))?;
         for part in DATA {
             copy_data(&checkout.root, &package.join(part), &folder.join("files"))?;

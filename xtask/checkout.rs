@@ -1,4 +1,4 @@
-//! Where things are in a checkout, and the cargo to build it with.
+//! The paths of a checkout, and its cargo.
 
 use anyhow::{Context, Result};
 use std::env;
@@ -9,18 +9,18 @@ use std::process::Command;
 pub struct Checkout {
     /// The folder with the workspace's manifest.
     pub root: PathBuf,
-    /// Where cargo puts what it builds.
+    /// Cargo's target directory.
     pub target: PathBuf,
 }
 
 impl Checkout {
-    /// The checkout that this program was built from.
+    /// The checkout from which this program was built.
     pub fn find() -> Result<Self> {
-        // Cargo says where the package is now; the folder may have moved since it was built.
+        // Cargo reports the package's current path; the folder may have moved since the build.
         let package = env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
         let root = package.parent().context("the package xtask has no folder above it")?.to_owned();
-        // The program itself is in the target directory, whatever that is; cargo marks its top.
+        // The program itself is in the target directory, wherever that is; cargo marks its top.
         let program = env::current_exe().context("where this program is")?;
         let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
         let target = target.map_or_else(|| root.join("target"), Path::to_owned);

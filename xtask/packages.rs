@@ -1,6 +1,7 @@
-//! Tests the packages as a user of the registry gets them: each is checked from its own files, in a
-//! folder outside the checkout. Then a crate depends on them, unpacked side by side, first with the
-//! PTX that they carry and then with PTX of their sources, and the packaged program writes another.
+//! Tests the packages in the form that a user of the registry gets: each is checked from its files,
+//! in a folder outside the checkout. Then a crate depends on them, unpacked side by side, first
+//! with the PTX that they contain and then with PTX of their sources, and the packaged program
+//! writes another crate.
 
 use crate::checkout::Checkout;
 use crate::dist;
@@ -12,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The packages of the registry.
+/// The published packages.
 pub const PACKAGES: [&str; 15] = [
     "moye",
     "moye-bench",
@@ -31,10 +32,10 @@ pub const PACKAGES: [&str; 15] = [
     "moye-tune",
 ];
 
-/// The one whose program is run.
+/// The package whose program is run.
 const PROGRAM_PACKAGE: &str = "moye-cli";
 
-/// Environment variables that name a CUDA toolkit. A user's machine may have none of them.
+/// Environment variables that name a CUDA toolkit. A user's machine may have none.
 const CUDA_VARIABLES: [&str; 7] = [
     "CUDA_HOME",
     "CUDA_LIBRARY_PATH",
@@ -54,8 +55,8 @@ const FEATURES: &str = "\"cudarc\", \"movement\"";
 /// The crate that the program writes.
 const NEW: &str = "row-sums";
 
-/// A program that transposes on the simulator, and slices of `cudarc` if there is a driver. It
-/// contains the PTX of the package, and writes it into a folder.
+/// A program that transposes on the simulator, and uses slices of `cudarc` if there is a driver. It
+/// contains the PTX of the package, and writes it to a folder.
 const PROGRAM: &str = r#"use moye::interop::cudarc::CudarcStream;
 use moye::{Device, Matrix, MatrixMut, transpose, transpose_on};
 use moye_device::layout::layout;
@@ -98,18 +99,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 pub fn run(checkout: &Checkout) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("moye-packages-{}", std::process::id()));
     let tried = checked(checkout, &folder).and_then(|()| tried(checkout, &folder));
-    // A folder that cannot be removed stays in the system's temporary folder.
+    // If the removal fails, the folder stays in the system's temporary folder.
     let _ = fs::remove_dir_all(&folder);
     tried
 }
 
-/// Lets cargo pack each package, unpacks it, and checks it from its own files and from the packages
-/// that it depends on: one that lacks a file, or a feature of a dependency, does not compile.
+/// Packs each package with cargo, unpacks it, and checks it from its files and from the packages
+/// that it depends on: a package that lacks a file, or a dependency's feature, does not compile.
 ///
-/// The packages of operations carry the PTX that the checkout has compiled. They are checked
-/// without it (`DOCS_RS`); the user's crate below has it.
+/// The packages of operations contain the PTX that the checkout compiled. They are checked without
+/// it (`DOCS_RS`); the user's crate below uses it.
 ///
-/// Without default features, which the library's package alone has: the packages of the tools check
+/// Without default features, which only the library's package has: the packages of the tools check
 /// its kernels of products, and the user's crate builds its other features.
 fn checked(checkout: &Checkout, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -139,7 +140,7 @@ fn checked(checkout: &Checkout, folder: &Path) -> Result<()> {
 fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let user = crate_of_a_user(checkout, folder, version)?;
-    // First with the PTX of the packages, for which the source of `core` is not needed.
+    // First with the PTX of the packages, which does not need the source of `core`.
     let run = |images: &str| {
         let mut run = users(checkout, folder);
         run.current_dir(&user).args(["run", "--quiet", "--offline"]).env("IMAGES", folder.join(images));
@@ -165,7 +166,7 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
     // Features that are off by default. The tools' packages have built the products.
     let mut rest = users(checkout, folder);
     rest.current_dir(&user).args(["build", "--quiet", "--offline", "--features", "moye/cust,moye/ladder"]);
-    // What CUDA's toolkit has for `cust`.
+    // The part of CUDA's toolkit that `cust` needs.
     rest.env("CUDA_LIBRARY_PATH", checkout.root.join("host/driver/stub"));
     quietly(rest.env("DOCS_RS", "1"))?;
     program(folder, version)?;
@@ -189,7 +190,7 @@ fn crate_of_a_user(checkout: &Checkout, folder: &Path, version: &str) -> Result<
     Ok(user)
 }
 
-/// Cargo as a user has it, in a folder outside the checkout.
+/// Cargo as a user runs it, in a folder outside the checkout.
 ///
 /// All builds use `target` in `folder`, so that shared dependencies are compiled once.
 fn users(checkout: &Checkout, folder: &Path) -> Command {
@@ -207,7 +208,7 @@ fn users(checkout: &Checkout, folder: &Path) -> Command {
     cargo
 }
 
-/// The driver's calls of the user's program; `None` where the stand-in cannot be built.
+/// The driver's calls of the user's program; `None` if the stand-in cannot be built.
 fn with_driver(checkout: &Checkout, folder: &Path) -> Result<Option<String>> {
     if !cfg!(target_os = "linux") {
         return Ok(None);
@@ -224,8 +225,8 @@ fn with_driver(checkout: &Checkout, folder: &Path) -> Result<Option<String>> {
     Ok(Some(fs::read_to_string(calls)?))
 }
 
-/// Whether each kernel of `compiled` is in `carried`, which has those of more features. Labels have
-/// the number of their function in the module.
+/// Checks that each kernel of `compiled` is in `carried`, which contains those of more features.
+/// Labels include the number of their function in the module.
 fn same_kernels(carried: &str, compiled: &str) -> Result<()> {
     let kernels = |text: &str| -> BTreeMap<String, String> {
         let kernels = text.split(".visible .entry ").skip(1);
@@ -243,7 +244,7 @@ fn same_kernels(carried: &str, compiled: &str) -> Result<()> {
     Ok(())
 }
 
-/// A kernel's text with labels such as `$L__BB12_3` without the first number.
+/// A kernel's PTX with labels such as `$L__BB12_3` without the first number.
 fn numberless(kernel: &str) -> String {
     let mut parts = kernel.trim_end().split("$L__BB");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -274,7 +275,7 @@ fn program(folder: &Path, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// Lets the program write a crate, and runs the crate's tests on the simulator.
+/// Writes a crate with the program, and runs the crate's tests on the simulator.
 fn new_crate(checkout: &Checkout, folder: &Path) -> Result<()> {
     quietly(moye(folder).args(["new", NEW]))?;
     let krate = folder.join(NEW);
@@ -285,14 +286,14 @@ fn new_crate(checkout: &Checkout, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lets `cargo doc` run on the packages as docs.rs does: with the features that the manifests name
-/// for it, without PTX, and without a CUDA toolkit.
+/// Runs `cargo doc` on the packages as docs.rs does: with the features that the manifests name for
+/// it, without PTX, and without a CUDA toolkit.
 pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
     doc.env("DOCS_RS", "1");
     for variable in CUDA_VARIABLES {
         doc.env_remove(variable);
     }
-    // Empty: cargo's configuration in the checkout sets it otherwise.
+    // Empty, because cargo's configuration in the checkout sets it otherwise.
     doc.env("CUDA_LIBRARY_PATH", "");
     let metadata =
         quietly(checkout.cargo().args(["metadata", "--no-deps", "--offline", "--format-version=1"]))?;

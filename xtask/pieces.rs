@@ -1,4 +1,5 @@
-//! Executables packed in pieces: the PTX of all kernels, which most of them carry, is kept once.
+//! Executables packed in pieces: the PTX of all kernels, which most of them contain, is stored
+//! once.
 
 use anyhow::{Context, Result};
 use flate2::Compression;
@@ -10,17 +11,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A folder of pieces: `cat` of a program's pieces, unpacked, is the program.
+/// A folder of pieces: a program is its pieces, concatenated with `cat` and unpacked.
 pub struct Pieces {
     folder: PathBuf,
     /// The shared parts of programs, longest first.
     shared: Vec<Vec<u8>>,
-    /// The names of the written ones.
+    /// The names of the written pieces.
     written: BTreeMap<u64, String>,
 }
 
 impl Pieces {
-    /// A folder for pieces, with the PTX below `built`, where build scripts leave it.
+    /// A folder for pieces, with the PTX below `built`, where build scripts write it.
     pub fn new(folder: PathBuf, built: &Path) -> Result<Self> {
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let mut texts = BTreeSet::new();
@@ -30,7 +31,7 @@ impl Pieces {
         Ok(Self { folder, shared, written: BTreeMap::new() })
     }
 
-    /// Packs a program, and gives the names of its pieces in order.
+    /// Packs a program, and returns the names of its pieces in order.
     pub fn pack(&mut self, executable: &Path) -> Result<Vec<String>> {
         let program =
             fs::read(executable).with_context(|| format!("cannot read {}", executable.display()))?;
@@ -57,7 +58,7 @@ impl Pieces {
     }
 }
 
-/// The PTX files, packed or not, in a folder and those in it.
+/// The PTX files, packed or not, in a folder and its subfolders.
 fn ptx_below(folder: &Path, texts: &mut BTreeSet<Vec<u8>>) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {

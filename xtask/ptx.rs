@@ -1,4 +1,4 @@
-//! `cargo xtask ptx`: what each shipped kernel uses on the GPU.
+//! `cargo xtask ptx`: the resources of each shipped kernel on the GPU.
 
 use crate::checkout::Checkout;
 use anyhow::{Result, bail};
@@ -13,10 +13,10 @@ const ARCHS: &[&str] = &["sm_80", "sm_90a"];
 #[derive(Default)]
 pub struct Options {
     archs: Vec<String>,
-    /// Whether attention's kernels are among them.
+    /// Whether attention's kernels are included.
     attention: bool,
     json: bool,
-    /// Parts of kernels' names; none: all kernels.
+    /// Parts of kernels' names; empty means all kernels.
     kernels: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl Options {
 }
 
 /// Compiles the shipped kernels with the options of the library's build script, whose compilation
-/// with the same features is reused. Without it, attention doubles the time.
+/// with the same features is reused. Attention doubles the time without it.
 fn compile(checkout: &Checkout, archs: &[String], attention: bool) -> Result<PtxSet> {
     let mut builder = PtxBuilder::new(checkout.root.join("device/kernels"));
     if attention {
@@ -53,7 +53,7 @@ fn compile(checkout: &Checkout, archs: &[String], attention: bool) -> Result<Ptx
         .feature("movement")
         .target_dir(checkout.target.join("ptx"))
         .out_dir(checkout.target.join("ptx/report"))
-        // The report below searches the requested kernels for them.
+        // The report below searches the requested kernels for slow code.
         .allow(Lint::ALL);
     for arch in archs {
         builder = builder.arch(arch);
@@ -66,7 +66,7 @@ fn compile(checkout: &Checkout, archs: &[String], attention: bool) -> Result<Ptx
 }
 
 /// The shipped kernels for all architectures, which must compile without a warning. The library
-/// with the features of [`crate::test::ALL`] has them compiled.
+/// with the features of [`crate::test::ALL`] has already compiled them.
 pub fn without_warnings(checkout: &Checkout) -> Result<()> {
     let archs: Vec<_> = ARCHS.iter().map(|arch| (*arch).to_owned()).collect();
     let set = compile(checkout, &archs, true)?;
@@ -86,7 +86,7 @@ pub fn run(checkout: &Checkout, options: &Options) -> Result<()> {
     let mut reports = Vec::new();
     for file in &set.files {
         let mut report = Report::of_kernels(file, ptxas.as_ref(), |name| options.wants(name))?;
-        // The module's order follows the units that it was compiled by.
+        // The module's order follows the codegen units.
         report.kernels.sort_by(|first, second| first.ptx.name.cmp(&second.ptx.name));
         reports.push(report);
     }

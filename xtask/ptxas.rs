@@ -1,4 +1,4 @@
-//! Fetches `ptxas` for the tests where a machine has none: NVIDIA's packages on PyPI, through pip,
+//! Fetches `ptxas` for the tests if a machine has none: NVIDIA's packages on PyPI, through pip,
 //! into `.toolchain`.
 
 use crate::checkout::Checkout;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A package, and where it keeps the program.
+/// A package, and the program's path in it.
 struct Package {
     name: &'static str,
     size: &'static str,
@@ -30,7 +30,7 @@ type Find<'a> = &'a dyn Fn() -> Option<Ptxas>;
 /// Installs the package of this name into the folder.
 type Install<'a> = &'a dyn Fn(&Path, &str) -> Result<()>;
 
-/// Makes sure that `ptxas` is found, one for new architectures and one for those before sm_75.
+/// Ensures that `ptxas` is found: one for new architectures and one for those before sm_75.
 pub fn ensure(checkout: &Checkout) -> Result<()> {
     let older = || Ptxas::find_for("sm_50".parse().expect("an architecture's name"));
     ensure_each(checkout, &[(NEWEST, &Ptxas::find), (OLDER, &older)], &pip)
@@ -110,8 +110,8 @@ mod tests {
             file.is_file().then(|| Ptxas::at(file))
         }
 
-        /// [`ensure_each`] for both packages, searched only where they are kept; pip has the ones
-        /// that `has` names.
+        /// [`ensure_each`] for both packages, searched only in their install paths; pip has the
+        /// ones that `has` accepts.
         fn ensure(&self, has: impl Fn(&str) -> bool) -> Result<()> {
             let wanted: [(Package, Find); 2] =
                 [(NEWEST, &|| self.kept(&NEWEST)), (OLDER, &|| self.kept(&OLDER))];

@@ -14,11 +14,11 @@ use std::process::Command;
 /// The folder of the package and its crate.
 const FOLDER: &str = "python";
 /// The build that `pip install` starts in the transcript. The plain command would compile all
-/// kernels once more, with the features of this package alone: [`stand_in`] takes its place.
+/// kernels again, with the features of this package alone: [`stand_in`] replaces it.
 const PLAIN: &str = "--profile dev";
 /// The Python packages that the tests need.
 const PACKAGES: [&str; 3] = ["ml_dtypes", "numpy", "pytest"];
-/// The program that builds wheels, as `pyproject.toml` has it.
+/// The program that builds wheels, as in `pyproject.toml`.
 const MATURIN: &str = "maturin>=1.9,<2";
 /// Imports all of these.
 const IMPORTS: &str = "import ml_dtypes, numpy, pytest";
@@ -27,7 +27,8 @@ const IMPORTS: &str = "import ml_dtypes, numpy, pytest";
 /// its packages.
 ///
 /// # Errors
-/// No Python, one without `venv`, or packages that cannot be fetched; with the way out.
+/// There is no Python, it lacks `venv`, or packages cannot be fetched; the message includes the way
+/// out.
 pub fn environment(checkout: &Checkout, python: &str) -> Result<PathBuf> {
     let folder = checkout.toolchain().join("python");
     let own = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
@@ -45,7 +46,7 @@ pub fn environment(checkout: &Checkout, python: &str) -> Result<PathBuf> {
 }
 
 /// Builds the extension module into the package, and runs its tests; then the transcript, which
-/// installs the package by pip.
+/// installs the package with pip.
 pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     let folder = checkout.root.join(FOLDER);
     let mut build = checkout.cargo();
@@ -69,14 +70,14 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", PLAIN), ("CARGO", stand_in)])
 }
 
-/// The arguments by which cargo builds the extension module: with the programs, whose packages have
-/// the same features as for the tests.
+/// The arguments with which cargo builds the extension module: together with the programs, whose
+/// packages then have the same features as for the tests.
 fn module() -> Vec<&'static str> {
     [&["build", "--quiet", "--lib"], test::PROGRAMS, test::ALL].concat()
 }
 
-/// A cargo for maturin, whose build is the one of the workspace: it is there already, and pip packs
-/// and installs it. With the variables of pip and maturin cargo would build pyo3 again.
+/// A cargo for maturin, whose build is the workspace's: it already exists, and pip packs and
+/// installs it. With the variables of pip and maturin, cargo would build pyo3 again.
 fn stand_in(checkout: &Checkout) -> Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let path = std::env::var("PATH").context("there is no PATH")?;
@@ -96,8 +97,7 @@ fn stand_in(checkout: &Checkout) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Lets `moye new --python` write a crate, builds its extension module, and runs its tests of
-/// Python.
+/// Writes a crate with `moye new --python`, builds its extension module, and runs its Python tests.
 fn own_functions(checkout: &Checkout, python: &Path) -> Result<()> {
     let folder = checkout.target.join("new/own-functions");
     if folder.exists() {
@@ -123,7 +123,7 @@ fn own_functions(checkout: &Checkout, python: &Path) -> Result<()> {
     must(tests.env_remove("MOYE_DEVICE").env("PYTHONPATH", folder.join("tests")))
 }
 
-/// Builds the wheel of the Python package in the sources in `from`, for this machine and its
+/// Builds the wheel of the Python package from the sources in `from`, for this machine and its
 /// version of glibc or newer ones, into the folder `to`.
 ///
 /// # Errors

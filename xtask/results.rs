@@ -1,6 +1,6 @@
-//! The measurements in `docs/results`: the overview in `docs/performance.md`, a row a file, and the
-//! files themselves as tables. Files of counters (`*-ncu.csv`), of what race detection costs
-//! (`*-races.csv`) and of what compute-sanitizer finds (`*-sanitizer.csv`) have none of both:
+//! The measurements in `docs/results`: the overview in `docs/performance.md`, one row for each
+//! file, and the files themselves as tables. Files of counters (`*-ncu.csv`), of the cost of race
+//! detection (`*-races.csv`) and of compute-sanitizer's findings (`*-sanitizer.csv`) have neither:
 //! docs/guide/profile.md and debugging.md describe them.
 
 use crate::checkout::Checkout;
@@ -16,7 +16,8 @@ const HEADER: [&str; 11] =
 /// The lines around the generated part of the page.
 const MARKS: [&str; 2] = ["<!-- results: begin -->\n", "<!-- results: end -->\n"];
 
-/// Subjects of files, by the end of their names after the card; others have that end as subject.
+/// Subjects of files, by the end of their names after the card; for other files the end is the
+/// subject.
 const SUBJECTS: &[(&str, &str)] = &[
     ("", "products, copies and transposes"),
     ("attention", "kernels of attention beside cuDNN and FlashAttention-2"),
@@ -47,7 +48,7 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("weights", "products by quantised weights beside cuBLAS"),
 ];
 
-/// Writes the overview into the page, or, if `check`, fails where the page has another.
+/// Writes the overview into the page, or, if `check`, fails if the page has another one.
 pub fn run(checkout: &Checkout, check: bool) -> Result<()> {
     let page = checkout.root.join("docs/performance.md");
     let text = fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
@@ -89,7 +90,7 @@ struct File {
     rows: Vec<csv::StringRecord>,
 }
 
-/// The files, in the order of their names.
+/// The files, sorted by name.
 fn files(folder: &Path) -> Result<Vec<File>> {
     let mut texts = BTreeMap::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
@@ -107,7 +108,7 @@ fn files(folder: &Path) -> Result<Vec<File>> {
         .collect()
 }
 
-/// A row for each file: how many rows it has, beside whom, and the ratios.
+/// One row for each file: its number of rows, its peers, and the ratios.
 fn overview(files: &[File]) -> String {
     let mut all = "\n| card, date | what | rows | beside | ratio: least, median, most |\n\
                    | --- | --- | ---: | --- | --- |\n"
@@ -135,7 +136,7 @@ impl File {
         Ok(Self { name: name.to_owned(), rows })
     }
 
-    /// The names of the peers, the first three of them if there are more.
+    /// The names of the peers; only the first three if there are more.
     fn peers(&self) -> String {
         const MOST: usize = 3;
         let mut names = Vec::new();
@@ -151,7 +152,7 @@ impl File {
         }
     }
 
-    /// The least, the median and the greatest ratio.
+    /// The minimum, the median and the maximum ratio.
     fn ratios(&self) -> String {
         let mut ratios: Vec<f64> = self.rows.iter().filter_map(|row| row[7].parse().ok()).collect();
         ratios.sort_unstable_by(f64::total_cmp);

@@ -1,8 +1,8 @@
-//! Sets up the source of Rust's `core` for the compiler's version, which compiling kernels needs,
+//! Sets up the source of Rust's `core` in the compiler's version, which compiling kernels requires,
 //! in `.toolchain`.
 //!
-//! Where rustup installed `rust-src`, or `MOYE_RUST_SRC` names the source, there is nothing to do.
-//! Otherwise it is fetched from the first of the places below that has it.
+//! If rustup installed `rust-src`, or `MOYE_RUST_SRC` names the source, nothing is done. Otherwise
+//! it is fetched from the first of the servers below that has it.
 
 mod debian;
 mod dist;
@@ -13,14 +13,14 @@ use moye_build::{BuildError, core_source};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Fetches the source of a version into a folder and gives the folder `library` in it.
+/// Fetches the source of a version into a folder and returns the folder `library` in it.
 type Fetch = fn(work: &Path, version: &str) -> Result<PathBuf>;
 
 /// Debian's archive is the first: build machines with restricted networks often reach it.
 const PLACES: &[(&str, Fetch)] =
     &[("Debian's package, by apt-get", debian::fetch), ("Rust's own archive, by curl", dist::fetch)];
 
-/// Fetches the source of `core` unless it is there; prints nothing if it is.
+/// Fetches the source of `core` unless it exists; prints nothing if it does.
 pub fn core_source(checkout: &Checkout) -> Result<()> {
     let version = match core_source::find(&checkout.root) {
         Ok(_) => return Ok(()),
@@ -51,17 +51,17 @@ pub fn core_source(checkout: &Checkout) -> Result<()> {
     )
 }
 
-/// Fetches the source and gives the folder where it is kept.
+/// Fetches the source and returns the folder where it is stored.
 fn fetch_core_source(checkout: &Checkout, version: &str, fetch: Fetch) -> Result<PathBuf> {
     let kept = checkout.toolchain().join(format!("rust-src-{version}"));
-    // Another run may fetch at the same time. Each works in its own folder, and the first to finish
+    // Another run may fetch concurrently. Each works in a separate folder, and the first to finish
     // keeps its source.
     let work = WorkFolder::new(checkout.toolchain().join(format!("setup-{}", std::process::id())))?;
     let library = fetch(work.path(), version)?;
     if !core_source::is_library(&library) {
         bail!("what was fetched is not the folder `library` of the compiler's source: {}", library.display());
     }
-    // The rest of the archive, such as the compiler's own source, is not needed.
+    // The rest of the archive, such as the compiler's source, is not needed.
     let ready = work.path().join("ready");
     fs::create_dir(&ready).with_context(|| format!("cannot make {}", ready.display()))?;
     fs::rename(&library, ready.join("library")).context("cannot move the folder library")?;
@@ -69,7 +69,7 @@ fn fetch_core_source(checkout: &Checkout, version: &str, fetch: Fetch) -> Result
     Ok(kept)
 }
 
-/// Gives the folder `ready`, with a `library` in it, the name `kept`. An existing folder without a
+/// Renames the folder `ready`, with a `library` in it, to `kept`. An existing folder without a
 /// complete `library` is moved to `aside` first. A usable one, from another run, stays.
 fn keep(ready: &Path, kept: &Path, aside: &Path) -> Result<()> {
     let usable = || core_source::is_library(&kept.join("library"));
@@ -100,7 +100,7 @@ impl WorkFolder {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        // Files that cannot be removed stay in a folder that git ignores.
+        // If the removal fails, the files stay in a folder that git ignores.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -109,7 +109,7 @@ impl Drop for WorkFolder {
 mod tests {
     use super::*;
 
-    /// Makes a folder with a `library` that names its origin. Without the lock file it is not
+    /// Creates a folder with a `library` that names its origin. Without the lock file it is not
     /// usable.
     fn source(folder: &Path, from: &str, lock: bool) {
         fs::create_dir_all(folder.join("library/core/src")).unwrap();

@@ -1,4 +1,4 @@
-//! `cargo xtask size`: lines of the house, by folder and by operation.
+//! `cargo xtask size`: lines of Rust, by folder and by operation.
 
 use crate::checkout::Checkout;
 use crate::steps::quietly;
@@ -8,15 +8,15 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
-/// The files of an operation's folder, in the order of a reader.
+/// The files of an operation's folder, in reading order.
 const PARTS: [&str; 5] = ["mod.rs", "kernel.rs", "call.rs", "oracle.rs", "cases.rs"];
-/// Where folders of operations are.
+/// The folder that contains operations' folders.
 const OPERATIONS: &str = "ops/";
 
 /// The lines of a file, by its name in the checkout.
 type File = (String, usize);
 
-/// Prints the lines of Rust of each folder at the top, and of each operation's folder.
+/// Prints the lines of Rust of each top-level folder, and of each operation's folder.
 ///
 /// # Errors
 /// The files of the checkout cannot be listed or read.
@@ -27,7 +27,7 @@ pub fn run(checkout: &Checkout) -> Result<()> {
     let (mut files, mut registries) = (Vec::new(), String::new());
     for name in names.split('\0').filter(|name| !name.is_empty()) {
         let path = checkout.root.join(name);
-        // A link's file is counted under its own name; a file that was removed is not.
+        // A link's target is counted under its own name; a removed file is not.
         if path.is_symlink() || !path.is_file() {
             continue;
         }
@@ -41,12 +41,12 @@ pub fn run(checkout: &Checkout) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file holds tests alone.
+/// Whether a file contains only tests.
 fn is_test(name: &str) -> bool {
     name.split('/').any(|part| matches!(part, "tests" | "tests.rs"))
 }
 
-/// Both tables as text. `registries` holds the lists of operations, `&crate::FOLDER::NAME`.
+/// Both tables. `registries` contains the lists of operations, `&crate::FOLDER::NAME`.
 fn table(files: &[File], registries: &str) -> String {
     let mut folders: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
     let mut operations: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();

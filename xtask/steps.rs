@@ -1,4 +1,4 @@
-//! Runs programs: one that must succeed, or a list of steps of which each may fail, with a summary.
+//! Runs programs: one that must succeed, or a list of steps that may each fail, with a summary.
 
 use anyhow::{Context, Result, bail};
 use std::fmt;
@@ -25,13 +25,13 @@ pub fn quietly(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs a command, whose exit code becomes this program's.
+/// Runs a command and returns its exit code, which becomes this program's.
 pub fn exit_code(command: &mut Command) -> Result<ExitCode> {
     let status = command.status().with_context(|| format!("cannot run {}", name(command)))?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// The command as one would type it.
+/// The command as typed in a shell.
 pub fn name(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let mut text = program.to_string_lossy().into_owned();
@@ -67,14 +67,14 @@ impl fmt::Display for Took {
     }
 }
 
-/// The processor time of this program and of the programs that it has run, with theirs, so far.
+/// The processor time so far of this program and of the programs that it has run.
 fn processor_time() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     of_stat(&stat)
 }
 
-/// The times in a line of `/proc/PID/stat`: fields 14 to 17, the state is the third. They follow
-/// the program's name, which may hold spaces, and count hundredths of a second.
+/// The times in a line of `/proc/PID/stat`: fields 14 to 17; the state is the third. They follow
+/// the program's name, which may contain spaces, and count hundredths of a second.
 fn of_stat(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
     let times: Vec<u64> = fields.split_whitespace().skip(11).take(4).flat_map(str::parse).collect();
@@ -89,7 +89,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Runs one step and notes how it went; the steps after it run either way.
+    /// Runs one step and records its result; later steps run in either case.
     pub fn step(&mut self, title: &'static str, step: impl FnOnce() -> Result<()>) {
         eprintln!("\n== {title}");
         let (start, before) = (Instant::now(), processor_time());
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn processor_time_is_that_of_the_program_and_of_those_it_ran() {
-        // The name holds spaces and a parenthesis.
+        // The name contains spaces and parentheses.
         let stat = "71 (a (b) c) S 1 71 71 0 -1 4194560 100 200 3 4 150 50 1000 25 20 0 1 0 88 9 1";
         assert_eq!(of_stat(stat), Some(Duration::from_millis(12_250)));
         assert_eq!(of_stat("71 (short) S 1"), None);

@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use std::env::consts::EXE_EXTENSION;
 use std::process::{Command, ExitCode, Stdio};
 
-/// The steps, in the order they run: fast steps that find most mistakes run first. Those without
-/// PTX stand before those with it: what follows would build the operations again.
+/// The steps, in the order they run: fast steps that find most mistakes run first. Steps without
+/// PTX precede those with it: otherwise the operations would be built again.
 const STEPS: &[&str] = &[
     "format",
     "language",
@@ -27,7 +27,7 @@ const STEPS: &[&str] = &[
 
 /// The step that runs in parallel with others.
 const PACKAGES: &str = "packages";
-/// The first of these others.
+/// The first of these other steps.
 const BESIDE_PACKAGES: &str = "transcript";
 
 /// The examples: first the ones that a new user runs, then all steps of the ladder; each asserts
@@ -36,9 +36,9 @@ const EXAMPLES: &[&str] = &["copy", "transpose", "matmul", "cudarc", "ladder"];
 
 /// All packages, with the features that are off by default. Every step uses these options, so that
 /// nothing is built twice. Tests, examples and the bundle launch through `cust`; the steps
-/// `packages`, `own-kernels` and `python` launch through the library's own bindings.
+/// `packages`, `own-kernels` and `python` launch through the library's bindings.
 pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc,cust,ladder,xtask/spelling"];
-/// What clippy checks of them: not the dictionary of misspelt words, which takes 47 s.
+/// What clippy checks: everything except the dictionary of misspelt words, which takes 47 s.
 const LINTED: &[&str] = &["--workspace", "--features", "attention,cudarc,cust,ladder"];
 /// The targets that are built as programs.
 pub const PROGRAMS: &[&str] = &["--examples", "--bins"];
@@ -66,7 +66,7 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
             false
         }
     };
-    // Python is probed where tests that need it are run.
+    // Python is probed only if tests that need it are run.
     let runs_tests = wanted.is_empty() || wanted.iter().any(|step| step == "tests");
     let tools = Tools { ptxas, python: runs_tests && has_python() };
     if runs_tests && !tools.python {
@@ -76,8 +76,8 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     std::thread::scope(|scope| {
         let mut packaged = None;
         for step in STEPS.iter().filter(|step| is_wanted(step)) {
-            // `packages` builds in its own target directory, in parallel with the steps before it,
-            // which leave a core idle where one crate takes long.
+            // `packages` builds in a separate target directory, in parallel with the steps before
+            // it, which leave a core idle when one crate takes long.
             if is_wanted(PACKAGES) && packaged.is_none() && (*step == BESIDE_PACKAGES || *step == PACKAGES) {
                 packaged = Some(scope.spawn(|| packages::run(checkout)));
             }
@@ -99,7 +99,7 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
 /// every device, whatever its value.
 const DEVICE: &str = "MOYE_DEVICE";
 
-/// The programs that some tests need and that are there.
+/// The available programs that some tests need.
 #[derive(Clone, Copy)]
 struct Tools {
     ptxas: bool,
@@ -142,11 +142,11 @@ fn run_step(
                 None => summary.step("lints: clippy, warnings denied, all targets", || {
                     let lints = |of: &[&str]| cargo(&[&["clippy", "--quiet"], of, CLIPPY].concat());
                     // Without PTX, which clippy does not check: the build scripts for clippy differ
-                    // from those for tests, and would compile the kernels once more.
+                    // from those for tests, and would compile the kernels again.
                     let linted = |of: &[&str]| shown(lints(of).env("DOCS_RS", "1"));
                     linted(&[LINTED, &["--all-targets"]].concat())?;
-                    // The library as other crates use it, without what only the program needs, and
-                    // with products and attention of one type of operands.
+                    // The library as other crates use it, without the dependencies of the program,
+                    // and with products and attention of one operand type.
                     for features in
                         [&[][..], &["--features", "cudarc"], &["--features", "matmul-bf16,attention-bf16"]]
                     {
@@ -202,7 +202,7 @@ fn run_step(
             transcript::run(checkout, "Rust", &[])
         }),
         "candle" => summary.step("candle: products of its tensors, on the simulator", || {
-            // The step `tests` has run its tests, unless the command names this one.
+            // The step `tests` has run its tests, unless the command names this step.
             if is_wanted {
                 shown(&mut tests(checkout, has(checkout, "nextest"), tools, Some(CANDLE)))?;
             }
@@ -211,7 +211,7 @@ fn run_step(
         }),
         "hopper-steps" => {
             summary.step("hopper-steps: each step of the guide is checked, and the program runs", || {
-                // The step `tests` has run them, unless the command names this one.
+                // The step `tests` has run them, unless the command names this step.
                 if is_wanted {
                     shown(&mut tests(checkout, has(checkout, "nextest"), tools, Some(HOPPER_STEPS)))?;
                 }
@@ -258,7 +258,7 @@ fn tests(checkout: &Checkout, with_nextest: bool, tools: Tools, package: Option<
     cargo
 }
 
-/// Tests may not skip PTX, since `core`'s source was set up, nor anything that needs an available
+/// Tests may not skip PTX, because `core`'s source was set up, nor anything that needs an available
 /// program.
 fn require(cargo: &mut Command, tools: Tools) {
     cargo.env("MOYE_REQUIRE_PTX", "1");
@@ -269,8 +269,8 @@ fn require(cargo: &mut Command, tools: Tools) {
     }
 }
 
-/// The part of the toolchain that a step needs beyond the compiler, where it is missing, and how to
-/// install it.
+/// The part of the toolchain, other than the compiler, that a step needs and that is missing, with
+/// the way to install it.
 fn missing_tool(checkout: &Checkout, step: &str) -> Option<String> {
     let (command, component) = match step {
         "format" => ("fmt", "rustfmt"),
@@ -282,10 +282,10 @@ fn missing_tool(checkout: &Checkout, step: &str) -> Option<String> {
     })
 }
 
-/// Why the tests ran on no GPU, according to `moye doctor`; `None` if there is one. It fails if
-/// something is missing, but still prints its report.
+/// Why the tests ran on no GPU, according to `moye doctor`; `None` if there is one. The command
+/// fails if something is missing, but still prints its report.
 ///
-/// The program is the one that was built for the tests: `cargo run` would build it, and most of the
+/// Uses the program that was built for the tests: `cargo run` would build it, and most of the
 /// library, with the features of that package alone.
 fn no_gpu(checkout: &Checkout) -> Option<String> {
     let program = checkout.target.join("debug/moye").with_extension(EXE_EXTENSION);

@@ -1,4 +1,4 @@
-//! The transcript of the guide: its commands are run and its files written as the page has them.
+//! The transcript of the guide: its commands are run and its files written as on the page.
 
 use crate::checkout::Checkout;
 use anyhow::{Context, Result, bail};
@@ -15,18 +15,18 @@ const HOME: &str = "~/";
 /// A block of the page.
 #[derive(Debug, PartialEq, Eq)]
 enum Step<'a> {
-    /// Text of a file.
+    /// The contents of a file.
     File { path: &'a str, text: &'a str },
-    /// A command, and the lines that its output has.
+    /// A command, and lines that its output must contain.
     Command { line: &'a str, fails: bool, says: Vec<&'a str> },
 }
 
-/// Runs the section with this title in an empty folder, on the checkout. `settings` are
-/// environment variables.
+/// Runs the section with this title in an empty folder, on the checkout. `settings` are environment
+/// variables.
 ///
 /// # Errors
-/// A command that fails, or succeeds where the page says that it fails, and one whose output lacks
-/// a line of the page.
+/// A command fails, succeeds although the page says that it fails, or its output lacks a line of
+/// the page.
 pub fn run(checkout: &Checkout, title: &str, settings: &[(&str, &str)]) -> Result<()> {
     let page = fs::read_to_string(checkout.root.join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
     let steps = steps(section(&page, title)?);
@@ -67,15 +67,15 @@ pub fn run(checkout: &Checkout, title: &str, settings: &[(&str, &str)]) -> Resul
     Ok(())
 }
 
-/// The part of a page below the heading of this title.
+/// The part of a page below the heading with this title.
 fn section<'a>(page: &'a str, title: &str) -> Result<&'a str> {
     let heading = format!("\n## {title}\n");
     let Some((_, below)) = page.split_once(&heading) else { bail!("{PAGE} has no section `{title}`") };
     Ok(below.split_once("\n## ").map_or(below, |(own, _)| own))
 }
 
-/// The files and commands of a section, in order: blocks whose fence names a file, and blocks of
-/// `console`.
+/// The files and commands of a section, in order: blocks whose fence names a file, and `console`
+/// blocks.
 fn steps(section: &str) -> Vec<Step<'_>> {
     let mut steps = Vec::new();
     for block in section.split("\n```").skip(1).step_by(2) {
@@ -89,7 +89,7 @@ fn steps(section: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// The commands of a block of `console`: lines that begin with `$ `, each followed by its output.
+/// The commands of a `console` block: lines that begin with `$ `, each followed by its output.
 fn commands<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) {
     for line in text.lines() {
         if let Some(command) = line.strip_prefix("$ ") {

@@ -1,13 +1,13 @@
-//! The layout algebra at run time, a request at a time; then the same requests in turn with
-//! NVIDIA's pycute, where the Python of the variable `PYTHON` (`python3` without it) has it.
-//! `in_pycute.py` beside this file is its side.
+//! The layout algebra at run time, one request at a time; then the same requests alternating with
+//! NVIDIA's pycute, if the Python in the variable `PYTHON` (by default `python3`) has it.
+//! `in_pycute.py` beside this file measures pycute.
 
 mod pycute;
 
 use divan::black_box;
 use moye_device::layout::*;
 
-/// What both sides are asked.
+/// The requests to both sides.
 const REQUESTS: [(&str, fn()); 5] = [
     ("composition_of_layouts", composition_of_layouts),
     ("complement_of_a_tile", complement_of_a_tile),
@@ -24,8 +24,8 @@ fn main() {
     }
 }
 
-/// Has a result made, and does not copy it: a layout is some 600 bytes, and the harness would copy
-/// what it is given.
+/// Forces the computation of a result without copying it: a layout is some 600 bytes, and the
+/// harness would copy its argument.
 fn look<T>(result: &T) {
     black_box(result);
 }

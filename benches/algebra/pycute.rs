@@ -1,16 +1,16 @@
-//! The same requests in pycute, both sides in turn.
+//! The same requests in pycute, with both sides alternating.
 
 use std::collections::HashMap;
 use std::process::Command;
 use std::time::Instant;
 
-/// How often each side is measured.
+/// The number of measurements of each side.
 const ROUNDS: usize = 7;
 
-/// The script that measures pycute, which prints a name and a time in ns in each line.
+/// The script that measures pycute, and prints a name and a time in ns in each line.
 const SCRIPT: &str = include_str!("in_pycute.py");
 
-/// Prints the median times of both sides, in ns for a request, and by how much pycute's is longer.
+/// Prints the median times of both sides, in ns for a request, and their ratio.
 pub fn compare(requests: &[(&str, fn())]) {
     let mut ours: HashMap<&str, Vec<f64>> = HashMap::new();
     let mut theirs: HashMap<&str, Vec<f64>> = HashMap::new();
@@ -29,7 +29,7 @@ pub fn compare(requests: &[(&str, fn())]) {
     }
 }
 
-/// The time of each request in pycute; `None`, and a line that says so, where there is no pycute.
+/// The time of each request in pycute; without pycute prints a line and returns `None`.
 fn in_pycute() -> Option<HashMap<String, f64>> {
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let output = Command::new(&python).args(["-c", SCRIPT]).output();

@@ -1,4 +1,4 @@
-"""Attention's other head sizes and options: cases of peers.py.
+"""Attention with other head sizes and with options: cases of peers.py.
 
 Where PyTorch's scaled_dot_product_attention lacks an option, the peer's row has that as its reason.
 """
@@ -10,7 +10,7 @@ import moye
 
 
 def first_head(q, k, v, change):
-    """The attention of the first head of the first batch in float64, a few queries at a time, its scores changed by
+    """The attention of the first head of the first batch in float64, a few queries at a time, with its scores changed by
     ``change(scores, rows, columns)``."""
     q, k, v = q[0, 0].double(), k[0, 0].double(), v[0, 0].double()
     columns, rows = torch.arange(k.shape[0], device="cuda"), []
@@ -26,7 +26,7 @@ def causal(scores, rows, columns):
 
 
 def heads_of(dtype, batches, heads, tokens, columns, of_values, is_causal):
-    """Heads of other sizes."""
+    """Other head sizes."""
     q, k = (random(batches, heads, tokens, columns, dtype=dtype) for _ in range(2))
     v, out = (random(batches, heads, tokens, of_values, dtype=dtype) for _ in range(2))
     sizes = f"{columns}" if columns == of_values else f"{columns}/{of_values}"
@@ -84,7 +84,7 @@ def option(name):
             "memory-efficient": sdpa(SDPBackend.EFFICIENT_ATTENTION, q, k, v, attn_mask=attn_mask),
         }
     else:
-        # As other sides that fail, a row with its reason.
+        # Like other sides that fail: a row with its reason.
         def refuse():
             raise NotImplementedError("scaled_dot_product_attention has no such option")
 

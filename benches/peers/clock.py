@@ -1,4 +1,4 @@
-"""The clock of a GPU's multiprocessors, by NVIDIA's management library."""
+"""The SM clock of a GPU, from NVIDIA's management library."""
 
 import ctypes
 
@@ -6,7 +6,7 @@ import torch
 
 
 def clock():
-    """A function that reads the clock in MHz; it gives None where the library or the GPU is not found."""
+    """A function that reads the clock in MHz, or returns None if there is no library or no GPU."""
     try:
         library = ctypes.CDLL("libnvidia-ml.so.1")
         uuid = f"GPU-{torch.cuda.get_device_properties(0).uuid}".encode()
@@ -18,7 +18,7 @@ def clock():
 
     def read():
         mhz = ctypes.c_uint()
-        # 1: the clock of the multiprocessors.
+        # 1: the SM clock.
         return None if library.nvmlDeviceGetClockInfo(device, 1, ctypes.byref(mhz)) else mhz.value
 
     return read

@@ -1,16 +1,16 @@
-"""Attention of 8-bit floats by cuDNN, from its own Python package, `nvidia-cudnn-frontend`."""
+"""cuDNN's attention of 8-bit floats, from its Python package `nvidia-cudnn-frontend`."""
 
 import cudnn
 import torch
 
-# The probabilities are at most 1, and the largest number of e4m3 is 448.
+# The probabilities are at most 1, and the largest value of e4m3 is 448.
 SCALE_S = 256.0
 # Results near 0 would be subnormal in e4m3.
 SCALE_O = 64.0
 
 
 class Scaled:
-    """A result of e4m3 times a factor, from which a check takes the numbers."""
+    """A result in e4m3 with a factor, from which a check computes the values."""
 
     def __init__(self, values, factor):
         self.values, self.factor = values, factor
@@ -20,7 +20,7 @@ class Scaled:
 
 
 def attention(q, k, v, factors, causal):
-    """A call of cuDNN's attention of e4m3 operands (B, H, S, D) with a factor each, to e4m3."""
+    """A call of cuDNN's attention of e4m3 operands (B, H, S, D), each with a factor, to e4m3."""
     out = torch.empty_like(q)
     handle = cudnn.create_handle()
     graph = cudnn.pygraph(
@@ -41,7 +41,7 @@ def attention(q, k, v, factors, causal):
         values[made] = torch.as_tensor(value, dtype=torch.float32, device="cuda").reshape(1, 1, 1, 1)
         return made
 
-    # Aligned to the upper left, which is the same with as many queries as keys.
+    # Aligned to the upper left, which is the same with equal numbers of queries and keys.
     mask = {"right_bound": 0} if causal else {}
     result, _, amax_s, amax_o = graph.sdpa_fp8(
         q=operand("q", q),

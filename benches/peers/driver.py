@@ -1,4 +1,4 @@
-"""Kernels of moye by CUDA's driver: their text, their launch, their parameters."""
+"""Kernels of moye through the CUDA driver: their PTX, launch and parameters."""
 
 import ctypes
 import re
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 UNLIMITED = 2**31 - 1
-# Numbers of the driver's interface.
+# Constants of the driver's interface.
 U8_MAP, BF16_MAP, L2_128B, MAX_DYNAMIC_SHARED = 0, 9, 2, 8
 
 driver = ctypes.CDLL("libcuda.so.1")
@@ -22,7 +22,7 @@ def check(code):
 
 
 class Kernels:
-    """The kernels of a folder with the texts moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx, by name."""
+    """The kernels of a folder with moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx, by name."""
 
     def __init__(self, folder):
         self.texts = [(folder / f"moye_kernels.{arch}.ptx").read_text() for arch in ("sm_80", "sm_90a")]
@@ -36,7 +36,7 @@ class Kernels:
 
 @dataclass
 class Kernel:
-    """A kernel by its function, threads of a block and bytes of dynamic shared memory."""
+    """A kernel: its function, threads of a block and bytes of dynamic shared memory."""
 
     function: ctypes.c_void_p
     threads: int
@@ -44,7 +44,7 @@ class Kernel:
 
     @classmethod
     def of(cls, text, name):
-        """The driver compiles this kernel of a text, and the globals that it refers to."""
+        """The driver compiles this kernel of a PTX module, and the globals that it refers to."""
         head = text[: re.search(r"^\.address_size.*\n", text, re.M).end()]
         start = text.index(f".visible .entry {name}(")
         body = text[start : text.index("\n}\n", start) + 3]
@@ -72,7 +72,7 @@ class Kernel:
 
 
 class TensorMap:
-    """The map of a tensor of heads (B, H, S, D), or of pages: boxes of 128 bytes at most of `rows` rows."""
+    """The map of a tensor of heads (B, H, S, D), or of pages: boxes of at most 128 bytes by `rows` rows."""
 
     def __init__(self, tensor, rows):
         batches, heads, tokens, d = tensor.shape

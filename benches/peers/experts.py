@@ -1,10 +1,10 @@
-"""Times PyTorch's products by group, and a layer of experts made of them.
+"""Times PyTorch's grouped products, and a mixture-of-experts layer built from them.
 
     python benches/peers/experts.py
 
-It prints what docs/results has beside `moye-products`' example `measure`, which runs in turn with
-it. A time is the median of 21 samples between two events of CUDA. The layer is a graph of CUDA, so
-that the host's time is not measured.
+It prints the figures in docs/results beside those of `moye-products`' example `measure`, which runs
+alternately with it. A time is the median of 21 samples between two CUDA events. The layer is a CUDA
+graph, so that the host's time is not measured.
 """
 
 import torch
@@ -32,7 +32,7 @@ def microseconds(run):
 
 
 def in_graph(run):
-    """A graph of a call."""
+    """A CUDA graph of a call."""
     with torch.cuda.stream(torch.cuda.Stream()):
         for _ in range(3):
             run()
@@ -44,7 +44,7 @@ def in_graph(run):
 
 
 def layer(x, logits, gate_up, down, adds):
-    """A layer of experts, whose rows `index_add_` adds, or a gather and a product."""
+    """A mixture-of-experts layer, whose rows `index_add_` adds, or a gather and a product."""
     weights, experts = torch.topk(torch.softmax(logits, 1), TOP)
     order = torch.argsort(experts.view(-1), stable=True)
     counts = torch.histc(experts.float(), EXPERTS, 0, EXPERTS - 1)
@@ -66,7 +66,7 @@ def uniform(low, high, *shape):
 
 
 def ends_of(groups, rows, even):
-    """The ends of groups as the example `measure` has them."""
+    """The ends of groups in the example `measure`."""
     weights = [1 if even else 1 + ((g * 2654435761) >> 7) % 16 for g in range(groups)]
     ends = torch.tensor(weights).cumsum(0) * rows // sum(weights)
     return ends.to(device="cuda", dtype=torch.int32)

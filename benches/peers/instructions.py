@@ -2,7 +2,7 @@
 
     python benches/peers/instructions.py [--csv FILE] [--rounds N]
 
-The driver compiles the PTX, so that PyTorch is the only package that it needs. The CSV has the columns of docs/results.
+The driver compiles the PTX, so that it needs no package but PyTorch. The CSV has the columns of docs/results.
 """
 
 import argparse
@@ -75,12 +75,12 @@ class Instruction:
 
         return PTX.format(
             registers=", ".join(a + b + sums),
-            # From the thread's index, so that the assembler cannot compute the result.
+            # Derived from the thread's index, so that the assembler cannot compute the result.
             values="\n".join(f"cvt.rn.f64.u32 {name}, %thread;" for name in a + b + sums),
             instructions="\n".join(
                 f"mma.sync.aligned.{self.name}.row.col.f64.f64.f64.f64 {vector(c)}, {vector(a)}, {vector(b)}, {vector(c)};" for c in chains
             ),
-            # A condition that does not hold, which the assembler does not know.
+            # A condition that is never true, which the assembler does not know.
             sums="\n".join(f"add.f64 %sum, %sum, {name};" for name in sums),
         )
 
@@ -94,7 +94,7 @@ INSTRUCTIONS = [
 
 
 class Driver:
-    """The functions of the driver that PyTorch does not have."""
+    """The functions of the driver that PyTorch does not offer."""
 
     def __init__(self):
         self.library = ctypes.CDLL("libcuda.so.1")

@@ -1,14 +1,14 @@
-"""Measures attention's kernels by the driver beside PyTorch's on the same operands, in turn.
+"""Measures attention's kernels, launched through the driver, alternately with PyTorch's on the same operands.
 
     cargo xtask ptx --attention
     python benches/peers/kernels.py target/ptx/report [--csv FILE] [--only TEXT ...] [--rounds N]
 
 The folder has the PTX of the kernels, moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx. The
-driver compiles the text of each kernel that is measured. All sides are replayed from graphs of
-CUDA, so that the host's time of a call is not measured. `moye::Attention` chooses these kernels,
+driver compiles each kernel that is measured. All sides are replayed from CUDA
+graphs, so that the host's time of a call is not measured. `moye::Attention` chooses these kernels,
 sections and numbers of splits on an H100, and for decoding also the other kernel. A row is the
 median of the rounds. Each result is checked before it is timed. Prompts of e4m3 are measured
-where `nvidia-cudnn-frontend` is installed. The CSV has the columns of
+if `nvidia-cudnn-frontend` is installed. The CSV has the columns of
 docs/results.
 """
 
@@ -32,11 +32,11 @@ except ImportError:
     of_e4m3 = None
 
 COLUMNS = ["date", "card", "work", "moye", "peer", "peer_name", "unit", "ratio", "mhz", "command", "note"]
-# How long a side runs in a round, at least.
+# The minimum time of a side in a round.
 MILLISECONDS = 5.0
-# Heads of 128: their count, and that of the keys' heads, in the cases of decoding.
+# Heads of 128: their number, and that of the keys' heads, in the cases of decoding.
 HEADS, KV_HEADS = 32, 8
-# Sets of keys and values that calls take in turn, so that L2 does not keep them.
+# Sets of keys and values that calls use in turn, so that L2 does not keep them.
 SETS = 8
 
 
@@ -45,7 +45,7 @@ def random(*shape):
 
 
 def hopper(kernel, q, k, v, causal, tile, section):
-    """A kernel by TMA; its operands of e4m3 have no scale factors."""
+    """A kernel with TMA; its operands of e4m3 have no scale factors."""
     o, (rows, keys) = torch.empty_like(q, dtype=torch.bfloat16), tile
     fields, row_tiles = arguments(q, k, v, o, causal, rows)
     processors = torch.cuda.get_device_properties(0).multi_processor_count
@@ -62,7 +62,7 @@ def mma_sync(kernel, q, k, v, causal, rows):
 
 
 def decode(kernel, combine, q, k, v, rows, splits, pages=None):
-    """A kernel for few query rows, which by TMA has maps, and the one that reduces the splits."""
+    """A kernel for few query rows, with tensor maps if it uses TMA, and the one that reduces the splits."""
     (batches, heads, tokens, d), o = q.shape, torch.empty_like(q)
     partial = torch.empty(splits * q.numel(), device="cuda"), torch.empty(splits * q.numel() // d, device="cuda")
     group = heads // k.shape[1]
@@ -81,14 +81,14 @@ def decode(kernel, combine, q, k, v, rows, splits, pages=None):
 
 
 def in_pages(tensor, page, order):
-    """The pages of a tensor (B, H, S, D) as (page, H, token, D), page i of a sequence at the place that `order` gives."""
+    """The pages of a tensor (B, H, S, D) as (page, H, token, D), with page i at index `order[i]`."""
     batches, heads, tokens, d = tensor.shape
     pages = tensor.reshape(batches, heads, tokens // page, page, d).transpose(1, 2).flatten(0, 1)
     return torch.empty_like(pages).index_copy_(0, order, pages).contiguous()
 
 
 def in_graph(runs, calls):
-    """A side that replays a graph of this number of calls, which take the runs in turn."""
+    """A side that replays a graph of this number of calls, which alternate between the runs."""
     for run in runs:
         run()
     graph = torch.cuda.CUDAGraph()
@@ -99,7 +99,7 @@ def in_graph(runs, calls):
 
 
 def in_turn(sides, rounds):
-    """The median milliseconds of a call of each side, and the median clock. A side is a function and how many calls it makes."""
+    """The median milliseconds of a call of each side, and the median clock. A side is a function and its number of calls."""
     read, times, clocks = clock(), {name: [] for name in sides}, []
     start, end = torch.cuda.Event(True), torch.cuda.Event(True)
 
@@ -176,7 +176,7 @@ def prompts(kernels, wants):
 
 
 def prompts_of_e4m3(kernels, wants):
-    """The same prompts of e4m3 beside cuDNN's attention of e4m3, whose calls are not in a graph."""
+    """The same prompts in e4m3 beside cuDNN's attention of e4m3, whose calls are not in a graph."""
     # By head size: rows and keys of a tile; heads of a section under a causal mask by tokens.
     tiles, sections = {64: (192, 128), 128: (128, 192), 256: (128, 96)}, {1024: 48, 4096: 32, 16384: 16}
     for d, s, causal in itertools.product(tiles, sections, (False, True)):
@@ -198,10 +198,10 @@ def prompts_of_e4m3(kernels, wants):
 
 
 def decoding(kernels, wants):
-    """One query token on 8,192 keys, contiguous and in pages: the kernel by TMA and `wgmma`, and the one by `mma.sync`."""
+    """One query token on 8,192 keys, contiguous and in pages: the kernel with TMA and `wgmma`, and the one with `mma.sync`."""
     s, d = 8192, 128
     for batches, sets in ((1, 1), (1, SETS), (16, 1)):
-        # By kernel, the one that is chosen first.
+        # By kernel; the default choice comes first.
         splits = {"hopper_bf16_128_few": 16, "decode_bf16_128": 32}
         if batches > 1:
             splits = {"decode_bf16_128": 2, "hopper_bf16_128_few": 1}
@@ -231,7 +231,7 @@ def decoding(kernels, wants):
 
 
 def several_tokens(kernels, wants):
-    """Several query tokens on a cache, by TMA and `wgmma`: the splits that are chosen beside twice or half as many."""
+    """Several query tokens on a cache, with TMA and `wgmma`: the chosen number of splits beside twice and half as many."""
     d, name = 128, "hopper_bf16_128_few"
     cells = [(1, 8192, tokens, 16, 8) for tokens in (1, 2, 4, 8)]
     cells += [(1, 8192, 16, 8, 16), (2, 4096, 16, 4, 8), (4, 2048, 16, 2, 4), (8, 4096, 8, 1, 2)]
@@ -254,9 +254,9 @@ def several_tokens(kernels, wants):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="has moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx")
+    parser.add_argument("folder", type=pathlib.Path, help="the folder with moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx")
     parser.add_argument("--csv", help="append rows to this file")
-    parser.add_argument("--only", action="append", default=[], help="cases whose work or kernel contains this text")
+    parser.add_argument("--only", action="append", default=[], help="cases whose work or kernel contains this string")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     torch.manual_seed(0)

@@ -1,9 +1,9 @@
-"""Measures the operations of the Python package beside what PyTorch, cuBLAS and Triton have, in turn in one process.
+"""Measures the operations of the Python package alternately with those of PyTorch, cuBLAS and Triton, in one process.
 
     python benches/peers/peers.py [--csv FILE] [--only TEXT ...] [--rounds N]
 
-A row is the median of the rounds, in each of which every side runs for some milliseconds between two events of CUDA. The operands are
-random. Each result is checked before it is timed. The CSV has the columns of docs/results, a row for each peer.
+A row is the median of the rounds, in each of which every side runs for some milliseconds between two CUDA events. The operands are
+random. Each result is checked before it is timed. The CSV has the columns of docs/results, one row per peer.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import moye
 
-# How long a side runs in a round, at least.
+# The minimum time of a side in a round.
 MILLISECONDS = 4.0
 COLUMNS = ["date", "card", "work", "moye", "peer", "peer_name", "unit", "ratio", "mhz", "command", "note"]
 
@@ -32,7 +32,7 @@ class Case:
     """An operation, ours and the peers', on the same operands."""
 
     work: str
-    # What is done, in 10^12 operations or 10^9 bytes.
+    # The amount of work, in 10^12 operations or 10^9 bytes.
     amount: float
     unit: str
     ours: callable
@@ -40,13 +40,13 @@ class Case:
     tolerance: float = 0.0
     note: str = ""
     reference: callable = field(default=None)
-    # The part of the result that the reference has.
+    # The part of the result that the reference covers.
     of: object = ...
 
 
 @dataclass
 class Within:
-    """A side whose calls are made in a context, which is entered once for all calls of a round."""
+    """A side whose calls run in a context, which is entered once for all calls of a round."""
 
     context: callable
     run: callable
@@ -56,7 +56,7 @@ class Within:
 
 
 class InGraph:
-    """A side whose call is captured in a graph of CUDA several times, and replayed: the host's time is not measured."""
+    """A side whose call is captured several times in a CUDA graph, and replayed: the host's time is not measured."""
 
     CALLS = 10
 
@@ -66,7 +66,7 @@ class InGraph:
     def __call__(self):
         if self.graph is None:
             stream = torch.cuda.Stream()
-            # Workspaces are allocated outside of the capture, on its stream.
+            # Workspaces are allocated outside the capture, on its stream.
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream), within(self.run):
                 self.run()
@@ -104,13 +104,13 @@ TOLERANCES = {torch.float16: 2e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, to
 
 
 def in_graphs(case):
-    """The same work replayed from graphs of CUDA on all sides: the time of the kernels, without that of the calls."""
+    """The same work replayed from CUDA graphs on all sides: the time of the kernels, without that of the calls."""
     peers = {name: InGraph(run) for name, run in case.peers.items() if name != "Triton"}
     return replace(case, work=f"{case.work}, in a graph", ours=InGraph(case.ours), peers=peers, note="replays of a graph")
 
 
 def product(dtype, m, n, k, majors="tn", tf32=False, batches=None, triton_peer=True):
-    """A product; `t` is an operand of A with K contiguous, `n` one of B with N contiguous, as BLAS counts."""
+    """A product; `t` is an operand A with K contiguous, `n` an operand B with N contiguous, in BLAS's terms."""
     lead = () if batches is None else (batches,)
     a = random(*lead, m, k, dtype=dtype) if majors[0] == "t" else random(*lead, k, m, dtype=dtype).mT
     b = random(*lead, n, k, dtype=dtype).mT if majors[1] == "n" else random(*lead, k, n, dtype=dtype)
@@ -138,7 +138,7 @@ def product(dtype, m, n, k, majors="tn", tf32=False, batches=None, triton_peer=T
 
 
 def scaled_product(m, n, k, dtype=torch.float8_e4m3fn):
-    """8-bit floats with a factor for each row and column."""
+    """8-bit floats with a factor per row and per column."""
     a, b = random(m, k, dtype=dtype), random(n, k, dtype=dtype).mT
     rows, columns = torch.rand(m, 1, device="cuda") + 0.5, torch.rand(1, n, device="cuda") + 0.5
     out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
@@ -230,7 +230,7 @@ def cache(dtype, batches, heads, kv_heads, queries, keys, columns):
 
 
 def decode(dtype, batches, heads, kv_heads, keys, columns, queries=1):
-    """Attention of a few queries of each head on a cache of keys and values, of which a call reads each byte once."""
+    """Attention of a few queries per head on a KV cache, each byte of which a call reads once."""
     q, k, v = cache(dtype, batches, heads, kv_heads, queries, keys, columns)
     out = torch.empty_like(q)
     options = {"enable_gqa": heads != kv_heads}
@@ -248,7 +248,7 @@ def decode(dtype, batches, heads, kv_heads, keys, columns, queries=1):
 
 
 def chunk(dtype, heads, queries, keys, columns):
-    """A chunk of a prompt: its queries see the cache, and of the chunk's own keys those up to their position."""
+    """A chunk of a prompt: its queries attend to the cache, and to the chunk's keys up to their position."""
     q, k, v = cache(dtype, 1, heads, heads, queries, keys, columns)
     out = torch.empty_like(q)
     # PyTorch's `is_causal` aligns the mask to the upper left.
@@ -303,7 +303,7 @@ def paged(dtype, batches, heads, kv_heads, queries, keys, columns, page):
 
 
 def by_offsets(dtype, batches, heads, tokens, columns, causal):
-    """Sequences that follow each other along the tokens, with cumulative offsets, beside the same sequences as batches."""
+    """Sequences one after another along the tokens, with cumulative offsets, beside the same sequences as batches."""
     q, k, v, out = (random(batches, tokens, heads, columns, dtype=dtype) for _ in range(4))
     offsets = torch.arange(batches + 1, device="cuda", dtype=torch.int32) * tokens
     of_offsets = {"q_offsets": offsets, "k_offsets": offsets, "longest": (tokens, tokens)}
@@ -359,14 +359,14 @@ def attention_e4m3(batches, heads, tokens, columns, causal):
 
 
 def cudnn_e4m3(*arguments):
-    """cuDNN's attention of e4m3; None where its Python package is not installed."""
+    """cuDNN's attention of e4m3; None if its Python package is not installed."""
     try:
         from cudnn_e4m3 import attention
     except ImportError:
         return None
     made = []
 
-    # Made at the first call, so that a refusal is a row with its reason.
+    # Built at the first call, so that a refusal is a row with its reason.
     def run():
         if not made:
             made.append(attention(*arguments))
@@ -394,7 +394,7 @@ def movement(name, dtype, rows, columns):
 
 
 def triton_product(a, b, out):
-    """A product of Triton, tuned over a few tiles; None where Triton is not installed."""
+    """A product in Triton, tuned over a few tiles; None if Triton is not installed."""
     try:
         from triton_product import product
     except ImportError:
@@ -403,7 +403,7 @@ def triton_product(a, b, out):
 
 
 def cases():
-    """What is measured. Each is made when it is needed, and its operands are freed after."""
+    """The measured cases. Each is created when it is needed, and its operands are freed afterwards."""
     f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
     for dtype in (f16, bf16):
         for size in (512, 1024, 2048, 4096, 8192):
@@ -426,7 +426,7 @@ def cases():
     if torch.cuda.get_device_capability() == (9, 0):
         # If PyTorch refuses two operands of e5m2, the row has its reason.
         yield lambda: scaled_product(4096, 4096, 4096, torch.float8_e5m2)
-    # Where the host's time of a call is longer than the kernel's.
+    # Cases in which the host's time of a call exceeds the kernel's.
     for dtype in (f16, bf16):
         for size in (512, 1024, 2048):
             yield lambda dtype=dtype, size=size: in_graphs(product(dtype, size, size, size))
@@ -472,14 +472,14 @@ def cases():
         for size in (4096, 16384):
             yield lambda dtype=dtype, size=size: movement("transpose", dtype, size, size)
     yield lambda: movement("copy", f32, 16384, 16384)
-    # Imported here, as that file imports this one.
+    # Imported here, because that file imports this one.
     from attention_options import cases as options_of_attention
 
     yield from options_of_attention()
 
 
 def milliseconds(run, count, mhz=lambda: None, clocks=None):
-    """What a call takes on the GPU; the clock meanwhile is added to `clocks`."""
+    """The GPU time of a call; the clock during it is added to `clocks`."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     with within(run):
         start.record()
@@ -501,7 +501,7 @@ def check(case, name, run, reference):
 
 
 def measure(case, rounds, mhz):
-    """The median time of each side, the median clock of all, and the error of each side that fails, by its name."""
+    """The median time of each side, the median clock of all, and the error of each side that fails, by name."""
     sides, notes = {}, {}
     reference = case.reference().double()
     for name, run in {"moye": case.ours, **case.peers}.items():
@@ -520,7 +520,7 @@ def measure(case, rounds, mhz):
         counts[name] = max(1, round(MILLISECONDS / milliseconds(run, 3) / calls))
     times, clocks = {name: [] for name in sides}, []
     for round_ in range(rounds):
-        # The first of a round changes, as it finds the GPU cooler.
+        # The first side of a round rotates, because it finds the GPU cooler.
         order = list(sides)[round_ % len(sides) :] + list(sides)[: round_ % len(sides)] if sides else []
         for name in order:
             times[name].append(milliseconds(sides[name], counts[name], mhz, clocks))
@@ -530,7 +530,7 @@ def measure(case, rounds, mhz):
 
 
 def host_cost(rounds):
-    """What the host takes for a call that the GPU does not wait for, in microseconds."""
+    """The host's time for a call that the GPU does not wait for, in microseconds."""
     a = random(128, 128, dtype=torch.float16)
     out = torch.empty_like(a)
     sides = {"moye": lambda: moye.matmul(a, a, out=out), "cuBLAS": lambda: torch.matmul(a, a, out=out)}
@@ -554,7 +554,7 @@ def figure(value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--csv", help="the file to write")
-    parser.add_argument("--only", action="append", help="only work whose name contains this text, or one of several")
+    parser.add_argument("--only", action="append", help="only work whose name contains this string, or one of several")
     parser.add_argument("--rounds", type=int, default=11)
     options = parser.parse_args()
 
@@ -567,7 +567,7 @@ def main():
     command = f"benches/peers/peers.py, PyTorch {torch.__version__.split('+')[0]}"
     print(f"{card}, {date}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}\n")
     print("| work | moye | peer | ratio | MHz | note |\n| --- | ---: | ---: | ---: | ---: | --- |")
-    # Row by row, so that a run that is ended early leaves what it has measured.
+    # Row by row, so that an interrupted run keeps its measurements.
     file = open(options.csv, "w", newline="") if options.csv else io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(COLUMNS)

@@ -1,8 +1,8 @@
 """moye beside PyTorch, its compiler and a device copy, on operations along rows.
 
-A line of CSV for each work: GB/s of moye, of a copy of the same bytes, of PyTorch and of its
-compiled form (`--compile`: where a shape is marked, since compiling takes seconds each). All are
-replayed from CUDA graphs, on sets of operands that exceed the L2 cache, in turn: medians of 11
+One CSV line per operation: GB/s of moye, of a copy of the same bytes, of PyTorch and of its
+compiled form (`--compile`: for marked shapes, since each compilation takes seconds). All are
+replayed alternately from CUDA graphs, on sets of operands that exceed the L2 cache: medians of 11
 samples. Before it is timed, moye's result is compared with PyTorch's.
 """
 
@@ -47,13 +47,13 @@ def random(*shape, dtype):
 
 
 def with_gradient(x, targets):
-    """The gradient of the loss of each row, by PyTorch's own kernels, the loss's included."""
+    """The gradient of the loss of each row by PyTorch's kernels, the loss included."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         return torch.autograd.grad(F.cross_entropy(x, targets, reduction="sum"), x)[0]
 
 
-# What the compiler is given in place of calls that it does not fuse.
+# The compiler's input in place of calls that it does not fuse.
 def loss_and_gradient(x, targets):
     wide = x.float()
     lse = wide.logsumexp(-1, keepdim=True)
@@ -96,7 +96,7 @@ def quantised(x):
 
 
 def works(rows, columns, dtype):
-    """Name, operands, moye's call, PyTorch's, bytes that have to be moved, and what is compiled."""
+    """Name, operands, moye's call, PyTorch's, bytes that must be moved, and the function to compile."""
     size = torch.finfo(dtype).bits // 8 * rows * columns
     shape, eps = (columns,), 1e-6
     new = torch.empty_like
@@ -108,7 +108,7 @@ def works(rows, columns, dtype):
     targets = torch.randint(columns, (rows,), device="cuda")
     loss, lse = (torch.empty(rows, device="cuda", dtype=torch.float32) for _ in range(2))
     dw, db = new(w), new(b)
-    # Rows of random numbers have nearly these.
+    # Rows of random values have approximately these statistics.
     mean, rstd = (torch.full((rows, 1), of, device="cuda", dtype=torch.float32) for of in (0.0, 1.0))
 
     yield ("softmax", lambda: (x(),), lambda x, y: moye.softmax(x, out=y), lambda x: F.softmax(x, -1), 2 * size)
@@ -255,7 +255,7 @@ def measure(work, shape, compiled):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compile", action="store_true", help="torch.compile too")
-    parser.add_argument("--only", default="", help="works with one of these words in their names, by commas")
+    parser.add_argument("--only", default="", help="operations with one of these words in their names, separated by commas")
     parser.add_argument("--dtypes", default="bfloat16,float32")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",")

@@ -1,4 +1,4 @@
-"""A product of Triton: a tile of C for each program, tuned over a few tiles, with groups of rows for the L2 cache."""
+"""A product in Triton: one tile of C per program, tuned over a few tiles, with groups of rows for the L2 cache."""
 
 import triton
 import triton.language as tl

@@ -1,10 +1,10 @@
 //! Launch bounds. rustc has no attribute for them, so `#[kernel]` leaves a comment in the module's
-//! assembly, `//.moye.kernel NAME maxntid=256 minnctapersm=2 shared=4096 constants=0`, and here it
-//! becomes directives of the entry.
+//! assembly, `//.moye.kernel NAME maxntid=256 minnctapersm=2 shared=4096 constants=0`, which this
+//! module turns into directives of the entry.
 //!
-//! `constants` has bit `i` set where instructions take parameter `i` by its address. Such a
-//! parameter, a tensor map, stands at a multiple of 64 bytes, an alignment of which the compiler
-//! crashes for a parameter.
+//! Bit `i` of `constants` is set if instructions take parameter `i` by its address. Such a
+//! parameter, a tensor map, must be aligned to 64 bytes, and the compiler crashes for a parameter
+//! with that alignment.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ const MARKER: &str = "//.moye.kernel ";
 /// The declarations of `#[kernel]` for one entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// The most threads of a block.
+    /// The maximum number of threads of a block.
     pub threads: Option<u32>,
-    /// Blocks that must fit on a multiprocessor.
+    /// Blocks that must fit on an SM.
     pub min_blocks: Option<u32>,
     /// Bytes of shared memory that a launch provides.
     pub shared: Option<u32>,
-    /// Which parameters are taken by their address, one bit each.
+    /// The parameters that are taken by address, one bit each.
     pub constants: Option<u32>,
 }
 
-/// The alignment, in bytes, of a parameter that is taken by its address.
+/// The alignment, in bytes, of a parameter that is taken by address.
 const CONSTANT_ALIGN: &str = ".align 64";
 
 impl Bounds {
-    /// Reads the part of a marker after the name.
+    /// Parses the part of a marker after the name.
     fn parse(name: &str, fields: &str) -> Result<Self, String> {
         let mut bounds = Self::default();
         for field in fields.split_whitespace() {
@@ -56,7 +56,7 @@ impl Bounds {
         text
     }
 
-    /// The line, with an alignment if it declares a parameter that is taken by its address.
+    /// The line, with an alignment if it declares a parameter that is taken by address.
     fn aligned(self, kernel: &str, line: &str) -> String {
         let number = line
             .trim()
@@ -73,12 +73,11 @@ impl Bounds {
 }
 
 /// Writes the declared launch bounds into the module as `.maxntid` and `.minnctapersm`, between
-/// each entry's parameters and its body. The shared memory that a kernel declares stays as a
-/// comment there.
+/// each entry's parameters and its body. A kernel's declared shared memory stays there as a
+/// comment.
 ///
 /// # Errors
-/// A marker that cannot be read, two different ones for one kernel, or an entry whose body is not
-/// found.
+/// A marker cannot be read, two markers of one kernel differ, or an entry's body is not found.
 pub fn apply_bounds(module: &str) -> Result<String, String> {
     let mut declared: BTreeMap<&str, Bounds> = BTreeMap::new();
     for line in module.lines() {
@@ -106,7 +105,7 @@ pub fn apply_bounds(module: &str) -> Result<String, String> {
                 return Err(lost(unwritten));
             }
         }
-        // The body's brace stands on a line of its own; nothing in a parameter list does.
+        // The body's brace is alone on its line; nothing in a parameter list is.
         if line.trim() == "{"
             && let Some((_, bounds)) = pending.take()
         {

@@ -1,9 +1,9 @@
 //! The debug information that the compiler writes into PTX as bytes (DWARF 2): which function was
 //! inlined where.
 //!
-//! `.loc` names the innermost function alone, mostly one of `core`. This information gives the line
-//! of the kernel that called it. The format is that of the DWARF 2 specification, sections 2 and 7:
-//! a table of abbreviations, and a tree of entries by it.
+//! `.loc` names only the innermost function, mostly one of `core`. This information locates the
+//! line of the kernel that called it. The format is that of the DWARF 2 specification, sections 2
+//! and 7: a table of abbreviations, and a tree of entries that uses it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Position {
 /// A range of code, and for inlined code the call that it replaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The labels around the code.
+    /// The labels at the ends of the code.
     pub low: Arc<str>,
     pub high: Arc<str>,
     /// The call; line 0 for a function that is not inlined.
@@ -36,8 +36,8 @@ const AT_CALL_COLUMN: u64 = 0x57;
 const AT_CALL_FILE: u64 = 0x58;
 const AT_CALL_LINE: u64 = 0x59;
 
-/// The functions of a module with all that is inlined into them, by the label at their begin. Empty
-/// where the module has no such information, or one that cannot be read.
+/// The functions of a module with everything inlined into them, by the label at their start. Empty
+/// if the module has no debug information, or unreadable one.
 pub fn functions(text: &str) -> BTreeMap<Arc<str>, Scope> {
     let (Some(abbreviations), Some(info)) = (section(text, ".debug_abbrev"), section(text, ".debug_info"))
     else {
@@ -48,12 +48,12 @@ pub fn functions(text: &str) -> BTreeMap<Arc<str>, Scope> {
     };
     let mut bytes = Bytes::of(info);
     let mut all = BTreeMap::new();
-    // An entry that cannot be read ends the list: only its lines are then missing.
+    // An unreadable entry ends the list: only its lines are then missing.
     while unit(&mut bytes, &abbreviations, &mut all).is_some() {}
     all
 }
 
-/// The text between the braces of `.section NAME { ... }`.
+/// The contents of `.section NAME { ... }`.
 fn section<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = text;
     loop {
@@ -65,7 +65,7 @@ fn section<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// The bytes of a section, and the labels whose addresses stand among them.
+/// The bytes of a section, and the labels whose addresses it contains.
 struct Bytes<'a> {
     bytes: Vec<u8>,
     labels: BTreeMap<usize, &'a str>,
@@ -101,7 +101,7 @@ impl<'a> Bytes<'a> {
         Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    /// A number of seven bits a byte, the lowest first.
+    /// A LEB128 integer: seven bits a byte, the lowest first.
     fn leb(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..63).step_by(7) {
@@ -148,7 +148,7 @@ impl Abbreviation {
     }
 }
 
-/// Reads one unit of compilation.
+/// Reads one compilation unit.
 fn unit(
     bytes: &mut Bytes<'_>,
     table: &BTreeMap<u64, Abbreviation>,
@@ -156,7 +156,7 @@ fn unit(
 ) -> Option<()> {
     let length = bytes.number(4)? as usize;
     let end = bytes.at.checked_add(length)?;
-    // The version, the place of the abbreviations, the size of an address.
+    // The version, the offset of the abbreviations, the size of an address.
     bytes.number(2 + 4 + 1)?;
     let mut scopes = Vec::new();
     while bytes.at < end {
@@ -166,8 +166,8 @@ fn unit(
     Some(())
 }
 
-/// Reads entries up to the end of the list. Scopes below an entry without a scope are added to the
-/// entry's own list.
+/// Reads entries up to the end of the list. Scopes below an entry that has no scope are added to
+/// the entry's list.
 fn children(
     bytes: &mut Bytes<'_>,
     table: &BTreeMap<u64, Abbreviation>,

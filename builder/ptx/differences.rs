@@ -1,9 +1,9 @@
-//! PTX whose register numbers are differences, which packs to half the size.
+//! PTX whose register numbers are stored as differences, which packs to half the size.
 //!
-//! Unrolled code repeats an instruction with numbers that change by a constant:
-//! `mov.b32 %r16, %r9;` then `mov.b32 %r17, %r8;`. A number is written as its difference to the
-//! number of the same operand in the last line with the same opcode, so that such lines are equal.
-//! After the letters of a register's name stand
+//! Unrolled code repeats an instruction with numbers that change by a constant: `mov.b32 %r16,
+//! %r9;` then `mov.b32 %r17, %r8;`. A number is written as its difference from the number of the
+//! same operand in the last line with the same opcode, so that such lines become equal. The letters
+//! of a register's name are followed by
 //! - `~`: one more,
 //! - `^`: the same number,
 //! - `#N`: N more, `!N`: N less,
@@ -14,10 +14,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Comments that LLVM writes around inline assembly: most lines of a text. They are left out.
+/// LLVM's comments around inline assembly: most lines of a module. They are omitted.
 const MARKS: [&str; 2] = ["// begin inline asm", "// end inline asm"];
 
-/// The text with differences.
+/// The PTX with differences.
 pub(super) fn of(text: &str) -> String {
     let mut numbers = HashMap::<&str, Vec<u32>>::new();
     let mut encoded = String::with_capacity(text.len());
@@ -68,8 +68,8 @@ fn is_letter(c: char) -> bool {
     c.is_ascii_lowercase()
 }
 
-/// The number at the start of a text, and the text after it. A number with leading zeros, or of
-/// more than nine digits, stays as it is.
+/// The number at the start of the text, and the rest. A number with leading zeros, or with more
+/// than nine digits, stays as it is.
 fn number(text: &str) -> Option<(u32, &str)> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let is_plain = (1..=9).contains(&digits) && (digits == 1 || !text.starts_with('0'));

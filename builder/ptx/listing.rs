@@ -1,8 +1,8 @@
-//! The instructions of a module in their order, with the source lines that they are from.
+//! The instructions of a module in order, with their source lines.
 //!
-//! Lines are known where the module was compiled with `-Cdebuginfo=line-directives-only`, which
-//! names the innermost inlined function, or with `-Cdebuginfo=line-tables-only`, which also names
-//! the calls around it.
+//! Lines are known if the module was compiled with `-Cdebuginfo=line-directives-only`, which names
+//! the innermost inlined function, or with `-Cdebuginfo=line-tables-only`, which also names the
+//! calls around it.
 
 use super::ParseError;
 use super::debug_info::{self, Position, Scope};
@@ -17,11 +17,11 @@ use std::sync::Arc;
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file as the compiler names it, mostly an absolute path.
+    /// The file as the compiler names it, usually an absolute path.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: u32,
-    /// The column, from 1; 0 where it is not known.
+    /// The column, from 1; 0 if it is unknown.
     pub column: u32,
 }
 
@@ -37,17 +37,17 @@ impl fmt::Display for Place {
 pub struct Instruction {
     /// Its full name: `ld.global.v4.b32`.
     pub name: Box<str>,
-    /// The lines that it is from: that of the innermost inlined function first, that of the kernel
-    /// itself last. Empty if the module has none.
+    /// Its source lines: that of the innermost inlined function first, that of the kernel last.
+    /// Empty if the module has none.
     pub places: Vec<Place>,
     /// Whether it is in an innermost loop: between a label and a branch back to that label, without
-    /// another loop between them. A loop that waits for an mbarrier is not counted as a loop.
+    /// another loop between them. A loop that only waits for an mbarrier does not count.
     pub in_loop: bool,
-    /// Instructions of the same number run one after the other: no label and no branch is between
+    /// Instructions with the same number run one after another: no label and no branch is between
     /// them.
     pub block: usize,
-    /// The array of the module, in global or constant memory, that it loads from at an index that
-    /// is known at run time only.
+    /// The array of the module, in global or constant memory, from which it loads at an index that
+    /// is known only at run time.
     pub table: Option<Box<str>>,
 }
 
@@ -77,7 +77,7 @@ impl Listing {
         Ok(Self { kernels })
     }
 
-    /// The instructions of the entry of this name, none where there is no such entry.
+    /// The instructions of the entry of this name; empty if there is none.
     pub fn kernel(&self, name: &str) -> &[Instruction] {
         self.kernels.get(name).map_or(&[], Vec::as_slice)
     }
@@ -152,7 +152,7 @@ fn instructions<'a>(
     all
 }
 
-/// The first and the last instruction of each loop that has no other loop in it, except loops that
+/// The first and the last instruction of each loop that contains no other loop, except loops that
 /// wait for an mbarrier.
 fn innermost_loops(
     all: &[Instruction],
@@ -176,7 +176,7 @@ fn innermost_loops(
     };
     let waiting: Vec<_> = innermost(&loops).into_iter().filter(waits).collect();
     loops.retain(|one| !waiting.contains(one));
-    // Branches back to one label are one loop.
+    // Branches back to one label form one loop.
     let mut merged = BTreeMap::new();
     for (start, end) in loops {
         let last = merged.entry(start).or_insert(end);
@@ -191,7 +191,7 @@ impl Position {
     }
 }
 
-/// Adds to each instruction of a range the calls that it was inlined through, the innermost first.
+/// Adds to each instruction of a range the calls through which it was inlined, the innermost first.
 fn add_calls(
     all: &mut [Instruction],
     scopes: &[Scope],
@@ -204,8 +204,8 @@ fn add_calls(
         .iter()
         .filter_map(|scope| Some(Inlined { from: at(&scope.low)?, to: at(&scope.high)?, scope }))
         .collect();
-    // The code of two calls may be interleaved, and each call has one range around all of its code:
-    // the narrower range is used.
+    // The code of two calls may be interleaved, and each call has one range around all of its code,
+    // so the narrower range wins.
     ranges.sort_by_key(|range| range.to.saturating_sub(range.from));
     let mut taken = vec![false; to.saturating_sub(from)];
     for Inlined { from: low, to: high, scope } in ranges {

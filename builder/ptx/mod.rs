@@ -1,5 +1,5 @@
-//! PTX as text: the launch bounds that `#[kernel]` declares, a module's contents and source lines,
-//! and texts packed kernel by kernel.
+//! PTX source: the launch bounds that `#[kernel]` declares, a module's contents and source lines,
+//! and modules packed kernel by kernel.
 
 mod bounds;
 mod debug_info;

@@ -7,7 +7,7 @@ use super::variables::{self, Variable, bytes_of, shared_outside, variables};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A module of PTX, read.
+/// A parsed PTX module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     /// The version of the PTX language: `(8, 0)`.
@@ -16,7 +16,7 @@ pub struct Module {
     pub target: String,
     /// The entry points.
     pub kernels: Vec<Function>,
-    /// Functions that the entry points call. There are none if everything was inlined, as intended.
+    /// Functions that the entry points call: none if everything was inlined, as intended.
     pub functions: Vec<Function>,
 }
 
@@ -29,46 +29,46 @@ pub struct Function {
     pub bounds: Bounds,
     /// The types of its parameters, in order: `.u64 .ptr .align 1`, `.u32`.
     pub params: Vec<String>,
-    /// How often each instruction occurs in the text, by its full name: `ld.global.v4.b32`.
+    /// The number of occurrences of each instruction, by its full name: `ld.global.v4.b32`.
     pub instructions: BTreeMap<String, usize>,
-    /// Bytes of local memory that it declares: an array that is not in registers.
+    /// Bytes of local memory that it declares: arrays that are not in registers.
     pub local_bytes: usize,
-    /// Bytes of shared memory that it takes beside what the launch provides: what it and the
-    /// functions that it calls declare, and what they use of the module's.
+    /// Bytes of shared memory that it uses in addition to the launch's: variables declared in it
+    /// and in the functions that it calls, and the module's variables that they use.
     pub shared_bytes: usize,
 }
 
 impl Function {
-    /// How many instructions have a name that starts with these parts: `count("ld.global")` counts
-    /// `ld.global.b32` and `ld.global.nc.v4.f32`, and not `ld.globalx`.
+    /// The number of instructions whose name starts with these parts: `count("ld.global")` counts
+    /// `ld.global.b32` and `ld.global.nc.v4.f32`, but not `ld.globalx`.
     pub fn count(&self, name: &str) -> usize {
         self.count_where(|full| {
             full.strip_prefix(name).is_some_and(|r| r.is_empty() || r.starts_with(['.', ':']))
         })
     }
 
-    /// How many instructions have a name for which `wanted` holds.
+    /// The number of instructions whose name satisfies `wanted`.
     pub fn count_where(&self, wanted: impl Fn(&str) -> bool) -> usize {
         self.instructions.iter().filter(|(name, _)| wanted(name)).map(|(_, count)| count).sum()
     }
 
-    /// How many instructions there are.
+    /// The number of instructions.
     pub fn len(&self) -> usize {
         self.instructions.values().sum()
     }
 
-    /// Whether there is no instruction.
+    /// Whether there are no instructions.
     pub fn is_empty(&self) -> bool {
         self.instructions.is_empty()
     }
 
-    /// Whether it keeps anything in local memory: an array declared there, or an access.
+    /// Whether it uses local memory: declares an array there, or accesses it.
     pub fn uses_local(&self) -> bool {
         self.local_bytes > 0 || self.count("ld.local") + self.count("st.local") > 0
     }
 }
 
-/// Why a text is not a module of PTX that can be read.
+/// Why PTX cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The line, from 1.
@@ -86,7 +86,7 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 impl Module {
-    /// Reads a module. Instructions are identified by their names and not checked.
+    /// Parses a module. Instructions are identified by name and not checked.
     ///
     /// # Errors
     /// There is no `.version` or `.target`, or a function does not end.
@@ -156,7 +156,7 @@ impl Function {
 
 /// An entry or a function of a module.
 pub(super) struct Source<'a> {
-    /// The text behind the function before it.
+    /// The source between the previous function and this one.
     pub before: &'a str,
     /// From `.entry` or `.func` to the body.
     pub header: &'a str,
@@ -170,7 +170,7 @@ pub(super) fn for_each_function<'a>(
 ) -> Result<(), ParseError> {
     let (mut at, mut end_of_last) = (0, 0);
     while let Some(start) = next_function(text, at) {
-        // Lines are counted for an error alone: each function would count those of all before it.
+        // Lines are counted only for an error: otherwise each function would count those before it.
         let error = |reason: &str| ParseError {
             line: 1 + text[..start].matches('\n').count(),
             reason: reason.to_owned(),
@@ -190,24 +190,24 @@ pub(super) fn for_each_function<'a>(
     Ok(())
 }
 
-/// Where the next `.entry` or `.func` begins.
+/// The start of the next `.entry` or `.func`.
 fn next_function(text: &str, from: usize) -> Option<usize> {
     let mut dots = text[from..].match_indices('.').map(|(at, _)| from + at);
     dots.find(|&at| is_word(&text[at..], ".entry") || is_word(&text[at..], ".func"))
 }
 
-/// Whether a text begins with this directive.
+/// Whether the text starts with this directive.
 fn is_word(text: &str, word: &str) -> bool {
     text.strip_prefix(word).is_some_and(|rest| rest.starts_with(|c: char| c.is_whitespace() || c == '('))
 }
 
-/// The variables that a body declares in a space.
+/// The variables that a body declares in a state space.
 fn declared<'a>(body: &'a str, space: &str) -> Vec<Variable<'a>> {
     statements(body).filter(|statement| statement.starts_with(space)).flat_map(variables).collect()
 }
 
-/// The shared memory that a body takes: its own variables, those of the `functions` that it calls,
-/// and the variables `outside` that they name.
+/// The shared memory of a body: its variables, those of the `functions` that it calls, and the
+/// variables `outside` that it and they name.
 fn shared_bytes(body: &str, functions: &BTreeMap<String, &str>, outside: &[Variable]) -> usize {
     let mut own = Vec::new();
     let (mut seen, mut to_read) = (BTreeSet::new(), vec![body]);
@@ -217,7 +217,7 @@ fn shared_bytes(body: &str, functions: &BTreeMap<String, &str>, outside: &[Varia
             continue;
         }
         let inside = declared(body, ".shared");
-        // Generated modules have neither, and megabytes of text.
+        // Generated modules have neither, and are megabytes long.
         let words = if outside.is_empty() && functions.is_empty() { "" } else { body };
         for word in words.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'))) {
             if let Some(called) = functions.get(word) {
@@ -238,7 +238,7 @@ fn shared_bytes(body: &str, functions: &BTreeMap<String, &str>, outside: &[Varia
 pub(super) fn function_name(header: &str) -> Option<String> {
     let (_, rest) = header.split_once(".entry").or_else(|| header.split_once(".func"))?;
     let rest = rest.trim_start();
-    // A function's results stand in parentheses before its name.
+    // A function's results precede its name in parentheses.
     let rest = if rest.starts_with('(') { rest.split_once(')')?.1.trim_start() } else { rest };
     let name = rest.split(|c: char| c.is_whitespace() || c == '(').next()?;
     (!name.is_empty()).then(|| name.to_owned())

@@ -1,4 +1,4 @@
-//! A PTX text packed kernel by kernel, for programs that carry many and launch few.
+//! A PTX module packed kernel by kernel, for programs that carry many kernels and launch few.
 
 use super::differences;
 use super::split::Split;
@@ -10,34 +10,34 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The compression level, of 10, of builds: the next level takes twice the time and saves a few
+/// The compression level of builds, out of 10: the next level takes twice the time and saves a few
 /// percent.
 const LEVEL: u8 = 6;
-/// The level of packages, which are made once: with machine code.
+/// The level of packages, which are packed once, with machine code.
 const SMALLEST: u8 = 10;
 
-/// A text whose entry points are packed one by one: register numbers as differences, then DEFLATE.
-/// LLVM's comments around inline assembly are left out.
+/// A module whose entry points are packed one by one: register numbers as differences, then
+/// DEFLATE. LLVM's comments around inline assembly are omitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
     /// The packed bytes.
     pub bytes: Vec<u8>,
-    /// The text before the first entry point.
+    /// The source before the first entry point.
     pub preamble: Part,
     /// The entry points.
     pub entries: Vec<Entry>,
 }
 
-/// An entry point of a packed text.
+/// An entry point of a packed module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its name.
     pub name: String,
-    /// Its header, up to the body, as text.
+    /// Its header, up to the body, unpacked.
     pub head: String,
-    /// Where it is.
+    /// Its range of bytes.
     pub part: Part,
-    /// Where its machine code is, if there is any.
+    /// The range of its machine code, if there is any.
     pub cubin: Option<Part>,
 }
 
@@ -48,12 +48,12 @@ pub struct Part {
     pub start: usize,
     /// One past the last.
     pub end: usize,
-    /// The length of what is packed: of the text with differences, or of machine code.
+    /// The unpacked length: of the PTX with differences, or of machine code.
     pub length: usize,
 }
 
 impl Packed {
-    /// Packs a text, with the machine code of each entry point by `ptxas`; `None` if its entry
+    /// Packs a module, with machine code by `ptxas` for each entry point; `None` if its entry
     /// points depend on each other or share a variable, or if it has none.
     ///
     /// # Errors
@@ -87,8 +87,8 @@ impl Packed {
         Ok(Some(Self { bytes, preamble, entries }))
     }
 
-    /// The expression of a program that carries it, whose bytes are in the file `file`:
-    /// architecture, bytes, preamble and entry points.
+    /// The expression of a program that includes it, with its bytes in `file`: architecture, bytes,
+    /// preamble and entry points.
     pub fn expression(&self, arch: &str, file: &str) -> String {
         let mut text =
             format!("    ({arch:?}, include_bytes!({file:?}), {}, &[\n", self.preamble.expression());
@@ -107,7 +107,7 @@ impl Part {
     }
 }
 
-/// The machine code of each entry point, in order. `ptxas` uses one core: each core runs one.
+/// The machine code of each entry point, in order. `ptxas` uses one core, so one runs on each core.
 fn assembled(text: &str, split: &Split, arch: Arch, ptxas: &Ptxas) -> Result<Vec<Vec<u8>>, BuildError> {
     let next = AtomicUsize::new(0);
     let cubin = |(_, entry): &(Range<usize>, Range<usize>)| {

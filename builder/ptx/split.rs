@@ -1,4 +1,4 @@
-//! Splits a PTX text into entry points, so that the driver compiles only the launched ones.
+//! Splits a PTX module into entry points, so that the driver compiles only the launched ones.
 //!
 //! The driver's compiler takes long for a module of many kernels, and a program launches few of
 //! them. An entry point in the stock compiler's output is independent: it refers only to
@@ -6,18 +6,18 @@
 
 use std::ops::Range;
 
-/// A text with independent, consecutive entry points.
+/// A module with independent, consecutive entry points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// The text before the first entry point: version, target, variables.
+    /// The part before the first entry point: version, target, variables.
     pub preamble: Range<usize>,
-    /// The entry points: name and text.
+    /// The entry points: name and source.
     pub entries: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl Split {
-    /// The entry points of a text. `None` if other code follows one of them, such as a function
-    /// that they may call, or if the text has none.
+    /// The entry points of a module. `None` if other code follows one of them, such as a function
+    /// that it may call, or if there are none.
     pub fn of(text: &str) -> Option<Self> {
         let mut entries = Vec::new();
         let mut end = 0;
@@ -90,12 +90,12 @@ fn ends_name(c: char) -> bool {
     !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'))
 }
 
-/// Whether the text after `before` is in a comment to the end of the line.
+/// Whether the source after `before` is in a comment to the end of the line.
 fn is_comment(before: &str) -> bool {
     before.rsplit('\n').next().is_some_and(|line| line.contains("//"))
 }
 
-/// Whether the text has only comments, each on one line.
+/// Whether the source has only comments, each on one line.
 fn is_blank(text: &str) -> bool {
     text.lines().all(|line| {
         let line = line.trim();

@@ -1,5 +1,5 @@
-//! Arrays that a module keeps in global or constant memory, and the loads from them whose index is
-//! known at run time only.
+//! Arrays in global or constant memory of a module, and loads from them at an index that is known
+//! only at run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ pub fn arrays(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').filter_map(|statement| {
         let (before, _) = statement.split_once('[')?;
         let has = |name| before.split_whitespace().any(|word| word == name);
-        // An extern array is another module's.
+        // An extern array belongs to another module.
         let is_ours = (has(".global") || has(".const")) && !has(".extern");
         before.split_whitespace().next_back().filter(|_| is_ours)
     })
@@ -21,13 +21,13 @@ pub struct Addresses<'a>(BTreeMap<&'a str, Address<'a>>);
 #[derive(Clone, Copy)]
 struct Address<'a> {
     array: &'a str,
-    /// Whether a register was added to it.
+    /// Whether a register was added to the address.
     is_indexed: bool,
 }
 
 impl<'a> Addresses<'a> {
-    /// Follows an instruction, given without its predicate. Returns the array that it loads from at
-    /// an index that is known at run time only.
+    /// Follows an instruction, given without its predicate. Returns the array from which it loads
+    /// at an index that is known only at run time.
     pub fn follow(&mut self, instruction: &'a str, arrays: &BTreeSet<&'a str>) -> Option<&'a str> {
         let (name, operands) = instruction.split_once(char::is_whitespace)?;
         if name.starts_with("ld.") {
@@ -96,7 +96,7 @@ mod tests {
             // The index is a constant.
             (&["mov.b64 %rd1, table", "add.s64 %rd2, %rd1, 16", "ld.global.b32 %r1, [%rd2+8]"], 0),
             (&["ld.global.b32 %r1, [table+4]"], 0),
-            // The register holds another address by then.
+            // The register holds another address at that point.
             (&["add.s64 %rd2, table, %rd9", "mov.b64 %rd2, %rd7", "ld.global.b32 %r1, [%rd2]"], 0),
             (&["mov.b64 %rd1, counter", "add.s64 %rd2, %rd1, %rd9", "ld.global.b32 %r1, [%rd2]"], 0),
             // A comparison of addresses loads nothing.

@@ -1,7 +1,7 @@
-//! The part of PTX's syntax that counting instructions needs: comments, blocks, statements.
+//! The subset of PTX's syntax that counting instructions needs: comments, blocks, statements.
 
-/// The text without comments. Newlines stay, so that a line keeps its number; comments from `//` to
-/// the end of a line and between `/*` and `*/` are removed.
+/// The source without comments, both `//` to the end of a line and `/* ... */`. Newlines stay, so
+/// that line numbers do not change.
 pub fn without_comments(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -22,16 +22,16 @@ pub fn without_comments(text: &str) -> String {
     clean + rest
 }
 
-/// Where the next comment begins. One search for both kinds, since generated text has many of one
-/// kind and none of the other.
+/// The start of the next comment. One search serves both kinds, because generated source has many
+/// comments of one kind and none of the other.
 fn next_comment(text: &str) -> Option<usize> {
     text.match_indices('/')
         .map(|(at, _)| at)
         .find(|&at| matches!(text.as_bytes().get(at + 1), Some(b'/' | b'*')))
 }
 
-/// The block that `text` starts with, without its braces, and what comes after it. `None` where a
-/// brace is missing.
+/// The block at the start of `text`, without its braces, and the rest. `None` if a brace is
+/// missing.
 pub fn block(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
@@ -49,21 +49,21 @@ pub fn block(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// One piece of a body.
+/// An item of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// `NAME:`.
     Label(&'a str),
-    /// The operands of `.loc`, the source position of what follows.
+    /// The operands of `.loc`, the source position of the items after it.
     Position(&'a str),
     /// An instruction or a directive, without its semicolon.
     Statement(&'a str),
 }
 
-/// The pieces of a body in order.
+/// The items of a body, in order.
 ///
-/// A brace where a statement may begin opens or closes a scope; a brace inside one belongs to a
-/// vector of operands.
+/// A brace at the start of a statement opens or closes a scope; a brace inside one belongs to a
+/// vector operand.
 pub fn items(body: &str) -> impl Iterator<Item = Item<'_>> {
     let mut rest = body;
     std::iter::from_fn(move || {
@@ -71,7 +71,7 @@ pub fn items(body: &str) -> impl Iterator<Item = Item<'_>> {
         if rest.is_empty() {
             return None;
         }
-        // Source positions are the one directive that ends with its line.
+        // Only source positions end with their line.
         if rest.starts_with(".loc ") || rest.starts_with(".loc\t") {
             let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
             rest = after;
@@ -106,7 +106,7 @@ pub fn instruction(statement: &str) -> Option<&str> {
     }
 }
 
-/// `LABEL` and what follows `LABEL:` where `text` starts with one.
+/// `LABEL` and the rest after `LABEL:`, if `text` starts with a label.
 fn label(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%')))?;
     let after = text[end..].trim_start();

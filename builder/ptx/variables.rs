@@ -1,11 +1,11 @@
-//! The variables that PTX declares in shared and in local memory, and their sizes.
+//! The variables that PTX declares in shared and local memory, and their sizes.
 
 /// A variable, or an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable<'a> {
     pub name: &'a str,
     pub bytes: usize,
-    /// The multiple of bytes at which it stands.
+    /// Its alignment in bytes.
     pub align: usize,
 }
 
@@ -36,7 +36,7 @@ pub fn variables(declaration: &str) -> impl Iterator<Item = Variable<'_>> {
     })
 }
 
-/// The bytes of variables that stand one behind the other.
+/// The bytes of variables laid out one after another.
 pub fn bytes_of<'a>(variables: impl IntoIterator<Item = &'a Variable<'a>>) -> usize {
     let place = |end: usize, variable: &Variable| {
         end.checked_next_multiple_of(variable.align).unwrap_or(usize::MAX).saturating_add(variable.bytes)
@@ -55,7 +55,8 @@ pub fn shared_outside(text: &str) -> impl Iterator<Item = Variable<'_>> {
     declared.flat_map(variables)
 }
 
-/// An integer constant: decimal, `0x1F`, `0b101`, octal with a leading 0, each also with a `U`.
+/// An integer constant: decimal, `0x1F`, `0b101`, octal with a leading 0, each optionally with a
+/// `U`.
 pub fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     let digits = text.trim().trim_end_matches(['u', 'U']);
     let (digits, radix) = match digits.as_bytes() {

@@ -11,13 +11,13 @@ pub enum Class {
     GlobalLoad,
     /// Stores to global memory.
     GlobalStore,
-    /// Loads from shared memory, `ldmatrix` with them.
+    /// Loads from shared memory, including `ldmatrix`.
     SharedLoad,
-    /// Stores to shared memory, `stmatrix` with them.
+    /// Stores to shared memory, including `stmatrix`.
     SharedStore,
     /// Loads and stores of local memory.
     Local,
-    /// Copies that run on their own: `cp.async`, bulk copies, tensor copies.
+    /// Asynchronous copies: `cp.async`, bulk copies, tensor copies.
     AsyncCopy,
     /// Atomic operations and reductions in memory.
     Atomic,
@@ -39,13 +39,13 @@ pub enum Class {
     Divide,
     /// Integer and bit arithmetic, comparisons and selections.
     Integer,
-    /// Branches, calls and ends.
+    /// Branches, calls and exits.
     Control,
     /// The rest: moves, parameters, addresses.
     Other,
 }
 
-/// Beginnings of names with their classes. The first that fits counts.
+/// Prefixes of names with their classes. The first match counts.
 const BEGINNINGS: &[(&str, Class)] = &[
     ("ld.global", Class::GlobalLoad),
     ("st.global", Class::GlobalStore),
@@ -102,7 +102,7 @@ const BEGINNINGS: &[(&str, Class)] = &[
     ("ld.param", Class::Other),
 ];
 
-/// Operations on numbers, whose class the type decides.
+/// Arithmetic operations, whose class depends on the type.
 const ARITHMETIC: &[&str] = &[
     "add", "sub", "mul", "mad", "fma", "min", "max", "abs", "neg", "setp", "set", "selp", "slct", "and",
     "or", "xor", "not", "shl", "shr", "shf", "lop3", "prmt", "bfe", "bfi", "bfind", "brev", "clz", "popc",
@@ -155,7 +155,7 @@ impl Class {
 }
 
 impl Function {
-    /// How many instructions of each class there are.
+    /// The number of instructions of each class.
     pub fn classes(&self) -> BTreeMap<Class, usize> {
         let mut classes = BTreeMap::new();
         for (name, count) in &self.instructions {

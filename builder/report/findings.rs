@@ -19,20 +19,19 @@ pub struct Finding {
     pub arch: Arch,
     /// The finding, with its numbers.
     pub message: String,
-    /// The source lines of most of its instructions: that of the innermost inlined function first,
-    /// that of the kernel last. Empty where lines are not known.
+    /// The source lines of most of its instructions: the innermost inlined function's first, the
+    /// kernel's last. Empty if lines are unknown.
     pub places: Vec<Place>,
 }
 
 impl Finding {
-    /// The line to show first: the innermost one of a file in `folder`, otherwise that of the
-    /// kernel.
+    /// The line to show first: the innermost one in a file of `folder`, otherwise the kernel's.
     pub fn place(&self, folder: &Path) -> Option<&Place> {
         let own = self.places.iter().find(|place| Path::new(&*place.file).starts_with(folder));
         own.or(self.places.last())
     }
 
-    /// The finding as text of three lines or fewer, files named relative to `folder`.
+    /// The finding in at most three lines, with files named relative to `folder`.
     pub fn text(&self, folder: &Path) -> String {
         let named = |place: &Place| match Path::new(&*place.file).strip_prefix(folder) {
             Ok(inside) => Place { file: inside.to_string_lossy().into(), ..place.clone() }.to_string(),
@@ -71,8 +70,8 @@ impl fmt::Display for Finding {
 }
 
 impl Report {
-    /// The slow code of its kernels. `listing` is of the same module, or of one compiled from the
-    /// same source with lines.
+    /// The slow code of its kernels. `listing` belongs to the same module, or to one compiled from
+    /// the same source with lines.
     pub fn findings(&self, listing: &Listing) -> Vec<Finding> {
         let of_kernel = |kernel: &KernelReport| {
             let code = listing.kernel(&kernel.ptx.name);
@@ -97,8 +96,7 @@ impl Report {
     fn serialized_wgmma(&self, kernel: &KernelReport, code: &[Instruction]) -> Option<Found> {
         let name = format!("'{}'", kernel.ptx.name);
         let of_kernel = |warning: &&String| {
-            // If the assembler does not name the function, it is one of the functions with the
-            // instruction.
+            // If the assembler does not name the function, it is one of those with the instruction.
             let named = warning.contains('\'');
             warning.contains("serialized")
                 && (warning.contains(&name) || !named && kernel.ptx.count("wgmma") > 0)
@@ -117,7 +115,7 @@ struct Found {
 }
 
 impl Found {
-    /// With the lines of most of these instructions; among equals the first.
+    /// Adds the lines of most of these instructions; in a tie, those of the first.
     fn at<'a>(message: String, instructions: impl Iterator<Item = &'a Instruction>) -> Self {
         let mut counts: Vec<(&[Place], usize)> = Vec::new();
         for places in instructions.map(|instruction| &*instruction.places).filter(|places| !places.is_empty())
@@ -142,7 +140,7 @@ fn local_memory(kernel: &KernelReport, code: &[Instruction]) -> Option<Found> {
     let mut message =
         format!("{bytes} bytes of local memory, {loads} loads from it and {stores} stores to it");
     if kernel.usage.is_some_and(|usage| usage.stack == 0) {
-        // The PTX is assembled by the driver of the machine that it runs on.
+        // The driver assembles the PTX on the machine where it runs.
         message += "; this ptxas brings it into registers, another may not";
     }
     let accesses = |begin: &'static str| code.iter().filter(move |i| i.name.starts_with(begin));
@@ -209,7 +207,7 @@ fn unpacked_conversion(code: &[Instruction]) -> Option<Found> {
         let name = &*instruction.name;
         name.starts_with("cvt.r") && (name.ends_with(".f16.f32") || name.ends_with(".bf16.f32"))
     };
-    // Two in code without a branch could have been one.
+    // Two conversions in code without a branch could have been one.
     let all: Vec<_> = code.iter().filter(single).collect();
     let paired: Vec<_> = all
         .iter()

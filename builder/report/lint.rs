@@ -1,36 +1,36 @@
-//! The kinds of slow code that a build warns of: code that compiles and is slow, mostly
+//! The kinds of slow code of which a build warns: code that compiles and is slow, usually
 //! unintentionally.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of slow code that the builder looks for in PTX.
+/// A kind of slow code that the builder searches for in PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Lint {
-    /// An array is in local memory, which is global memory with a cache, and not in registers.
+    /// An array is in local memory, which is cached global memory, instead of registers.
     LocalMemory,
     /// Registers are spilled to local memory. Reported if `ptxas` is found.
     Spills,
-    /// An `f32` is converted to `f64` and computed with: 32 to 64 times as slow on GPUs without
-    /// full `f64` units.
+    /// An `f32` is converted to `f64` for arithmetic: 32 to 64 times slower on GPUs without
+    /// full-rate `f64` units.
     DoublePrecision,
     /// A division that is a sequence of 10 to 100 instructions: of 64 bits anywhere, of 32 bits or
     /// `f32` in an innermost loop. A loop over tiles around the loop over K may divide.
     SlowDivision,
-    /// Two `f32` are converted to 16 bits one by one where one instruction converts a pair.
+    /// Two `f32` are converted to 16 bits separately, although one instruction converts a pair.
     UnpackedConversion,
     /// `ptxas` makes each `wgmma` wait for the previous one. Reported if `ptxas` is found.
     SerializedWgmma,
-    /// An array of constants that is indexed at run time lies in global memory: each access is a
+    /// An array of constants that is indexed at run time is in global memory: each access is a
     /// load.
     GlobalTable,
 }
 
-/// The reaction of a build to a finding.
+/// A build's reaction to a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
-    /// Nothing.
+    /// None.
     Allow,
     /// It warns.
     #[default]
@@ -40,7 +40,7 @@ pub enum Level {
 }
 
 impl Lint {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::LocalMemory,
         Self::Spills,
@@ -64,7 +64,7 @@ impl Lint {
         }
     }
 
-    /// Whether only `ptxas` reports it: a build without `ptxas` does not check it.
+    /// Whether only `ptxas` reports it: without `ptxas` a build does not check it.
     pub const fn needs_ptxas(self) -> bool {
         matches!(self, Self::Spills | Self::SerializedWgmma)
     }

@@ -55,10 +55,10 @@ pub enum ReportError {
     Ptx {
         /// The architecture of the module.
         arch: Arch,
-        /// Where and why.
+        /// The position and the reason.
         source: ParseError,
     },
-    /// `ptxas` does not take the PTX, or cannot be run.
+    /// `ptxas` refuses the PTX, or cannot be run.
     Ptxas {
         /// The architecture of the module.
         arch: Arch,
@@ -94,10 +94,11 @@ impl Report {
         Self::of_kernels(file, ptxas, |_| true)
     }
 
-    /// As [`of`](Self::of), for the kernels whose names are `wanted`; the others are not assembled.
+    /// Like [`of`](Self::of) for the kernels whose names are `wanted`; the others are not
+    /// assembled.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
+    /// As for [`of`](Self::of).
     pub fn of_kernels(
         file: &PtxFile,
         ptxas: Option<&Ptxas>,
@@ -154,7 +155,7 @@ impl KernelReport {
         self.ptx.uses_local() || self.usage.is_some_and(|usage| usage.stack > 0 || usage.spills() > 0)
     }
 
-    /// Accesses of one kind by their width: `ld.global` gives how many move 32 bits, how many 128.
+    /// Accesses of one kind by width: for `ld.global`, how many load 32 bits, how many 128.
     pub fn widths(&self, access: &str) -> BTreeMap<usize, usize> {
         let mut widths = BTreeMap::new();
         for (name, count) in &self.ptx.instructions {
@@ -193,7 +194,7 @@ impl KernelReport {
     }
 }
 
-/// How many bits `ld.global.nc.v4.b32` moves: the vector's length times the type's size.
+/// The bits that `ld.global.nc.v4.b32` loads: the vector's length times the type's size.
 fn access_bits(instruction: &str) -> Option<usize> {
     let mut parts = instruction.rsplit('.');
     let bits: usize = parts.next()?.strip_prefix(['b', 'u', 's', 'f'])?.parse().ok()?;

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where the packages `nvidia-cuda-nvcc` (13) and `nvidia-cuda-nvcc-cu12` of PyPI keep it.
+/// Its path in PyPI's packages `nvidia-cuda-nvcc` (13) and `nvidia-cuda-nvcc-cu12`.
 const IN_PYTHON: &[&str] = &["nvidia/cu13/bin/ptxas", "nvidia/cuda_nvcc/bin/ptxas"];
 
 /// An assembler that was found.
@@ -22,20 +22,20 @@ pub struct Ptxas {
 pub struct Usage {
     /// Registers per thread.
     pub registers: usize,
-    /// Bytes of stack per thread, spilled registers included.
+    /// Bytes of stack per thread, including spilled registers.
     pub stack: usize,
-    /// Bytes that are written when registers run out.
+    /// Bytes of registers that are spilled.
     pub spill_stores: usize,
-    /// Bytes that are read back.
+    /// Bytes that are reloaded.
     pub spill_loads: usize,
     /// Named barriers.
     pub barriers: usize,
-    /// Bytes of shared memory that it declares itself.
+    /// Bytes of shared memory that the kernel declares.
     pub shared: usize,
 }
 
 impl Usage {
-    /// Bytes of spills, written and read.
+    /// Bytes of spills, stored and loaded.
     pub const fn spills(&self) -> usize {
         self.spill_stores + self.spill_loads
     }
@@ -44,7 +44,7 @@ impl Usage {
 /// The result of assembling a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assembled {
-    /// Each entry point's needs by its name.
+    /// The resources of each entry point, by name.
     pub kernels: BTreeMap<String, Usage>,
     /// Warnings, and notes of lost performance.
     pub warnings: Vec<String>,
@@ -58,10 +58,10 @@ pub enum PtxasError {
     Run {
         /// The program.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// It refuses the module.
+    /// The assembler refuses the module.
     Refused {
         /// The program.
         path: PathBuf,
@@ -85,7 +85,7 @@ impl Ptxas {
     /// The environment variable that names the program; `off` disables it.
     pub const VARIABLE: &str = "MOYE_PTXAS";
 
-    /// Looks for the assembler: `MOYE_PTXAS`, the path, `CUDA_PATH` and `CUDA_HOME`,
+    /// Searches for the assembler: `MOYE_PTXAS`, the path, `CUDA_PATH` and `CUDA_HOME`,
     /// `/usr/local/cuda`, `.toolchain/ptxas` of this folder or one above it, and the packages of
     /// the active Python.
     pub fn find() -> Option<Self> {
@@ -99,9 +99,9 @@ impl Ptxas {
         places().find(|file| file.is_file()).map(|path| Self { path })
     }
 
-    /// Searches for an assembler that supports this architecture, in the places and the order of
-    /// [`find`](Self::find). CUDA 13's supports none before `sm_75`; CUDA 12's (PyPI's
-    /// `nvidia-cuda-nvcc-cu12`) supports them from `sm_50` on.
+    /// Searches for an assembler that supports this architecture, in the locations and the order of
+    /// [`find`](Self::find). CUDA 13's assembler supports `sm_75` and later; CUDA 12's (PyPI's
+    /// `nvidia-cuda-nvcc-cu12`) supports `sm_50` and later.
     pub fn find_for(arch: Arch) -> Option<Self> {
         if is_off() {
             return None;
@@ -110,9 +110,9 @@ impl Ptxas {
         all.map(|path| Self { path }).find(|ptxas| ptxas.takes(arch))
     }
 
-    /// Whether it assembles for this architecture.
+    /// Whether it supports this architecture.
     pub fn takes(&self, arch: Arch) -> bool {
-        // A PTX version with the architecture that CUDA 12's assemblers support too; a module
+        // A PTX version that CUDA 12's assemblers support and that has the architecture; a module
         // without code needs no newer one.
         let version = if arch.capability().0 < 10 { "8.0" } else { "8.7" };
         self.assemble(&format!(".version {version}\n.target {arch}\n.address_size 64\n"), arch).is_ok()
@@ -123,7 +123,7 @@ impl Ptxas {
         Self { path: path.into() }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -139,14 +139,14 @@ impl Ptxas {
     /// Assembles a module to machine code.
     ///
     /// # Errors
-    /// As [`assemble`](Self::assemble); the code cannot be written to the temporary folder.
+    /// As for [`assemble`](Self::assemble); the code cannot be written to the temporary folder.
     pub fn cubin(&self, ptx: &str, arch: Arch) -> Result<Vec<u8>, PtxasError> {
         let file = files::beside(&env::temp_dir().join("moye-cubin"));
         let code = self.run(ptx, arch, &[], &file).and_then(|_| {
             let run = |source| PtxasError::Run { path: self.path.clone(), source };
             std::fs::read(&file).map_err(run)
         });
-        // A file that cannot be removed stays in the temporary folder.
+        // If the removal fails, the file stays in the temporary folder.
         let _ = std::fs::remove_file(&file);
         code
     }
@@ -161,11 +161,11 @@ impl Ptxas {
         format!("ptxas {}", version.next().unwrap_or("of unknown version"))
     }
 
-    /// Assembles only these kernels of a module. The rest of the text is only parsed, which is much
-    /// faster.
+    /// Assembles only these kernels of a module. The rest of the module is only parsed, which is
+    /// much faster.
     ///
     /// # Errors
-    /// As [`assemble`](Self::assemble).
+    /// As for [`assemble`](Self::assemble).
     pub fn assemble_kernels(&self, ptx: &str, arch: Arch, kernels: &[&str]) -> Result<Assembled, PtxasError> {
         if kernels.is_empty() {
             // Without a name the assembler assembles every kernel.
@@ -190,7 +190,7 @@ impl Ptxas {
             .map_err(run)?;
         let mut stdin = child.stdin.take().expect("it was piped");
         // The assembler reads all input before it writes. If it ends early, the pipe breaks, and
-        // its own message says why.
+        // its output says why.
         let written = stdin.write_all(ptx.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().map_err(run)?;
@@ -208,7 +208,8 @@ impl Ptxas {
 impl Assembled {
     fn read(text: &str) -> Self {
         let mut all = Self::default();
-        // The entry that is being assembled, and the function that the next line's sizes belong to.
+        // The entry that is being assembled, and the function to which the next line's sizes
+        // belong.
         let mut entry: Option<String> = None;
         let mut function: Option<String> = None;
         for line in text.lines() {
@@ -225,8 +226,8 @@ impl Assembled {
                     usage.barriers = number_before(line, " barriers").unwrap_or(0);
                     usage.shared = number_before(line, " bytes smem").unwrap_or(0);
                 } else if let Some(stack) = number_before(line, " bytes stack frame") {
-                    // A function that the entry calls has its own frame; only the entry's is taken
-                    // for the entry's.
+                    // A function that the entry calls has a separate frame; only the entry's frame
+                    // counts.
                     if function == entry {
                         usage.stack = stack;
                         usage.spill_stores = number_before(line, " bytes spill stores").unwrap_or(0);
@@ -243,13 +244,13 @@ fn quoted_after(line: &str, label: &str) -> Option<String> {
     line.split_once(label)?.1.split('\'').nth(1).map(str::to_owned)
 }
 
-/// The number that stands right before `unit`.
+/// The number directly before `unit`.
 fn number_before(line: &str, unit: &str) -> Option<usize> {
     let before = line.split_once(unit)?.0;
     before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Whether the environment says that there is no program.
+/// Whether the environment disables the program.
 fn is_off() -> bool {
     env::var_os(Ptxas::VARIABLE).is_some_and(|value| value == "off")
 }
@@ -268,7 +269,7 @@ fn places() -> impl Iterator<Item = PathBuf> {
     let here = env::current_dir().unwrap_or_default();
     let kept: Vec<_> =
         here.ancestors().flat_map(|folder| in_python(&folder.join(".toolchain/ptxas"))).collect();
-    // Python runs only if the earlier places have no assembler.
+    // Python runs only if the earlier locations have no assembler.
     let python = std::iter::once_with(python_packages).flatten().flat_map(|folder| in_python(&folder));
     on_path.into_iter().chain(toolkits).chain(kept).chain(python)
 }
@@ -278,7 +279,7 @@ fn in_python(packages: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     IN_PYTHON.iter().map(move |file| packages.join(file))
 }
 
-/// The package folders of the active Python: its own and the user's.
+/// The package folders of the active Python: the installation's and the user's.
 fn python_packages() -> Vec<PathBuf> {
     let script =
         "import site, sysconfig; print(sysconfig.get_paths()['purelib']); print(site.getusersitepackages())";
@@ -324,7 +325,7 @@ ptxas info    : Used 10 registers, used 0 barriers, 384 bytes cmem[0]
 
     #[test]
     fn an_assembler_that_is_found_for_an_architecture_takes_it() {
-        // Installed assemblers differ; no assembler supports this architecture.
+        // Installed assemblers differ; none supports this architecture.
         for (name, exists) in [("sm_50", true), ("sm_75", true), ("sm_90a", true), ("sm_11", false)] {
             let arch = name.parse().unwrap();
             if let Some(ptxas) = Ptxas::find_for(arch) {

@@ -1,4 +1,4 @@
-//! Reports as a table, a row a kernel.
+//! Reports as a table, one row for each kernel.
 
 use super::{KernelReport, Report};
 
@@ -64,7 +64,7 @@ fn row(arch: &str, kernel: &KernelReport) -> Vec<String> {
         widths if widths.is_empty() => "0".to_owned(),
         widths => widths.iter().rev().map(|(bits, n)| format!("{n}x{bits}")).collect::<Vec<_>>().join(" "),
     };
-    // The assembler's number where it is known.
+    // The assembler's value if it is known.
     let declared = kernel.usage.map_or(ptx.shared_bytes, |usage| usage.shared);
     let shared = declared + ptx.bounds.shared.map_or(0, |bytes| bytes as usize);
     vec![

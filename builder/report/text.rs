@@ -1,4 +1,4 @@
-//! A whole report as text and as JSON, for the programs that print one.
+//! A whole report, as text and as JSON.
 
 use super::{Finding, Ptxas, Report, classes, table};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub fn text(reports: &[Report], findings: &[Finding], ptxas: Option<&Ptxas>, fol
     text
 }
 
-/// The same as JSON: `reports` and `findings`.
+/// The same report as JSON: `reports` and `findings`.
 pub fn to_json(reports: &[Report], findings: &[Finding]) -> Value {
     json!({
         "reports": reports.iter().map(Report::to_json).collect::<Vec<_>>(),

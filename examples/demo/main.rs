@@ -1,7 +1,7 @@
-//! A matrix product with one call, and what it computes.
+//! A matrix product with one call, and a report of what it computes.
 //!
-//! `matmul` takes matrices of any strides, picks the kernel and the tile that suit them
-//! (`device/kernels/mma`) and launches it.
+//! `matmul` takes matrices of any strides, chooses the kernel and the tile (`device/kernels/mma`)
+//! and launches it.
 
 use moye::profile::Profile;
 use moye::{Device, Matmul, Matrix, MatrixMut, Result, matmul};
@@ -11,16 +11,16 @@ fn main() -> Result<()> {
     println!("device: {}", device.name());
     let (m, n, k) = if device.is_gpu() { (2048, 2048, 256) } else { (200, 300, 100) };
 
-    // Small whole numbers: every product and every sum is exact in f32, so the result can be
-    // checked for equality.
+    // Small integers: every product and every sum is exact in f32, so the result can be checked for
+    // equality.
     let number = |i: usize| (i * 2_654_435_761 % 7) as f32 - 3.0;
     let a_elements: Vec<f32> = (0..m * k).map(number).collect();
     let b_elements: Vec<f32> = (0..k * n).map(|i| number(i + 1)).collect();
     let (a_buffer, b_buffer) = (device.upload(&a_elements)?, device.upload(&b_elements)?);
     let mut c_buffer = device.alloc_uninit::<f32>(m * n)?;
 
-    // `a` is m x k and row-major; `b` is k x n, stored as its transpose: column-major. No data move
-    // for either.
+    // `a` is m x k and row-major; `b` is k x n, stored as its transpose: column-major. Neither is
+    // copied.
     let a = Matrix::row_major(&a_buffer, m, k)?;
     let b = Matrix::row_major(&b_buffer, n, k)?.t();
     let mut c = MatrixMut::row_major(&mut c_buffer, m, n)?;
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What the simulator saw.
+/// The simulator's findings.
 fn watched(profile: &Profile) -> String {
     let (mut threads, mut accesses) = (0, 0);
     for kernel in &profile.kernels {
@@ -57,7 +57,7 @@ fn watched(profile: &Profile) -> String {
         accesses += total.global_loads.lanes + total.global_stores.lanes + total.async_loads.lanes;
         accesses += total.shared_loads.lanes + total.shared_stores.lanes + total.async_stores.lanes;
     }
-    // As in the simulator: a build without debug assertions does not look for races.
+    // As in the simulator: a build without debug assertions does not check for races.
     let races = if cfg!(debug_assertions) { ", and no two of them race" } else { "" };
     format!("the simulator ran {threads} threads and watched {accesses} accesses: all are in bounds{races}")
 }

@@ -1,8 +1,8 @@
-//! Compiles the kernels of this very crate to PTX, for the one architecture that has `wgmma`.
+//! Compiles this crate's kernels to PTX, for the only architecture with `wgmma`.
 
 fn main() {
-    // The version of PTX that other crates of the workspace take for sm_90a: what they have in
-    // common is compiled once.
+    // The PTX version that other crates of the workspace use for sm_90a, so that their common
+    // dependencies are compiled once.
     moye_build::PtxBuilder::new(".")
         .arch("sm_90a")
         .rustflag("-Ctarget-feature=+ptx81")

@@ -1,4 +1,4 @@
-//! The ladder, step 1: the copy with padded columns, by registers and by `cp.async`
+//! The ladder, step 1: the copy with padded columns, through registers and with `cp.async`
 //! (`device/kernels/ladder/copy.rs` and `copy_async.rs`).
 
 use crate::support::Matrix;

@@ -10,7 +10,7 @@ use moye_device::atom::copy::SM80_CP_ASYNC_CACHEALWAYS;
 
 pub fn run(device: &Device) -> moye::Result<()> {
     // (BLK_M, BLK_K, PIPE): columns are 130 elements apart, so that each starts at a multiple of 8
-    // bytes, as the copies want.
+    // bytes, as the copies require.
     let smem = layout!((128, 8, 2):(1, 130, 1040));
     const COPY: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u64>, f32> =
         TiledCopy::new(layout!((32, 8)), layout!((2, 1)));

@@ -1,4 +1,4 @@
-//! The ladder, step 7: a ring of stages in shared memory, swizzled, and C through shared memory
+//! The ladder, step 7: a ring of swizzled stages in shared memory, and C through shared memory
 //! (`device/collective/multistage.rs`, as `device/kernels/mma/f16.rs` configures it).
 
 use crate::support::{Fast, Product};
@@ -23,7 +23,7 @@ pub fn run(device: &Device) -> moye::Result<()> {
     let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
     let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
     let c = device.upload(&vec![f16::NAN; product.c.len()])?;
-    // The kernel has N as C's fast axis, and this example M: it computes C's transpose, `b * a`.
+    // In the kernel N is C's contiguous mode, and here M: it computes C's transpose, `b * a`.
     let (a, b) = (Global::from_address(a.address()), Global::from_address(b.address()));
     let pointers = (b, a, GlobalMut::from_address(c.address()));
     let arguments = Arguments::product(pointers, (n, m, k), (ldb, lda, ldc));

@@ -1,4 +1,4 @@
-//! The ladder, step 4: `cp.async` fills shared memory for the next tile while this one, in
+//! The ladder, step 4: `cp.async` fills shared memory for the next tile while the current one, in
 //! fragments, is multiplied (`device/kernels/ladder/overlapped.rs`).
 
 use crate::support::{Fast, Product};

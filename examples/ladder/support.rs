@@ -6,12 +6,12 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
 
-/// The axis along which an operand's elements are contiguous.
+/// The mode along which an operand's elements are contiguous.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fast {
-    /// M, or N for B: stride 1 along the first axis.
+    /// M, or N for B: stride 1 along the first mode.
     Mn,
-    /// K: stride 1 along the second axis.
+    /// K: stride 1 along the second mode.
     K,
 }
 
@@ -19,21 +19,21 @@ pub enum Fast {
 pub struct Product<T> {
     /// `(m, n, k)`
     pub extents: (u32, u32, u32),
-    /// The operands as they are in memory.
+    /// The operands, in memory order.
     pub a: Vec<T>,
     pub b: Vec<T>,
     /// The result, computed in float64, with M contiguous.
     pub c: Vec<T>,
-    /// Leading dimensions of `a`, `b` and `c`; those of `a` and `b` are multiples of 8, the least
-    /// alignment that suffices for every step.
+    /// Leading dimensions of `a`, `b` and `c`; those of `a` and `b` are multiples of 8, the
+    /// smallest alignment that suffices for every step.
     pub leading: (i64, i64, i64),
 }
 
 impl<T: Element + Scalar> Product<T> {
-    /// Random small whole numbers: sums of their products are exact in f32, in tf32 and in f16, so
-    /// that the kernel's result must be equal.
+    /// Random small integers: sums of their products are exact in f32, tf32 and f16, so the
+    /// kernel's result must be equal.
     pub fn random(device: &Device, a_fast: Fast, b_fast: Fast) -> Self {
-        // On the simulator smaller, and ragged: no extent is a multiple of a tile.
+        // Smaller on the simulator, and ragged: no extent is a multiple of a tile.
         let (m, n, k) = if device.is_gpu() { (2048, 2048, 256) } else { (150, 200, 100) };
         let mut rng = StdRng::seed_from_u64(0);
         let mut numbers = |count: usize, most: i32| -> Vec<f64> {
@@ -49,8 +49,8 @@ impl<T: Element + Scalar> Product<T> {
         Self { extents, a, b, c: columns.map(dot).collect(), leading }
     }
 
-    /// Launches twice, as the first launch also compiles the PTX for this GPU, and prints the speed
-    /// of the second.
+    /// Launches twice, because the first launch also compiles the PTX for this GPU, and prints the
+    /// speed of the second.
     pub fn time(&self, device: &Device, name: &str, launch: impl FnMut() -> Result<()>) -> Result<()> {
         let (m, n, k) = self.extents;
         let time = second(device, launch)?;

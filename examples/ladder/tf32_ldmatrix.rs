@@ -1,4 +1,4 @@
-//! The ladder, step 6: fragments by `ldmatrix`, and why its rows are swizzled
+//! The ladder, step 6: fragments with `ldmatrix`, and why its rows are swizzled
 //! (`device/kernels/ladder/tf32_ldmatrix.rs`).
 
 use crate::support::{Fast, Product};
@@ -14,8 +14,7 @@ pub fn run(device: &Device) -> moye::Result<()> {
     const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
     const READ: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_a(&MMA);
 
-    // Rows of A in shared memory, K the fast axis, as they are and with the halves of rows 4 to 7
-    // exchanged.
+    // Rows of A in shared memory, K contiguous, plain and with the halves of rows 4 to 7 swapped.
     let plain = ComposedLayout::plain(layout!((16, 8):(8, 1)));
     let swizzled = ComposedLayout::new(Swizzle::new(1, 2, 3), 0, layout!((16, 8):(8, 1)));
     for (name, tile) in [("plain", plain), ("swizzled", swizzled)] {

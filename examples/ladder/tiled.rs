@@ -1,5 +1,5 @@
-//! The ladder, step 2: who copies and multiplies what is said by a `TiledCopy` and a `TiledMma`
-//! (`device/kernels/ladder/tiled.rs`).
+//! The ladder, step 2: a `TiledCopy` and a `TiledMma` define which thread copies and multiplies
+//! which elements (`device/kernels/ladder/tiled.rs`).
 
 use crate::support::{Fast, Product};
 use moye::Device;
@@ -14,7 +14,7 @@ pub fn run(device: &Device) -> moye::Result<()> {
     const COPY: TiledCopy<UniversalCopy<f32>, f32> = TiledCopy::new(layout!((32, 8)), layout!((1, 1)));
     println!("a thread's part of a tile of A, (CPY, CPY_M, CPY_K): {}", COPY.partition_s(layout!((128, 8))));
 
-    // The same 256 threads multiply: each has 4 x 16 of the 128 x 128 elements of C.
+    // The same 256 threads multiply: each computes 4 x 16 of the 128 x 128 elements of C.
     const MMA: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((32, 8, 1)));
     println!("a thread's part of a tile of C, (MMA, MMA_M, MMA_N): {}", MMA.partition_c(layout!((128, 128))));
 

@@ -1,4 +1,4 @@
-//! The ladder, step 3: copies of 64 and 128 bits, and how to see that they are coalesced
+//! The ladder, step 3: copies of 64 and 128 bits, and how to check that they are coalesced
 //! (`device/kernels/ladder/vectorized.rs`).
 
 use crate::support::{Fast, Product};
@@ -12,7 +12,7 @@ pub fn run(device: &Device) -> moye::Result<()> {
     // Two neighbours a thread in one access, and four in two.
     const BY_64: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((2, 1)));
     const TORN: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
-    // A tile of a large matrix whose M is fast.
+    // A tile of a large matrix with M contiguous.
     let tile = ComposedLayout::plain(layout!((128, 8):(1, 4096)));
     for (name, access) in [("64 bits", BY_64.access_s(tile)), ("2 x 64 bits", TORN.access_s(tile))] {
         println!("{name}: {} sectors moved, {} would be enough", access.sectors, access.fewest_sectors);

@@ -1,10 +1,10 @@
-//! Compiles the kernel of this very crate to PTX.
+//! Compiles this crate's kernel to PTX.
 
 fn main() {
     moye_build::PtxBuilder::new(".")
         .arch("sm_80")
-        // The version of PTX that other crates of the workspace take for sm_90a: what they have in
-        // common is compiled once.
+        // The PTX version that other crates of the workspace use for sm_90a, so that their common
+        // dependencies are compiled once.
         .arch("sm_90a")
         .rustflag_of("sm_90a", "-Ctarget-feature=+ptx81")
         .build_or_exit();

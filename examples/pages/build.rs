@@ -1,4 +1,4 @@
-//! Compiles the kernels of this very crate to PTX.
+//! Compiles this crate's kernels to PTX.
 
 use moye_build::{Lint, PtxBuilder};
 
@@ -8,7 +8,7 @@ fn main() {
         .arch("sm_90a")
         .rustflag_of("sm_90a", "-Ctarget-feature=+ptx81")
         .deny([Lint::LocalMemory, Lint::SlowDivision, Lint::UnpackedConversion])
-        // Rows that start anywhere are stored by elements, in a loop that is unrolled.
+        // Rows without alignment are stored by elements, in an unrolled loop.
         .allow_in("gate_bf16", [Lint::UnpackedConversion])
         .allow_in("gated", [Lint::UnpackedConversion])
         .build_or_exit();

@@ -23,8 +23,8 @@ impl Arch {
         (self.major, self.minor)
     }
 
-    /// The architecture of the PTX target `target` (`sm_80`, `sm_120f`, `sm_90a`, ...), and where
-    /// the PTX runs.
+    /// The architecture of the PTX target `target` (`sm_80`, `sm_120f`, `sm_90a`, ...), and its
+    /// scope.
     pub(crate) fn of_target(target: &str) -> Option<(Self, Scope)> {
         let digits = target.strip_prefix("sm_")?;
         let (digits, scope) = match digits.strip_suffix(['a', 'f']) {
@@ -51,19 +51,20 @@ impl Arch {
         runs.then_some((compiled, scope))
     }
 
-    /// Whether machine code for `target` runs on this architecture: on those of the same major
-    /// version, if PTX for it does.
+    /// Whether machine code for `target` runs on this architecture: the major versions must be
+    /// equal, and PTX for `target` must run on it.
     pub(crate) fn runs_code_of(self, target: &str) -> bool {
         self.fit(target).is_some_and(|(compiled, _)| compiled.major == self.major)
     }
 
-    /// Whether its kernels can wait for earlier ones (PDL): `griddepcontrol` exists from sm_90 on.
+    /// Whether kernels can wait for their predecessors (PDL): `griddepcontrol` exists from sm_90
+    /// on.
     pub(crate) fn can_wait(self) -> bool {
         self >= Self::new(9, 0)
     }
 }
 
-/// Where PTX for an architecture runs, the narrower the better.
+/// Which architectures run PTX for a target; the narrowest scope is the best fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     Later,

@@ -5,10 +5,10 @@ use std::env;
 use std::fmt;
 use std::str::FromStr;
 
-/// The environment variable that [`Device::open`](crate::Device::open) obeys.
+/// The environment variable that [`Device::open`](crate::Device::open) reads.
 pub const VARIABLE: &str = "MOYE_DEVICE";
 
-/// A device as a user names it: `auto`, `gpu`, `gpu:N` or `sim`.
+/// The name of a device: `auto`, `gpu`, `gpu:N` or `sim`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// GPU 0 if it is usable, otherwise the simulator.

@@ -13,10 +13,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// contexts do.
 static OPENED: Mutex<BTreeMap<u32, &'static Gpu>> = Mutex::new(BTreeMap::new());
 
-/// The GPUs in contexts of other libraries, by the contexts' addresses.
+/// GPUs in contexts that other libraries created, by the context's address.
 static BORROWED: Mutex<BTreeMap<usize, &'static Gpu>> = Mutex::new(BTreeMap::new());
 
-/// An opened GPU: a context, and the default stream. Neither is ever destroyed here.
+/// An opened GPU: a context and the default stream, which are never destroyed here.
 pub(crate) struct Gpu {
     index: u32,
     context: RawContext,
@@ -25,10 +25,10 @@ pub(crate) struct Gpu {
     rates: Rates,
     /// The default stream's counters and workspace.
     kept: Kept,
-    /// The name of the last launched kernel, for reports of a fault.
+    /// The name of the last launched kernel, for fault reports.
     last_kernel: Mutex<&'static str>,
     pub(crate) modules: Cache,
-    /// The module of the kernels that this crate ships.
+    /// The module of this crate's kernels.
     shipped: OnceLock<&'static Loaded>,
 }
 
@@ -47,7 +47,7 @@ unsafe impl Send for RawContext {}
 unsafe impl Sync for RawContext {}
 
 impl Gpu {
-    /// The GPU of a context that another library has created.
+    /// The GPU of a context that another library created.
     ///
     /// # Safety
     /// As for [`Device::from_raw_context`].
@@ -57,7 +57,7 @@ impl Gpu {
             return Err(Error::ForeignHandle { what: "context", detail: "it is null; give a context" });
         }
         let mut index = 0;
-        // SAFETY: the caller's context; the pointer to the result is writable.
+        // SAFETY: the caller passes a live context; the pointer to the result is writable.
         check(unsafe { sys::cuCtxSetCurrent(context) })
             .map_err(|code| Error::of_code("cuCtxSetCurrent", code))?;
         // SAFETY: as above.
@@ -124,15 +124,15 @@ impl Gpu {
         Self::in_context(index, device, context)
     }
 
-    /// The GPU with one of its contexts.
+    /// The GPU with this context, which becomes current.
     fn in_context(index: u32, device: sys::CUdevice, context: sys::CUcontext) -> Result<Self> {
         let properties = properties(device)?;
         not_too_old(index, &properties)?;
-        // SAFETY: a retained context, or the caller's of `of_context`.
+        // SAFETY: a retained context, or the live one that was passed to `of_context`.
         check(unsafe { sys::cuCtxSetCurrent(context) })
             .map_err(|code| Error::of_code("cuCtxSetCurrent", code))?;
-        // A separate stream that synchronises with transfers in both directions: those use the null
-        // stream.
+        // Not the null stream: this one synchronises with it, and transfers in both directions use
+        // the null stream.
         let mut stream = std::ptr::null_mut();
         // SAFETY: the pointer to the stream is writable; 0 is the default priority.
         check(unsafe { sys::cuStreamCreateWithPriority(&mut stream, 0, 0) })
@@ -150,7 +150,7 @@ impl Gpu {
         })
     }
 
-    /// The module of the kernels that this crate ships, loaded at the first call.
+    /// The module of this crate's kernels, loaded at the first call.
     pub fn shipped(&'static self) -> Result<&'static Loaded> {
         if let Some(loaded) = self.shipped.get() {
             return Ok(loaded);
@@ -167,12 +167,12 @@ impl Gpu {
         &self.properties
     }
 
-    /// The rates by which operations are planned.
+    /// The rates for planning operations.
     pub fn rates(&self) -> Rates {
         self.rates
     }
 
-    /// The GPU with its index, for messages.
+    /// The GPU's index and name, for messages.
     pub fn label(&self) -> String {
         format!("GPU {} ({})", self.index, self.properties.name)
     }
@@ -187,15 +187,15 @@ impl Gpu {
         &self.kept
     }
 
-    /// Makes the GPU's context current on this thread. Every use of the driver starts with it.
+    /// Makes the GPU's context current on this thread. Every use of the driver starts here.
     pub fn bind(&self) -> Result<()> {
-        // SAFETY: the context lives as long as the process, or as the caller of `of_context` has
-        // promised.
+        // SAFETY: the context lives as long as the process, or as long as the caller of
+        // `of_context` promised.
         check(unsafe { sys::cuCtxSetCurrent(self.context.0) })
             .map_err(|code| self.error_of_code("cuCtxSetCurrent", code))
     }
 
-    /// The driver's number of the device.
+    /// The driver's handle of the device.
     pub(crate) fn raw_device(&self) -> Result<sys::CUdevice> {
         self.bind()?;
         let mut device = 0;
@@ -227,12 +227,12 @@ impl Gpu {
         check(unsafe { sys::cuCtxSynchronize() }).map_err(|code| self.error_of_code("cuCtxSynchronize", code))
     }
 
-    /// Stores the name of the launched kernel.
+    /// Stores the name of the last launched kernel.
     pub fn launched(&self, kernel: &'static str) {
         *self.last_kernel.lock().unwrap_or_else(PoisonError::into_inner) = kernel;
     }
 
-    /// The error for a failed allocation of this many bytes on this GPU.
+    /// The error for a failed allocation on this GPU.
     pub fn out_of_memory_or(
         &self,
         device: &Device,
@@ -258,7 +258,7 @@ impl Gpu {
     }
 }
 
-/// Refuses a GPU that the kernels do not support.
+/// Rejects a GPU that the kernels do not support.
 fn not_too_old(index: u32, properties: &Properties) -> Result<()> {
     if properties.arch < Arch::OLDEST {
         let Properties { name, arch, .. } = properties.clone();
@@ -278,7 +278,7 @@ fn properties(device: sys::CUdevice) -> Result<Properties> {
         Ok::<u32, Error>(value.unsigned_abs())
     };
     let (mut name, mut memory) = ([0; 256], 0);
-    // SAFETY: the name has this many bytes; else as above.
+    // SAFETY: `name` has the length that is passed; the rest as above.
     check(unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as i32, device) })
         .map_err(|code| Error::of_code("cuDeviceGetName", code))?;
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
@@ -298,13 +298,13 @@ fn properties(device: sys::CUdevice) -> Result<Properties> {
     })
 }
 
-/// Reads from the driver the rates by which operations are planned.
+/// Reads the rates for planning operations from the driver.
 fn rates(device: sys::CUdevice, properties: &Properties) -> Rates {
     use sys::CUdevice_attribute as Attribute;
     let attribute = |attribute| {
         let mut value = 0;
-        // A driver that does not know an attribute leaves the 0. SAFETY: the pointer to the result
-        // is writable; the driver returned the device.
+        // A driver that does not know the attribute leaves 0. SAFETY: the pointer to the result is
+        // writable; the driver returned the device.
         let _ = check(unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, device) });
         value.unsigned_abs()
     };

@@ -26,7 +26,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A device that owns buffers and runs kernels: a GPU, or the CPU simulator of one.
+/// A device owns buffers and runs kernels: a GPU, or the CPU simulator of one.
 ///
 /// A clone is another handle to the same device, and every handle may be used from any thread.
 ///
@@ -56,7 +56,7 @@ impl Device {
     /// [`Device::why_simulated`] gives the reason why no GPU is used.
     ///
     /// # Errors
-    /// `MOYE_DEVICE` does not name a device, or names a GPU that cannot be used.
+    /// [`Device::why_simulated`] returns the reason when no GPU is used.
     pub fn open() -> Result<Self> {
         Self::choose(DeviceChoice::from_env()?)
     }
@@ -77,23 +77,24 @@ impl Device {
     /// The GPU with this index, in the driver's numbering (`CUDA_VISIBLE_DEVICES` applies).
     ///
     /// # Errors
-    /// No driver, no GPU, no GPU with this index, a GPU older than sm_80, or an error of the
-    /// driver.
+    /// There is no driver, no GPU or no GPU with this index; the GPU is older than sm_80; or the
+    /// driver reports an error.
     pub fn gpu(index: u32) -> Result<Self> {
         Gpu::open(index).map(|gpu| Self(Backend::Gpu(gpu)))
     }
 
-    /// The GPU of a context that another library has created, a `CUcontext`: a primary context or
-    /// any other. Buffers, streams and kernels of the device belong to that context. For the
-    /// primary context this is [`Device::gpu`].
+    /// The GPU of a context (`CUcontext`) that another library created, primary or not. The
+    /// device's buffers, streams and kernels belong to that context. For the primary context this
+    /// is [`Device::gpu`].
     ///
-    /// The same context gives the same device, with the kernels that it has loaded. The context is
-    /// not destroyed, nor is the primary context of the GPU released, before the process exits. As
-    /// with every other device, a call that uses the driver leaves the context current on the
-    /// calling thread.
+    /// The same context returns the same device, with the kernels that it has loaded. Before the
+    /// process exits, neither the context is destroyed nor the GPU's primary context released. As
+    /// with every device, a call that uses the driver leaves the context current on the calling
+    /// thread.
     ///
     /// # Errors
-    /// No driver, a null context, a GPU older than sm_80, or an error of the driver.
+    /// There is no driver, the context is null, the GPU is older than sm_80, or the driver reports
+    /// an error.
     ///
     /// # Safety
     /// `context` is a live context of the driver. It outlives the device, its clones and everything
@@ -104,7 +105,7 @@ impl Device {
         unsafe { Gpu::of_context(context.cast()) }.map(|gpu| Self(Backend::Gpu(gpu)))
     }
 
-    /// The driver's context, a `CUcontext`, for other libraries; null on the simulator.
+    /// The driver's context (`CUcontext`), for other libraries; null on the simulator.
     pub fn raw_context(&self) -> *mut std::ffi::c_void {
         match &self.0 {
             Backend::Gpu(gpu) => gpu.context().cast(),
@@ -112,25 +113,24 @@ impl Device {
         }
     }
 
-    /// How many GPUs there are.
+    /// The number of GPUs.
     ///
     /// # Errors
-    /// No driver, no GPU, or an error of the driver.
+    /// There is no driver or no GPU, or the driver reports an error.
     pub fn gpu_count() -> Result<u32> {
         Gpu::count()
     }
 
     /// A new simulator with its own memory.
     ///
-    /// It has the limits of sm_90. Its blocks run on all cores of the host; products are planned
-    /// for the 132 multiprocessors of an H200, so that the same kernel computes the same product on
-    /// every machine.
+    /// It has the limits of sm_90 and runs blocks on all cores of the host. Products are planned
+    /// for the 132 SMs of an H200, so that every machine runs the same kernel for the same product.
     pub fn sim() -> Self {
         Self(Backend::Sim(Arc::new(Simulator::new(None))))
     }
 
-    /// A new simulator with the limits of a card: operations choose the kernels that they would
-    /// choose on it, for its architecture, its shared memory and its multiprocessors.
+    /// A new simulator with a card's limits: operations choose kernels for the card's architecture,
+    /// shared memory and number of SMs.
     ///
     /// ```
     /// use moye::profile::Card;
@@ -138,9 +138,8 @@ impl Device {
     /// assert_eq!(device.arch(), moye::Arch::new(8, 9));
     /// assert_eq!(device.properties().shared_bytes_per_block, 99 * 1024);
     /// ```
-    ///
-    /// Its simulator runs every instruction: a kernel of your own is not refused there that the
-    /// card cannot run, but its profile says so.
+    /// The simulator runs every instruction: a custom kernel that the card cannot run is not
+    /// refused, but its profile says so.
     pub fn sim_of(card: &Card) -> Self {
         Self(Backend::Sim(Arc::new(Simulator::of_card(card))))
     }
@@ -168,8 +167,7 @@ impl Device {
         matches!(self.0, Backend::Gpu(_))
     }
 
-    /// Why [`Device::open`] chose the simulator although a GPU was acceptable; `None` if the
-    /// simulator was requested.
+    /// Why [`Device::open`] fell back to the simulator; `None` if the simulator was requested.
     pub fn why_simulated(&self) -> Option<&Error> {
         match &self.0 {
             Backend::Gpu(_) => None,
@@ -217,9 +215,10 @@ impl Device {
         Stream::new(self)
     }
 
-    /// The device time of the launches of `work` on the given stream, the device's default one.
+    /// The device time of the launches of `work` on the stream it receives, the device's default
+    /// one.
     ///
-    /// A GPU measures it with two events, the simulator with the host's clock.
+    /// A GPU measures it by two events, the simulator by the host's clock.
     ///
     /// # Errors
     /// The errors of `work`, and of its launches.
@@ -233,16 +232,16 @@ impl Device {
     }
 
     /// Calls `report` with the number of finished blocks and of all blocks during a launch on the
-    /// simulator, from the threads that run it. Has no effect on a GPU.
+    /// simulator, from its worker threads. Has no effect on a GPU.
     pub fn on_progress(&self, report: impl Fn(u64, u64) + Send + Sync + 'static) {
         if let Backend::Sim(simulator) = &self.0 {
             simulator.on_progress(Arc::new(report));
         }
     }
 
-    /// Takes a profile of the launches of `work` on this simulator: sectors, wavefronts and
-    /// instructions by source line, and plain arithmetic by the PTX of the module that a kernel is
-    /// launched from. See [`moye_sim::profile`](crate::profile).
+    /// Profiles the launches of `work` on this simulator: sectors, wavefronts and instructions by
+    /// source line, and plain arithmetic by the PTX of the launched kernel's module. See
+    /// [`moye_sim::profile`](crate::profile).
     ///
     /// ```
     /// # #[cfg(feature = "movement")] {
@@ -268,12 +267,12 @@ impl Device {
         }
     }
 
-    /// The number of multiprocessors for which products are planned.
+    /// The number of SMs for which products are planned.
     pub(crate) fn planned_multiprocessors(&self) -> u32 {
         self.rates().multiprocessors
     }
 
-    /// The rates by which operations are planned.
+    /// The rates for planning operations.
     pub fn rates(&self) -> Rates {
         match &self.0 {
             Backend::Gpu(gpu) => gpu.rates(),
@@ -281,7 +280,7 @@ impl Device {
         }
     }
 
-    /// The device with its index, for messages: `GPU 0 (NVIDIA H200)` or `simulator`.
+    /// The device's name and index, for messages: `GPU 0 (NVIDIA H200)` or `simulator`.
     pub(crate) fn label(&self) -> String {
         match &self.0 {
             Backend::Gpu(gpu) => gpu.label(),
@@ -290,7 +289,7 @@ impl Device {
     }
 }
 
-/// Whether two handles are of one device.
+/// Whether two handles refer to one device.
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {

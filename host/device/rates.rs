@@ -1,18 +1,17 @@
-//! The rates of a device by which operations are planned.
+//! The rates for planning operations.
 
 use super::Arch;
 
-/// The rates of a device by which operations are planned, from the driver's attributes.
+/// The rates of a device for planning operations, from the driver's attributes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// The architecture.
     pub arch: Arch,
     /// The number of SMs.
     pub multiprocessors: u32,
-    /// The highest clock of the multiprocessors, in MHz.
+    /// The highest SM clock, in MHz.
     pub clock: f64,
-    /// Bytes that the memory transfers in a microsecond: twice its clock times the width of its
-    /// bus.
+    /// Memory bandwidth in bytes per microsecond: twice the memory clock times the bus width.
     pub memory: f64,
     /// The size of the L2 cache in bytes.
     pub l2_bytes: u64,
@@ -21,7 +20,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// An H100 80GB HBM3, on which the costs of kernels were measured.
+    /// An H100 80GB HBM3, on which the kernels' costs were measured.
     pub const H100: Self = Self {
         arch: Arch::new(9, 0),
         multiprocessors: 132,
@@ -31,9 +30,9 @@ impl Rates {
         shared_bytes: 228 << 10,
     };
 
-    /// From attributes: the clocks of multiprocessors and memory in kHz, the width of the memory's
-    /// bus in bits, the bytes of L2, and those of a multiprocessor's shared memory. What a driver
-    /// gives as 0 is that of an H100.
+    /// From attributes: SM and memory clocks in kHz, the width of the memory bus in bits, the bytes
+    /// of L2, and the bytes of an SM's shared memory. An attribute of 0 is replaced by an H100's
+    /// value.
     pub fn of(
         arch: Arch,
         multiprocessors: u32,

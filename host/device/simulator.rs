@@ -12,17 +12,17 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Receives the numbers of finished and of all blocks.
+/// Receives the number of finished blocks and of all blocks.
 pub(crate) type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 thread_local! {
-    /// What ends the launches of this thread.
+    /// The flag that ends this thread's launches.
     static INTERRUPT: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, whose launches on the simulator end soon after another thread has set `interrupt`,
-/// with an error. The buffers that a launch writes are then partly written; everything else may be
-/// used as before. Launches on a GPU are not ended.
+/// Runs `work`. Its launches on the simulator end with an error soon after another thread sets
+/// `interrupt`. Buffers that such a launch writes are then partly written; everything else stays
+/// usable. Launches on a GPU are not interrupted.
 ///
 /// ```
 /// use moye::{Device, Matrix, MatrixMut, interruptible};
@@ -40,7 +40,7 @@ thread_local! {
 /// # Ok::<(), moye::Error>(())
 /// ```
 pub fn interruptible<R>(interrupt: &Arc<AtomicBool>, work: impl FnOnce() -> R) -> R {
-    /// Restores the outer one, also where `work` panics.
+    /// Restores the outer flag, also if `work` panics.
     struct Outer(Option<Arc<AtomicBool>>);
     impl Drop for Outer {
         fn drop(&mut self) {
@@ -57,9 +57,8 @@ const ARCH: Arch = Arch::new(9, 0);
 /// Shared memory of a block on that architecture, in bytes.
 const SHARED_BYTES_PER_BLOCK: usize = 227 * 1024;
 
-/// The multiprocessors for which products are planned: those of an H200, for which the kernels'
-/// costs were measured. With the number of the host's cores the choice of a kernel would differ by
-/// machine.
+/// The number of SMs for which products are planned: an H200's, on which the kernels' costs were
+/// measured. With the number of host cores, the choice of a kernel would differ by machine.
 const PLANNED_MULTIPROCESSORS: u32 = 132;
 
 /// A simulated device with its own memory.
@@ -77,7 +76,7 @@ pub(crate) struct Simulator {
 
 impl Simulator {
     pub fn new(reason: Option<Error>) -> Self {
-        // For the largest blocks, of which a multiprocessor runs one or two.
+        // For blocks of the maximum size: an SM runs one or two of them.
         let at_once = moye_sim::blocks_at_once(moye_sim::MAX_THREADS);
         let properties = Properties {
             name: "simulator".to_owned(),
@@ -89,7 +88,7 @@ impl Simulator {
         Self::with(properties, Rates { multiprocessors: PLANNED_MULTIPROCESSORS, ..Rates::H100 }, reason)
     }
 
-    /// One with the limits of a card.
+    /// A simulator with the limits of a card.
     pub fn of_card(card: &Card) -> Self {
         let (major, minor) = card.capability;
         let properties = Properties {
@@ -109,7 +108,7 @@ impl Simulator {
         Self::with(properties, rates, None)
     }
 
-    /// Another one that shares this one's memory.
+    /// Another simulator that shares this one's memory.
     pub fn peer(&self) -> Self {
         let memory = self.memory.clone();
         Self::sharing(memory.new_stream(), memory, self.properties.clone(), self.rates, None)
@@ -120,7 +119,7 @@ impl Simulator {
         Self::sharing(memory.default_stream(), memory, properties, rates, reason)
     }
 
-    /// A device of a memory.
+    /// A simulator over `memory`.
     fn sharing(
         default_stream: moye_sim::Stream,
         memory: GlobalMemory,
@@ -141,7 +140,7 @@ impl Simulator {
         }
     }
 
-    /// The number of the simulator in this process, for messages.
+    /// The simulator's number in this process, for messages.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -159,7 +158,7 @@ impl Simulator {
         &self.properties
     }
 
-    /// The rates by which operations are planned.
+    /// The rates for planning operations.
     pub fn rates(&self) -> Rates {
         self.rates
     }
@@ -177,14 +176,14 @@ impl Simulator {
         let profiler = Profiler::new();
         let set =
             |to| std::mem::replace(&mut *self.profiler.lock().unwrap_or_else(PoisonError::into_inner), to);
-        // In nested calls only the inner one counts the launches.
+        // In nested calls only the innermost profile counts the launches.
         let outer = set(Some(profiler.clone()));
         let done = work();
         set(outer);
         done.map(|()| profiler.take())
     }
 
-    /// Gives the profile that is taken, if one is, the PTX of a kernel that was launched.
+    /// Adds the PTX of a launched kernel to the current profile, if there is one.
     pub fn profile_ptx(&self, kernel: &str, ptx: &Ptx) {
         let profiler = self.profiler.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(profiler) = profiler {

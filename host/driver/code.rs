@@ -34,7 +34,7 @@ impl DriverCode {
         self.0
     }
 
-    /// Whether it means that a kernel failed. No later call on the GPU succeeds in this process.
+    /// Whether a kernel failed. After that, every call on the GPU fails in this process.
     pub const fn is_kernel_fault(self) -> bool {
         matches!(self.0, 700 | 702 | 710 | 714..=719)
     }
@@ -54,12 +54,12 @@ thread_local! {
     static LAST: Cell<i32> = const { Cell::new(0) };
 }
 
-/// The result of a raw call that this thread has just made.
+/// The result of the raw call that this thread made last.
 pub fn check(result: CUresult) -> Result<(), DriverCode> {
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(DriverCode(LAST.get())) }
 }
 
-/// The driver's code as a result; [`check`] reads its number.
+/// The driver's code as a `CUresult`; [`check`] reads its number.
 #[cfg(not(feature = "cust"))]
 pub fn known(code: c_int) -> CUresult {
     if code != 0 {
@@ -68,8 +68,8 @@ pub fn known(code: c_int) -> CUresult {
     CUresult(code)
 }
 
-/// The code as a value of the enum in `cust`'s bindings, `CUDA_ERROR_UNKNOWN` for codes that it
-/// lacks; [`check`] reads its number.
+/// The code as a value of the enum in `cust`'s bindings: `CUDA_ERROR_UNKNOWN` for codes that it
+/// lacks. [`check`] reads its number.
 #[cfg(feature = "cust")]
 pub fn known(code: c_int) -> CUresult {
     if code == 0 {
@@ -82,15 +82,15 @@ pub fn known(code: c_int) -> CUresult {
             | 800..=809 | 900..=911
     );
     if named {
-        // SAFETY: the enum of 32 bits has a variant for each of these numbers (CUDA 11.4's
-        // `cuda.h`).
+        // SAFETY: the 32-bit enum has a variant for each of these numbers (CUDA 11.4's `cuda.h`).
         unsafe { std::mem::transmute::<c_int, CUresult>(code) }
     } else {
         CUresult::CUDA_ERROR_UNKNOWN
     }
 }
 
-/// The text of the driver's function `by` for a code, if there is a driver that knows it.
+/// The string that the driver's function `by` returns for a code; `None` without a driver, or if
+/// the driver does not know the code.
 fn describe(by: &Symbol, code: i32) -> Option<&'static str> {
     // The code is passed as a number, because the bindings' enum may lack it.
     type Describe = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
@@ -102,7 +102,7 @@ fn describe(by: &Symbol, code: i32) -> Option<&'static str> {
     if unsafe { describe(code, &mut text) } != 0 || text.is_null() {
         return None;
     }
-    // SAFETY: the driver returned the address of a constant text that ends in a zero byte.
+    // SAFETY: the driver returned the address of a constant, zero-terminated string.
     unsafe { CStr::from_ptr(text) }.to_str().ok()
 }
 

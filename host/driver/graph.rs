@@ -1,5 +1,5 @@
-//! The update of an executable graph. It calls the driver's function directly: a newer driver may
-//! return a result that `cust`'s enum lacks.
+//! The update of an executable graph. It calls the driver's function directly, because a newer
+//! driver may return a result that `cust`'s enum lacks.
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;
@@ -7,7 +7,7 @@ use super::sys::{CUgraph, CUgraphExec, CUgraphNode};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-/// Why the driver refuses an update, by `CUgraphExecUpdateResult`.
+/// Why the driver refused an update, by `CUgraphExecUpdateResult`.
 fn reason(result: c_int) -> Option<&'static str> {
     Some(match result {
         2 => "it has other launches, or in another order",
@@ -20,11 +20,11 @@ fn reason(result: c_int) -> Option<&'static str> {
     })
 }
 
-/// Gives an executable graph the parameters of another graph. An error has the code, and the reason
-/// if the graphs differ.
+/// Copies the parameters of a graph into an executable graph. The error has the code, and the
+/// reason if the graphs differ.
 ///
 /// # Safety
-/// Both are alive and belong to the current context.
+/// Both graphs are alive and belong to the current context.
 pub unsafe fn update(
     executable: CUgraphExec,
     graph: CUgraph,
@@ -35,7 +35,8 @@ pub unsafe fn update(
     let code = match UPDATE.address() {
         Ok(address) => {
             // SAFETY: the driver's function of this name has this signature ("CUDA Driver API",
-            // "Graph Management"); the pointers to its results are writable; the caller's contract.
+            // "Graph Management"); the pointers to its results are writable; both graphs are alive
+            // and belong to the current context.
             known(unsafe {
                 std::mem::transmute::<*mut c_void, Update>(address)(executable, graph, &mut node, &mut result)
             })

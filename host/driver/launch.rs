@@ -1,7 +1,8 @@
 //! Launches with attributes: clusters of blocks, and programmatic dependent launch (PDL).
 //!
-//! The driver's call for them (`cuLaunchKernelEx`, CUDA 11.8) is newer than `cust`'s bindings. The
-//! structures are those of NVIDIA's "CUDA Driver API", `CUlaunchConfig` and `CUlaunchAttribute`.
+//! The driver's function for them (`cuLaunchKernelEx`, CUDA 11.8) is newer than `cust`'s bindings.
+//! The structures are those of NVIDIA's "CUDA Driver API": `CUlaunchConfig` and
+//! `CUlaunchAttribute`.
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;
@@ -14,7 +15,8 @@ const CLUSTER_DIMENSION: c_int = 4;
 /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`
 const PROGRAMMATIC_STREAM_SERIALIZATION: c_int = 6;
 
-/// `CUlaunchAttribute`: a number, and a union of 64 bytes; these attributes use its first words.
+/// `CUlaunchAttribute`: an id and a union of 64 bytes. These attributes use the union's first
+/// words.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Attribute {
@@ -42,7 +44,7 @@ struct Config {
     count: u32,
 }
 
-/// The parameters of a launch.
+/// The launch configuration.
 #[derive(Clone, Copy)]
 pub struct Extents {
     /// Blocks of the grid.
@@ -51,7 +53,7 @@ pub struct Extents {
     pub block: [u32; 3],
     /// Blocks of a cluster.
     pub cluster: [u32; 3],
-    /// Whether the kernel may start before the previous kernel on the stream has completed (PDL).
+    /// Whether the kernel may start before its predecessor on the stream completes (PDL).
     pub dependent: bool,
     /// Dynamic shared memory, in bytes.
     pub shared_bytes: u32,
@@ -61,7 +63,7 @@ pub struct Extents {
 ///
 /// # Safety
 /// The context of the function and the stream is current; `parameters` are the addresses of the
-/// function's parameters, in order; the kernel's own contract.
+/// function's parameters, in order; the contract of the kernel holds.
 pub unsafe fn launch(
     function: CUfunction,
     extents: &Extents,
@@ -93,7 +95,7 @@ pub unsafe fn launch(
         Ok(address) => {
             // SAFETY: the driver's function of this name has this signature (CUDA Driver API,
             // "Execution Control"), and reads the configuration and the parameters during the call;
-            // its contract is the caller's.
+            // the caller keeps the rest of its contract.
             known(unsafe {
                 std::mem::transmute::<*mut c_void, Launch>(address)(
                     &raw const config,

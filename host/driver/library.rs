@@ -16,13 +16,13 @@ const NO_LIBRARY: c_int = 303;
 
 static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
 
-/// The last function that the library was found to lack.
+/// The function that a lookup last failed to find in the library.
 static MISSING: Mutex<Option<&'static str>> = Mutex::new(None);
 
-/// Loads the driver's library; an error says why it cannot be loaded.
+/// Loads the driver's library; the error is the loader's reason.
 pub fn open() -> Result<&'static Library, &'static str> {
-    // SAFETY: the driver's initialisers are those of an installed system library, which every CUDA
-    // program runs.
+    // SAFETY: the initialisers are those of an installed system library, which every CUDA program
+    // runs.
     let opened = LIBRARY.get_or_init(|| unsafe { Library::new(FILE) }.map_err(|error| reason(&error)));
     opened.as_ref().map_err(String::as_str)
 }
@@ -34,7 +34,7 @@ fn reason(error: &libloading::Error) -> String {
     words.strip_prefix(FILE).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&words).to_owned()
 }
 
-/// The function that the driver was last found to lack.
+/// The function that a lookup last failed to find in the driver.
 pub fn missing_function() -> Option<&'static str> {
     *MISSING.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -50,8 +50,8 @@ impl Symbol {
         Self { name, address: AtomicPtr::new(null_mut()) }
     }
 
-    /// The function's address; the code [`NO_LIBRARY`] if there is no library, that of
-    /// [`DriverCode::SYMBOL_NOT_FOUND`] if the library has no such function.
+    /// The function's address. Without a library the error is [`NO_LIBRARY`], without the function
+    /// the code of [`DriverCode::SYMBOL_NOT_FOUND`].
     #[inline]
     pub fn address(&self) -> Result<*mut c_void, c_int> {
         let known = self.address.load(Ordering::Relaxed);

@@ -19,7 +19,7 @@ pub use code::DriverCode;
 pub(crate) use code::check;
 pub use library::{FILE, missing_function};
 
-/// The driver's types and functions: `cust`'s bindings, or this crate's own without `cust`.
+/// The driver's types and functions: `cust`'s bindings, or this crate's without `cust`.
 pub(crate) mod sys {
     #[cfg(not(feature = "cust"))]
     pub use super::{symbols::*, types::*};
@@ -29,7 +29,7 @@ pub(crate) mod sys {
 
 use crate::{Error, Result};
 
-/// Loads the driver's library; an error says why there is none.
+/// Loads the driver's library.
 ///
 /// # Errors
 /// [`Error::NoDriver`] with the loader's message.

@@ -1,12 +1,12 @@
 //! Functions for several GPUs: peer access, memory of other processes, and flags. They are called
-//! by their names in the driver: `cust`'s bindings have older versions of some.
+//! by name, because `cust`'s bindings have older versions of some.
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;
 use super::sys::{CUcontext, CUdevice, CUdeviceptr, CUstream};
 use std::ffi::{c_int, c_uint, c_void};
 
-/// `CUipcMemHandle`: what another process opens an allocation by.
+/// `CUipcMemHandle`: the handle by which another process opens an allocation.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Handle(pub [u8; 64]);
@@ -22,7 +22,7 @@ macro_rules! functions {
             type Function = unsafe extern "C" fn($($type),*) -> c_int;
             check(known(match SYMBOL.address() {
                 // SAFETY: the driver's function of this name has this signature ("CUDA Driver
-                // API"); its contract is the caller's.
+                // API"); the caller keeps its contract.
                 Ok(address) => unsafe { std::mem::transmute::<*mut c_void, Function>(address)($($arg),*) },
                 Err(code) => code,
             }))
@@ -31,7 +31,7 @@ macro_rules! functions {
 }
 
 functions! {
-    /// Whether a device reaches another one's memory.
+    /// Whether a device can access the memory of another one.
     can_access_peer = "cuDeviceCanAccessPeer"(can: *mut c_int, device: CUdevice, peer: CUdevice);
     /// Maps the memory of another context into the current one.
     enable_peer_access = "cuCtxEnablePeerAccess"(peer: CUcontext, flags: c_uint);
@@ -41,9 +41,9 @@ functions! {
     open_handle = "cuIpcOpenMemHandle_v2"(address: *mut CUdeviceptr, handle: Handle, flags: c_uint);
     /// Unmaps it.
     close_handle = "cuIpcCloseMemHandle"(address: CUdeviceptr);
-    /// Writes a word in the order of a stream, after a fence of the system.
+    /// Writes a word in stream order, after a system-wide fence.
     write_value = "cuStreamWriteValue32_v2"(stream: CUstream, address: CUdeviceptr, value: u32, flags: c_uint);
-    /// Waits for a word in the order of a stream.
+    /// Waits for a word in stream order.
     wait_value = "cuStreamWaitValue32_v2"(stream: CUstream, address: CUdeviceptr, value: u32, flags: c_uint);
     /// Copies between any two addresses.
     copy = "cuMemcpyAsync"(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream);

@@ -1,9 +1,9 @@
 //! The driver's functions, resolved at their first call.
 //!
 //! Each definition looks up the function of the same name in the driver's library, stores its
-//! address, and passes the arguments on. `cust` declares them as foreign functions, and calls them
-//! by these definitions; without `cust` this crate calls the definitions directly. See NVIDIA's
-//! "CUDA Driver API" for their meaning.
+//! address, and forwards the arguments. `cust` declares these functions as foreign and links
+//! against the definitions; without `cust` this crate calls them directly. NVIDIA's "CUDA Driver
+//! API" documents the functions.
 
 #![allow(non_snake_case, reason = "the driver's names")]
 
@@ -17,7 +17,7 @@ use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
 
 macro_rules! forward {
     ($(fn $name:ident($($arg:ident: $type:ty),* $(,)?);)*) => { $(
-        // The declaration with which callers were compiled must be this one.
+        // Callers were compiled with this declaration.
         #[cfg(feature = "cust")]
         const _: unsafe extern "C" fn($($type),*) -> CUresult = cust::sys::$name;
 
@@ -28,8 +28,8 @@ macro_rules! forward {
             type Function = unsafe extern "C" fn($($type),*) -> c_int;
             match SYMBOL.address() {
                 // SAFETY: the driver's function of this name has this signature, checked above
-                // against `cust`'s bindings except for the result, a 32-bit enum; its contract is
-                // the caller's.
+                // against `cust`'s bindings except for the result, a 32-bit enum; the caller keeps
+                // its contract.
                 Ok(address) => known(unsafe { std::mem::transmute::<*mut c_void, Function>(address)($($arg),*) }),
                 Err(code) => known(code),
             }
@@ -37,7 +37,7 @@ macro_rules! forward {
     )* };
 }
 
-// What this crate calls.
+// The functions that this crate calls.
 forward! {
     fn cuCtxGetDevice(a: *mut CUdevice);
     fn cuCtxSetCurrent(a: CUcontext);
@@ -89,7 +89,7 @@ forward! {
     fn cuStreamWaitEvent(a: CUstream, b: CUevent, c: c_uint);
 }
 
-// What `cust` 0.3.2 refers to besides.
+// Further functions that `cust` 0.3.2 refers to.
 #[cfg(feature = "cust")]
 forward! {
     fn cuArray3DCreate_v2(a: *mut CUarray, b: *const CUDA_ARRAY3D_DESCRIPTOR);

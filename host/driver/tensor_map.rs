@@ -1,5 +1,5 @@
-//! Tensor maps in the driver's form: `cuTensorMapEncodeTiled`, CUDA 12.0, which `cust`'s bindings
-//! do not have.
+//! Tensor maps in the driver's form, by `cuTensorMapEncodeTiled` (CUDA 12.0), which `cust`'s
+//! bindings lack.
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;
@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 #[repr(C, align(64))]
 struct Encoded([u64; 16]);
 
-/// The map as 128 bytes for kernels on a GPU.
+/// The 128 bytes of the map that kernels on a GPU read.
 pub fn encode(map: &TensorMap) -> Result<[u64; 16], DriverCode> {
     static ENCODE: Symbol = Symbol::new("cuTensorMapEncodeTiled");
     type Encode = unsafe extern "C" fn(
@@ -33,8 +33,8 @@ pub fn encode(map: &TensorMap) -> Result<[u64; 16], DriverCode> {
     let code = match ENCODE.address() {
         Ok(address) => {
             // SAFETY: the driver's function of this name has this signature (CUDA Driver API,
-            // "Tensor Map Object Management"); the arrays have one value for each dimension, and
-            // the tensor's address is stored, not followed.
+            // "Tensor Map Object Management"); the arrays have one value for each dimension; the
+            // tensor's address is stored, not dereferenced.
             known(unsafe {
                 std::mem::transmute::<*mut c_void, Encode>(address)(
                     &raw mut encoded,

@@ -1,5 +1,5 @@
-//! The driver's types, for builds without `cust`: what this crate's calls need of NVIDIA's
-//! `cuda.h`.
+//! The driver's types for builds without `cust`: the subset of NVIDIA's `cuda.h` that this crate
+//! calls.
 #![allow(non_camel_case_types)]
 
 use std::ffi::{c_int, c_ulonglong};
@@ -29,7 +29,7 @@ handles! {
     CUstream, CUstream_st;
 }
 
-/// Enums as numbers, because the driver may return one that no list here has.
+/// Enums as integers, because the driver may return a value that is not listed here.
 macro_rules! numbers {
     ($($name:ident { $($value:ident = $number:literal,)* })*) => {
         $(

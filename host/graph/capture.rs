@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
 thread_local! {
-    /// The number of captures that run on this thread.
+    /// The number of running captures of this thread.
     static CAPTURES: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -21,13 +21,13 @@ pub(crate) fn not_captured(call: &'static str) -> Result<()> {
     if CAPTURES.get() == 0 { Ok(()) } else { Err(Error::Captured { call }) }
 }
 
-/// Whether a PDL launch can be captured: from CUDA 12.3 on.
+/// Whether PDL launches can be captured: from CUDA 12.3 on.
 pub(crate) fn takes_dependent_launches() -> bool {
     static TAKES: OnceLock<bool> = OnceLock::new();
     *TAKES.get_or_init(|| driver::version().is_ok_and(|version| version >= (12, 3)))
 }
 
-/// Counts a capture on this thread.
+/// Increments this thread's number of captures while it lives.
 struct Counted;
 
 impl Counted {
@@ -43,7 +43,7 @@ impl Drop for Counted {
     }
 }
 
-/// A capture of the driver, which ends even if the work panics.
+/// A capture of the driver. It ends even if the work panics.
 struct Running {
     gpu: &'static Gpu,
     stream: sys::CUstream,
@@ -53,8 +53,7 @@ impl Running {
     fn begin(gpu: &'static Gpu, stream: &Stream) -> Result<Self> {
         gpu.bind()?;
         let raw = stream.raw(gpu);
-        // Calls of this thread that the driver considers unsafe, such as the load of a kernel, are
-        // allowed.
+        // Allows calls of this thread that the driver considers unsafe, such as loading a kernel.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the stream is alive and belongs to the current context.
         check(unsafe { sys::cuStreamBeginCapture_v2(raw, mode) })
@@ -84,18 +83,18 @@ impl Drop for Running {
         if let Ok(graph) = self.stop()
             && !graph.is_null()
         {
-            // SAFETY: the driver gave the graph to this capture only.
+            // SAFETY: this capture alone owns the graph.
             let _ = unsafe { sys::cuGraphDestroy(graph) };
         }
     }
 }
 
-/// A capture of the simulator, which ends even if the work panics.
+/// A capture of the simulator. It ends even if the work panics.
 struct Recorder<'a>(&'a Simulated);
 
 impl Drop for Recorder<'_> {
     fn drop(&mut self) {
-        // After `end_capture` no capture is left to end.
+        // This fails after `end_capture`, when there is nothing to end.
         let _ = self.0.end_capture();
     }
 }
@@ -103,19 +102,19 @@ impl Drop for Recorder<'_> {
 impl Device {
     /// Captures the launches of `work` on the given stream in a graph, and runs none of them.
     ///
-    /// The stream is new, for this capture. Another stream joins the capture when it
-    /// [waits](Stream::wait) for an event of this one: its launches are captured too until the
-    /// capture ends, and this one must wait for an event after the last of them. Launches that no
-    /// event orders may run at the same time. After the capture, clones of the given stream are
-    /// streams without work, and its events never happen.
+    /// The stream is created for this capture. Another stream joins the capture when it
+    /// [waits](Stream::wait) for an event of this one: its launches are then captured too, until
+    /// the capture ends, and this stream must wait for an event after the last of them. Launches
+    /// without an order by events may run at the same time. After the capture, clones of the stream
+    /// have no work, and its events never happen.
     ///
     /// Operations of this crate such as [`Matmul`](crate::Matmul) run on the given stream; the
     /// graph owns their workspaces. Kernels that were not launched before are loaded during the
     /// capture.
     ///
     /// Transfers, waits of the host and [`fill_bytes`](crate::Buffer::fill_bytes) are synchronous
-    /// and cannot be captured: they are errors. Allocations are allowed; a buffer that `work` drops
-    /// is freed at once, so the graph must not use it.
+    /// and return an error during a capture. Allocations are allowed; a buffer that `work` drops is
+    /// freed at once, so the graph must not use it.
     ///
     /// On the simulator the launches are recorded, and a launch of the graph runs them.
     ///
@@ -140,9 +139,9 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// The errors of `work`, [`Error::Captured`] for a call that cannot be captured,
-    /// [`Error::Capture`] for work of another stream that this one does not wait for and for events
-    /// that do not belong to the capture, or an error of the driver.
+    /// The errors of `work`; [`Error::Captured`] for a call that cannot be captured;
+    /// [`Error::Capture`] for work of another stream that this one does not wait for, and for
+    /// events outside the capture; or an error of the driver.
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         match &self.0 {
             Backend::Sim(simulator) => {

@@ -21,7 +21,7 @@ enum Captured {
     Gpu {
         gpu: &'static Gpu,
         raw: sys::CUgraph,
-        /// The stream of the capture, which owns the launches' workspaces.
+        /// The stream of the capture. It owns the launches' workspaces.
         stream: Stream,
     },
     Sim(Arc<Recording>),
@@ -35,7 +35,7 @@ impl Graph {
         Self { device: device.clone(), kind: Captured::Sim(Arc::new(recording)) }
     }
 
-    /// `raw` is a graph from the driver, captured on `stream`.
+    /// `raw` is a graph of the driver, captured on `stream`.
     pub(super) fn of_driver(gpu: &'static Gpu, stream: Stream, raw: sys::CUgraph) -> Self {
         Self { device: stream.device().clone(), kind: Captured::Gpu { gpu, raw, stream } }
     }
@@ -55,8 +55,7 @@ impl Graph {
             Captured::Gpu { gpu, raw, stream } => {
                 gpu.bind()?;
                 let mut executable = null_mut();
-                // SAFETY: the graph is alive, and the pointer to the result is writable. Without
-                // flags.
+                // SAFETY: the graph is alive, and the pointer to the result is writable.
                 check(unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, *raw, 0) })
                     .map_err(|code| gpu.error_of_code("cuGraphInstantiate", code))?;
                 Executable::Gpu { gpu, raw: executable, stream: stream.clone() }
@@ -71,7 +70,7 @@ impl Drop for Graph {
         if let Captured::Gpu { gpu, raw, .. } = &self.kind
             && gpu.bind().is_ok()
         {
-            // SAFETY: the driver gave it to this value only; executable graphs do not need it.
+            // SAFETY: this value alone owns the graph, and executable graphs do not use it.
             let _ = unsafe { sys::cuGraphDestroy(*raw) };
         }
     }
@@ -86,7 +85,7 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// A graph that can be launched, made by [`Graph::instantiate`]. It keeps the workspaces of its
+/// A graph that can be launched, from [`Graph::instantiate`]. It owns the workspaces of its
 /// operations.
 pub struct GraphExec {
     device: Device,
@@ -108,15 +107,15 @@ impl GraphExec {
     }
 
     /// Launches the graph on a stream, and returns while it runs. Launches of one graph run in
-    /// order, on all streams.
+    /// order, also across streams.
     ///
     /// # Errors
     /// [`Error::StreamOfOtherDevice`], [`Error::Captured`] while a graph is captured, an error of
     /// the driver, and on the simulator the faults of its kernels.
     ///
     /// # Safety
-    /// The contract of each captured launch holds now: the buffers are alive until the graph is
-    /// complete, and other streams use them as [`Device::launch`] allows.
+    /// The contract of each captured launch holds now: its buffers are alive until the graph has
+    /// completed, and other streams use them as [`Device::launch`] allows.
     pub unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
         if stream.device() != &self.device {
             return Err(Error::StreamOfOtherDevice {
@@ -129,14 +128,14 @@ impl GraphExec {
             (Executable::Gpu { gpu, raw, .. }, _) => {
                 gpu.bind()?;
                 gpu.launched("a graph");
-                // SAFETY: both are alive and belong to the current context; the rest is the
-                // caller's contract.
+                // SAFETY: both are alive and belong to the current context; the caller keeps the
+                // contracts of the captured launches.
                 check(unsafe { sys::cuGraphLaunch(*raw, stream.raw(gpu)) })
                     .map_err(|code| gpu.error_of_code("cuGraphLaunch", code))
             }
             (Executable::Sim(recording), Backend::Sim(simulator)) => {
                 let stream = stream.simulated(simulator);
-                // Another thread may capture on it.
+                // Another thread may be capturing on the stream.
                 if stream.capture().is_some() {
                     return Err(Error::Captured { call: "GraphExec::launch" });
                 }
@@ -146,11 +145,11 @@ impl GraphExec {
         }
     }
 
-    /// Takes over the arguments and grids of another graph with the same launches, which is faster
-    /// than instantiating that graph.
+    /// Takes the arguments and grids of another graph with the same launches, which is faster than
+    /// instantiating that graph.
     ///
     /// # Errors
-    /// [`Error::GraphUpdate`] if the other graph has other launches; this one is then unchanged.
+    /// [`Error::GraphUpdate`] if the other graph has other launches (this one is then unchanged),
     /// [`Error::GraphOfOtherDevice`], or an error of the driver.
     pub fn update(&mut self, graph: &Graph) -> Result<()> {
         if graph.device != self.device {
@@ -170,7 +169,7 @@ impl GraphExec {
                 // SAFETY: both are alive.
                 match unsafe { driver::graph::update(*raw, *graph) } {
                     Ok(()) => {
-                        // The memory of the old launches is freed when they have completed: the
+                        // Frees the memory of the old launches after they have completed: the
                         // driver waits.
                         *stream = other.clone();
                         Ok(())
@@ -189,8 +188,8 @@ impl Drop for GraphExec {
         if let Executable::Gpu { gpu, raw, .. } = &self.kind
             && gpu.bind().is_ok()
         {
-            // A running launch still completes. SAFETY: instantiated for this value only, destroyed
-            // once.
+            // A running launch still completes. SAFETY: this value alone owns the executable graph
+            // and destroys it once.
             let _ = unsafe { sys::cuGraphExecDestroy(*raw) };
         }
     }

@@ -25,7 +25,7 @@ pub(super) const ENDED: Error = Error::Capture {
     way_out: "record it again on the stream that launches the graph",
 };
 
-/// The error for a code of the driver's function `call` that is about a capture.
+/// The error for a capture-related code of the driver's function `call`.
 pub(crate) fn of_code(call: &'static str, code: DriverCode) -> Option<Error> {
     Some(match code.number() {
         // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_CAPTURED_EVENT
@@ -39,8 +39,8 @@ pub(crate) fn of_code(call: &'static str, code: DriverCode) -> Option<Error> {
     })
 }
 
-/// The error for a code of a wait for an event that was recorded.
+/// The error for a failed wait for a recorded event.
 pub(crate) fn of_wait(gpu: &Gpu, call: &'static str, code: DriverCode) -> Error {
-    // The driver forgets what an event has recorded when its capture ends.
+    // The driver discards an event's record when its capture ends.
     if code == DriverCode::INVALID_VALUE { ENDED } else { gpu.error_of_code(call, code) }
 }

@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The launches of a graph, and the workspaces of its operations.
 #[derive(Default)]
 pub(crate) struct Recording {
-    /// Each after the launches that it depends on.
+    /// In an order in which each launch follows those that it depends on.
     pub(super) launches: Vec<Launch>,
     pub(super) memory: Vec<Allocation>,
-    /// The end of its last run.
+    /// The end of the last run.
     ended: Mutex<Option<moye_sim::Event>>,
 }
 
@@ -21,16 +21,16 @@ pub(crate) struct Recording {
 pub(super) struct Launch {
     kernel: &'static str,
     run: Box<Run>,
-    /// The stream that it was captured on, 0 for the one that the capture began with.
+    /// The captured launch's stream; 0 is the stream on which the capture began.
     stream: usize,
-    /// The launches that it depends on directly.
+    /// The launches on which it depends directly.
     pub(super) after: Vec<usize>,
 }
 
 type Run = dyn Fn(&Simulator, &moye_sim::Stream) -> Result<()> + Send + Sync;
 
 impl Launch {
-    /// A launch on a stream, after others.
+    /// A launch on a stream, after the launches that it depends on.
     ///
     /// # Safety
     /// The kernel's contract holds whenever the recording is [run](Recording::run).
@@ -42,8 +42,8 @@ impl Launch {
         let kernel = *kernel;
         let run = move |simulator: &Simulator, stream: &moye_sim::Stream| {
             simulator.run(stream, kernel.name(), grid, kernel.shared_bytes(), &|| {
-                // SAFETY: this runs inside a simulated thread; the kernel's contract is that of
-                // `new`.
+                // SAFETY: this runs inside a simulated thread; the caller of `new` keeps the
+                // kernel's contract.
                 unsafe { kernel.call(parameters) }
             })
         };
@@ -52,10 +52,10 @@ impl Launch {
 }
 
 impl Recording {
-    /// Runs all launches behind the work of a stream; the first one that fails ends it. Launches
-    /// that were captured on several streams race as on those streams.
+    /// Runs all launches after the earlier work of a stream; stops at the first one that fails.
+    /// Launches captured on several streams race as they would on those streams.
     pub fn run(&self, simulator: &Simulator, stream: &moye_sim::Stream) -> Result<()> {
-        // Launches of one graph run one after the other, whatever the streams.
+        // Launches of one graph run one after another, on any streams.
         if let Some(before) = &*lock(&self.ended) {
             stream.wait(before);
         }
@@ -77,9 +77,9 @@ impl Recording {
         ran
     }
 
-    /// Refuses a recording that this one cannot replace.
+    /// Rejects a recording that cannot replace `old`.
     pub fn check_replaces(&self, old: &Self) -> Result<()> {
-        // Like the driver, which only replaces arguments and grids.
+        // Like the driver's update, which replaces only arguments and grids.
         if self.edges().ne(old.edges()) {
             return Err(Error::GraphUpdate { reason: "it has other launches" });
         }

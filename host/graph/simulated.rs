@@ -1,4 +1,4 @@
-//! Streams of the simulator, and the captures that they take part in, by the driver's rules.
+//! Streams of the simulator, and their captures, by the driver's rules.
 //!
 //! A stream joins a capture when it waits for an event of the capture. From then on its launches
 //! are nodes of the graph, until the capture ends.
@@ -17,7 +17,7 @@ pub(crate) struct Capture(Mutex<State>);
 
 struct State {
     recording: Recording,
-    /// The number of streams that have joined, the first one included.
+    /// The number of streams that have joined, including the first.
     streams: usize,
     is_valid: bool,
     has_ended: bool,
@@ -27,7 +27,7 @@ struct State {
 #[derive(Clone)]
 pub(crate) struct Point {
     capture: Arc<Capture>,
-    /// The launches that work behind the point depends on.
+    /// The launches on which work after the point depends.
     after: Vec<usize>,
 }
 
@@ -37,14 +37,14 @@ pub(crate) struct Simulated {
     joined: Mutex<Option<Joined>>,
 }
 
-/// A stream's part in a capture.
+/// A stream's membership in a capture.
 struct Joined {
-    /// Its number among the streams of the capture.
+    /// The stream's index in the capture.
     number: usize,
     at: Point,
 }
 
-/// What an event of the simulator has recorded.
+/// The record of a simulator's event.
 pub(crate) enum Recorded {
     /// Work that has run.
     Work(moye_sim::Event),
@@ -58,12 +58,12 @@ impl Capture {
         Arc::new(Self(Mutex::new(State { recording, streams: 1, is_valid: true, has_ended: false })))
     }
 
-    /// Memory that lives as long as the graph: the device address of its first byte.
+    /// Memory that lives as long as the graph; returns its device address.
     pub fn alloc(&self, simulator: &Simulator, bytes: usize) -> Result<u64> {
         self.keep(simulator.memory().alloc(bytes, format!("a graph's {bytes} bytes"))?)
     }
 
-    /// The same, zeroed.
+    /// [`Capture::alloc`], zeroed.
     pub fn alloc_zeroed(&self, simulator: &Simulator, bytes: usize) -> Result<u64> {
         let allocation = simulator.memory().alloc(bytes, format!("a graph's {bytes} bytes"))?;
         allocation.fill(0, bytes, 0)?;
@@ -81,7 +81,7 @@ impl Capture {
         if state.is_valid { Ok(work(&mut state)) } else { Err(fault::INVALID) }
     }
 
-    /// Makes every later call of the capture fail, and returns the error of the call that did so.
+    /// Makes every later call of the capture fail, and returns `error`.
     fn invalidate(&self, error: Error) -> Error {
         lock(&self.0).is_valid = false;
         error
@@ -91,7 +91,8 @@ impl Capture {
         lock(&self.0).has_ended
     }
 
-    /// Ends it: the launches, of which the last ones before the end are `last`.
+    /// Ends the capture and returns its launches; `last` are those that the captured stream ends
+    /// with.
     fn end(&self, last: &[usize]) -> Result<Recording> {
         let mut state = lock(&self.0);
         state.has_ended = true;
@@ -112,7 +113,7 @@ impl Capture {
 }
 
 impl Point {
-    /// Moves it behind an event too.
+    /// Moves the point after an event.
     fn join(&mut self, event: &Recorded) -> Result<()> {
         let refused = match event {
             Recorded::Work(_) => fault::FROM_OUTSIDE,
@@ -137,18 +138,18 @@ impl Simulated {
         Self { stream, joined: Mutex::new(None) }
     }
 
-    /// A new stream on which a capture begins.
+    /// A new stream with a capture.
     pub fn capturing(memory: &GlobalMemory) -> Self {
         let at = Point { capture: Capture::new(), after: Vec::new() };
         Self { joined: Mutex::new(Some(Joined { number: 0, at })), ..Self::new(memory.new_stream()) }
     }
 
-    /// The stream outside of captures.
+    /// The underlying stream, for work outside captures.
     pub fn stream(&self) -> &moye_sim::Stream {
         &self.stream
     }
 
-    /// The capture that it takes part in now.
+    /// The stream's current capture.
     pub fn capture(&self) -> Option<Arc<Capture>> {
         self.with_joined(|joined| joined.as_ref().map(|joined| joined.at.capture.clone()))
     }
@@ -159,7 +160,7 @@ impl Simulated {
         joined.at.capture.end(&joined.at.after)
     }
 
-    /// Captures a launch, and returns whether the stream takes part in a capture.
+    /// Captures a launch if the stream belongs to a capture; returns whether it does.
     ///
     /// # Safety
     /// The kernel's contract holds whenever the graph is launched.
@@ -176,7 +177,7 @@ impl Simulated {
         })
     }
 
-    /// What an event records here now.
+    /// The record of an event on this stream now.
     pub fn record(&self) -> Result<Recorded> {
         self.with_joined(|joined| match joined {
             None => Ok(Recorded::Work(self.stream.record())),
@@ -184,7 +185,7 @@ impl Simulated {
         })
     }
 
-    /// Makes later work wait for an event's work.
+    /// Makes later work wait for an event.
     pub fn wait(&self, event: &Recorded) -> Result<()> {
         self.with_joined(|joined| match joined {
             Some(Joined { at, .. }) => at.join(event),
@@ -207,7 +208,7 @@ impl Simulated {
         })
     }
 
-    /// Waits on the host for the work so far.
+    /// Waits on the host for all work so far.
     pub fn synchronize(&self) -> Result<()> {
         match self.capture() {
             None => {
@@ -218,7 +219,7 @@ impl Simulated {
         }
     }
 
-    /// With its part in a capture that has not ended.
+    /// Passes the stream's membership, `None` if its capture has ended.
     fn with_joined<T>(&self, work: impl FnOnce(&mut Option<Joined>) -> T) -> T {
         let mut joined = lock(&self.joined);
         if joined.as_ref().is_some_and(|joined| joined.at.capture.has_ended()) {
@@ -229,12 +230,12 @@ impl Simulated {
 }
 
 impl Recorded {
-    /// Waits on the host until it has happened.
+    /// Waits on the host until the event has happened.
     pub fn synchronize(&self) -> Result<()> {
         self.happened().map(moye_sim::Event::synchronize)
     }
 
-    /// The work that has run, refused for work of a capture.
+    /// The work that has run; an error for work of a capture.
     pub fn happened(&self) -> Result<&moye_sim::Event> {
         match self {
             Self::Work(event) => Ok(event),

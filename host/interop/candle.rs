@@ -1,5 +1,5 @@
 //! Products of tensors of [candle](candle_core) 0.11: [`Product`] is a custom operation of two
-//! tensors, [`ProductInto`] one that writes a tensor in place.
+//! tensors; [`ProductInto`] writes its result into a tensor.
 //!
 //! ```
 //! use candle_core::{Device, Tensor};
@@ -14,11 +14,11 @@
 //! # }
 //! ```
 //!
-//! Keep a [`Product`] and pass clones: its workspaces belong to it.
+//! Keep a [`Product`] and pass clones: it owns its workspaces.
 //!
-//! Tensors on a GPU (feature `candle-cuda`, which builds candle's own kernels by `nvcc`) are used
-//! where they are, on their device's stream. Tensors on the host go to the device that
-//! [`Product::on`] names, the simulator where none is.
+//! Tensors on a GPU stay there and are used on their device's stream; this needs the feature
+//! `candle-cuda`, which builds candle's kernels by `nvcc`. Tensors on the host are copied to the
+//! device of [`Product::on`], by default the simulator.
 
 use crate::kernels::mma::Activation;
 use crate::{
@@ -27,10 +27,10 @@ use crate::{
 use candle_core::{CpuStorage, CustomOp2, Error, InplaceOp3, Layout, Result, Shape, Tensor, WithDType};
 use half::{bf16, f16};
 
-/// `activation(alpha * a @ b)` of tensors (..., M, K) and (..., K, N) of f16, bf16, f32 or f64,
-/// whose other extents are the same.
+/// `activation(alpha * a @ b)` of tensors (..., M, K) and (..., K, N) of f16, bf16, f32 or f64 with
+/// equal batch extents.
 ///
-/// Strides may be any. Without an activation it has gradients.
+/// Any strides are allowed. Without an activation it has gradients.
 #[derive(Clone, Debug)]
 pub struct Product {
     alpha: f64,
@@ -78,8 +78,8 @@ impl Product {
         Self { activation, ..self }
     }
 
-    /// The device for tensors on the host, which are copied there and back; the simulator by
-    /// default.
+    /// The device to which tensors on the host are copied and from which the result returns; by
+    /// default the simulator.
     #[must_use]
     pub fn on(self, host: Device) -> Self {
         Self { host, ..self }
@@ -104,20 +104,20 @@ impl ProductInto {
         Self { product: self.product.alpha(alpha), ..self }
     }
 
-    /// The factor of what the tensor holds.
+    /// The factor of the tensor's previous values.
     #[must_use]
     pub fn beta(self, beta: f64) -> Self {
         Self { beta, ..self }
     }
 
-    /// As [`Product::on`].
+    /// See [`Product::on`].
     #[must_use]
     pub fn on(self, host: Device) -> Self {
         Self { product: self.product.on(host), ..self }
     }
 }
 
-/// Matrices of a tensor, with the extents and strides of its first modes.
+/// The matrices of a tensor, with the extents and strides of its batch modes.
 struct Matrices<'l> {
     batches: &'l [usize],
     batch_strides: &'l [usize],
@@ -139,8 +139,8 @@ impl<'l> Matrices<'l> {
         })
     }
 
-    /// The offset of each matrix but for the last batch mode, and the extent and stride of that
-    /// one.
+    /// The offsets of the matrices along all batch modes but the last, and the last one's extent
+    /// and stride.
     fn batch(&self) -> (Vec<usize>, usize, usize) {
         let (Some((&count, outer)), Some((&stride, strides))) =
             (self.batches.split_last(), self.batch_strides.split_last())
@@ -169,7 +169,7 @@ fn shape_of_product(a: &Layout, b: &Layout) -> Result<Shape> {
     Ok(Shape::from_dims(&[from_a.batches, &ends].concat()))
 }
 
-/// Elements from the first to the last one of a layout, 0 where there is none.
+/// The elements from the first to the last one of a layout, 0 if it is empty.
 fn reach(layout: &Layout) -> usize {
     if layout.dims().contains(&0) {
         return 0;
@@ -235,7 +235,7 @@ impl Product {
             (of_a.batch(), of_b.batch(), of_c.batch());
         for ((&at_a, &at_b), &at_c) in at_a.iter().zip(&at_b).zip(&at_c) {
             let view = |buffer: &'_ Buffer<T>, at: usize, of: &Matrices<'_>| -> crate::Result<_> {
-                // Without elements there is nothing to begin with.
+                // An empty layout has no first element.
                 let at = at.min(buffer.len());
                 Ok((at, of.shape, (of.strides[0], of.strides[1])))
             };
@@ -275,7 +275,7 @@ impl Product {
         Ok((T::to_cpu_storage_owned(c.download().map_err(Error::wrap)?), shape))
     }
 
-    /// As [`ProductInto`] of tensors on the host.
+    /// [`ProductInto`] of tensors on the host.
     fn add_on_host<T: Both>(
         &self,
         (beta, c, layout_c, a, layout_a, b, layout_b): IntoHost<'_>,
@@ -300,7 +300,7 @@ impl Product {
 type IntoHost<'a> =
     (f64, &'a mut CpuStorage, &'a Layout, &'a CpuStorage, &'a Layout, &'a CpuStorage, &'a Layout);
 
-/// Refuses a result of another shape than the product has.
+/// Rejects a result whose shape is not the product's.
 fn check_result(a: &Layout, b: &Layout, c: &Layout) -> Result<()> {
     let shape = shape_of_product(a, b)?;
     if shape.dims() != c.dims() {
@@ -309,7 +309,7 @@ fn check_result(a: &Layout, b: &Layout, c: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// What a layout reaches over of a storage.
+/// The elements that a layout spans in a storage, uploaded.
 fn uploaded<T: Both>(device: &Device, storage: &CpuStorage, layout: &Layout) -> Result<Buffer<T>> {
     let start = layout.start_offset();
     let elements = &storage.as_slice::<T>()?[start..start + reach(layout)];
@@ -409,7 +409,7 @@ mod cuda {
     use cudarc::driver::{CudaStream, DeviceRepr};
     use std::sync::{Arc, Mutex, PoisonError};
 
-    /// The streams on which products were launched: each keeps its workspace.
+    /// The streams of earlier products: each owns its workspaces.
     #[derive(Clone, Debug, Default)]
     pub(super) struct Streams(Arc<Mutex<Vec<Arc<CudarcStream>>>>);
 
@@ -434,7 +434,7 @@ mod cuda {
             (a, layout_a, b, layout_b): (&CudaStorage, &Layout, &CudaStorage, &Layout),
         ) -> Result<(CudaStorage, Shape)> {
             let (device, shape) = (a.device().clone(), shape_of_product(layout_a, layout_b)?);
-            // SAFETY: the product writes all of it.
+            // SAFETY: the product writes every element.
             let mut c = unsafe { device.alloc::<T>(shape.elem_count())? };
             let layout_c = Layout::contiguous(shape.clone());
             let stream = self.streams.of(&device.cuda_stream())?;
@@ -465,7 +465,7 @@ mod cuda {
             );
             let start = layout_c.start_offset();
             let mut c = c.as_cuda_slice_mut::<T>()?.slice_mut(start..start + reach(layout_c));
-            // SAFETY: the views are used on this stream alone. candle refuses an operation in place
+            // SAFETY: the views are used on this stream alone. candle rejects an in-place operation
             // whose tensors share a storage.
             unsafe {
                 let (a, b) = (stream.read(&a).map_err(Error::wrap)?, stream.read(&b).map_err(Error::wrap)?);

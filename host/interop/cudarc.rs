@@ -1,5 +1,5 @@
-//! Streams and slices of [`cudarc`] 0.19: its slices as buffers here, buffers from here as its
-//! slices, on one stream.
+//! Streams and slices of [`cudarc`] 0.19: its slices as buffers of this crate, and this crate's
+//! buffers as its slices, on one stream.
 //!
 //! ```no_run
 //! # #[cfg(feature = "matmul-f32")] {
@@ -25,9 +25,8 @@
 //! # }
 //! # }
 //! ```
-//!
-//! The version of CUDA and the way its libraries are found are features of `cudarc`: enable those
-//! in your own dependency on it. This crate's feature does not enable cuBLAS.
+//! Features of `cudarc` select the CUDA version and how its libraries are found: enable them in
+//! your dependency on it. This crate's feature does not enable cuBLAS.
 
 use crate::{Buffer, BufferSlice, BufferSliceMut, Device, Element, Error, Result, Stream};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
@@ -37,7 +36,7 @@ use std::sync::Arc;
 
 /// A stream of `cudarc` for launches: it derefs to [`Stream`].
 ///
-/// It keeps the workspaces of its operations, so keep it instead of making one for each call.
+/// It owns the workspaces of its operations, so keep it instead of creating one for each call.
 #[derive(Debug)]
 pub struct CudarcStream {
     // Dropped before the fields that it borrows.
@@ -69,12 +68,12 @@ impl CudarcStream {
     /// As for [`Buffer::from_raw_parts`].
     ///
     /// # Safety
-    /// The launches that use the view are on this stream, before the view is dropped: `cudarc`
-    /// orders other uses of the slice after them.
+    /// Launches that use the view are on this stream, and are issued before the view is dropped:
+    /// `cudarc` orders other uses of the slice after them.
     pub unsafe fn read<'a, T: Element>(&'a self, slice: &'a impl DevicePtr<T>) -> Result<Reading<'a, T>> {
         let (address, order) = slice.device_ptr(&self.cuda);
-        // SAFETY: the slice is borrowed, and frees its memory in the order of the stream; the
-        // caller's contract.
+        // SAFETY: the slice is borrowed and frees its memory in stream order; the caller uses the
+        // view on this stream alone.
         let view = unsafe { Buffer::from_raw_parts(address, slice.len(), self.stream.device())? };
         Ok(Reading { view, _order: order })
     }
@@ -93,8 +92,8 @@ impl CudarcStream {
     ) -> Result<Writing<'a, T>> {
         let len = slice.len();
         let (address, order) = slice.device_ptr_mut(&self.cuda);
-        // SAFETY: the slice is borrowed, and frees its memory in the order of the stream; the
-        // caller's contract.
+        // SAFETY: the slice is borrowed and frees its memory in stream order; the caller uses the
+        // view on this stream alone.
         let view = unsafe { Buffer::from_raw_parts(address, len, self.stream.device())? };
         Ok(Writing { view, _order: order })
     }
@@ -105,7 +104,7 @@ impl CudarcStream {
     /// [`Error::WrongDevice`] for a buffer of another device.
     ///
     /// # Safety
-    /// Uses of the slice are on this stream, and are ordered with uses of the buffer on other
+    /// The slice is used on this stream, and its uses are ordered with uses of the buffer on other
     /// streams.
     pub unsafe fn lend<'a, T: Element>(&self, buffer: &'a mut Buffer<T>) -> Result<Lent<'a, T>> {
         if buffer.device() != self.stream.device() {
@@ -116,8 +115,8 @@ impl CudarcStream {
                 device: self.stream.device().label(),
             });
         }
-        // SAFETY: the buffer has these elements, whose bytes may have any value; `Lent` never frees
-        // them.
+        // SAFETY: the buffer has this number of elements, which may have any bytes; `Lent` never
+        // frees them.
         let slice = unsafe { self.cuda.upgrade_device_ptr::<T>(buffer.address(), buffer.len()) };
         Ok(Lent { slice: ManuallyDrop::new(slice), _buffer: buffer })
     }
@@ -128,9 +127,9 @@ impl CudarcStream {
 /// # Errors
 /// As for [`Device::from_raw_context`](crate::Device::from_raw_context).
 pub fn device(context: &Arc<CudaContext>) -> Result<Device> {
-    // A device is kept until the process exits, and so its context has to be.
+    // The device is kept until the process exits, so the context must be too.
     std::mem::forget(context.clone());
-    // SAFETY: the context is alive, and never destroyed, because one handle to it is never dropped.
+    // SAFETY: the context is alive and never destroyed, because one handle to it is never dropped.
     unsafe { Device::from_raw_context(context.cu_ctx().cast()) }
 }
 
@@ -141,14 +140,15 @@ pub fn device(context: &Arc<CudaContext>) -> Result<Device> {
 /// driver.
 ///
 /// # Safety
-/// `stream` has a handle as long as the result, or anything that `cudarc` makes with it, is in use.
+/// `stream` has a handle for as long as the result, or anything that `cudarc` derives from it, is
+/// in use.
 pub unsafe fn to_cudarc(stream: &Stream, context: &Arc<CudaContext>) -> Result<Arc<CudaStream>> {
     let raw = stream.raw_handle()?;
     if stream.device().raw_context() != context.cu_ctx().cast() {
         let detail = "it is not the one of the stream's device; use that of `moye::interop::cudarc::device`";
         return Err(Error::ForeignHandle { what: "context", detail });
     }
-    // SAFETY: a live stream of this context; the caller's contract.
+    // SAFETY: a live stream of this context; the caller keeps it alive.
     Ok(unsafe { context.wrap_borrowed_stream(raw.cast()) })
 }
 
@@ -164,7 +164,7 @@ impl Deref for CudarcStream {
 #[derive(Debug)]
 pub struct Reading<'a, T: Element> {
     view: Buffer<T>,
-    /// Its drop records in `cudarc` that the slice is read up to here.
+    /// Its drop records in `cudarc` that the slice is read up to this point.
     _order: SyncOnDrop<'a>,
 }
 
@@ -180,7 +180,7 @@ impl<T: Element> Deref for Reading<'_, T> {
 #[derive(Debug)]
 pub struct Writing<'a, T: Element> {
     view: Buffer<T>,
-    /// Its drop records in `cudarc` that the slice is written up to here.
+    /// Its drop records in `cudarc` that the slice is written up to this point.
     _order: SyncOnDrop<'a>,
 }
 
@@ -239,9 +239,9 @@ impl<T: Element> DerefMut for Lent<'_, T> {
 
 impl<T: Element> Drop for Lent<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: it is not used after this.
+        // SAFETY: the field is not used after this.
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
-        // The memory belongs to the buffer; the stream waits for uses on other streams.
+        // The buffer owns the memory; the stream waits for uses on other streams.
         let _ = slice.leak();
     }
 }

@@ -1,4 +1,4 @@
-//! Streams and memory of other crates, each behind the feature of the crate's name.
+//! Streams and memory of other crates, each under the feature of the crate's name.
 //!
 //! Without these features, [`Device::from_raw_context`](crate::Device::from_raw_context),
 //! [`Stream::from_raw_handle`](crate::Stream::from_raw_handle) and

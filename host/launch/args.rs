@@ -13,7 +13,7 @@ use moye_device::memory::{Element, Global, GlobalMut};
     note = "for Global<T> pass a &Buffer<T> or a BufferSlice<T>; for GlobalMut<T> pass a &mut Buffer<T> or a BufferSliceMut<T>; for a number or a struct, a value of exactly that type"
 )]
 pub trait KernelArg<P: KernelParam> {
-    /// The device of the memory that the value names, if it names any.
+    /// The device of the memory that the value refers to, if any.
     #[doc(hidden)]
     fn device(&self) -> Option<&Device>;
 
@@ -34,9 +34,9 @@ pub trait KernelArgs<P: Params> {
     fn pass(self, check: &mut dyn FnMut(usize, &Device) -> Result<()>) -> Result<P>;
 }
 
-/// A parameter may be passed as it is: a number of exactly its type, a struct, or an address. The
-/// caller vouches for the address. This is for kernels for which the borrow of a buffer is too
-/// strict, such as one that works in place and takes the same buffer twice.
+/// A parameter may be passed as it is: a number of exactly its type, a struct, or an address, which
+/// the caller guarantees to be valid. This serves kernels for which a buffer's borrow is too
+/// strict, such as an in-place kernel that takes the same buffer twice.
 impl<P: KernelParam> KernelArg<P> for P {
     fn device(&self) -> Option<&Device> {
         None

@@ -5,7 +5,7 @@ use crate::{Error, Result};
 use moye_device::kernel::LaunchBounds;
 use moye_sim::Dim3;
 
-/// The number of blocks of a launch, and of threads in a block.
+/// The number of blocks of a launch, and the threads of a block.
 ///
 /// ```
 /// use moye::Grid;
@@ -21,19 +21,18 @@ pub struct Grid {
     /// Blocks of a cluster. They run at the same time and can access each other's shared memory
     /// (sm_90 and later).
     pub cluster: Dim3,
-    /// Whether the kernel may start before the previous kernel on its stream has completed.
+    /// Whether the kernel may start before its predecessor on the stream completes (PDL).
     pub dependent: bool,
 }
 
 impl Grid {
-    /// A grid of `blocks` blocks with `threads` threads each; either is a number, a pair or a
-    /// triple.
+    /// A grid of `blocks` blocks of `threads` threads each; either is a number, a pair or a triple.
     pub fn new(blocks: impl Into<Dim3>, threads: impl Into<Dim3>) -> Self {
         Self { blocks: blocks.into(), threads: threads.into(), cluster: Dim3::new(1, 1, 1), dependent: false }
     }
 
-    /// The same grid with clusters of `cluster` blocks, 8 at most; the extents of the grid are
-    /// multiples of it.
+    /// The same grid in clusters of at most 8 blocks; `cluster` must divide the extents of the
+    /// grid.
     ///
     /// ```
     /// use moye::Grid;
@@ -45,14 +44,13 @@ impl Grid {
         Self { cluster: cluster.into(), ..self }
     }
 
-    /// The same grid for programmatic dependent launch (PDL): the kernel may start before the
-    /// previous kernel on its stream has completed, and takes multiprocessors as that kernel's
-    /// blocks leave them. It applies to kernels compiled for sm_90 or later and has no effect on
-    /// others.
+    /// The same grid with programmatic dependent launch (PDL): the kernel may start before its
+    /// predecessor on the stream completes, on SMs that the predecessor's blocks leave. This
+    /// applies to kernels compiled for sm_90 or later and has no effect on others.
     ///
-    /// The kernel then has to execute `griddepcontrol.wait`
-    /// ([`overlap_launches`](moye_device::arch::overlap_launches)) before it touches memory that a
-    /// previous kernel touches. A launch of a kernel that does not violates the kernel's contract.
+    /// The kernel must execute `griddepcontrol.wait`
+    /// ([`overlap_launches`](moye_device::arch::overlap_launches)) before it accesses memory that a
+    /// previous kernel accesses. Launching a kernel that does not violates its contract.
     #[must_use]
     pub fn dependent(self) -> Self {
         Self { dependent: true, ..self }

@@ -18,23 +18,22 @@ use crate::{Error, Result};
 use moye_device::kernel::{Kernel, Params};
 
 impl Device {
-    /// Launches a kernel that this crate ships on the default stream, and returns while it runs (on
-    /// the simulator, when it has completed). The simulator runs any kernel; on a GPU, kernels of
-    /// other crates are launched by [`Module::launch`].
+    /// Launches a kernel of this crate on the default stream. Returns while the kernel runs; on the
+    /// simulator, after it has completed. The simulator runs any kernel; on a GPU,
+    /// [`Module::launch`] launches kernels of other crates.
     ///
     /// The compiler checks the arguments against the kernel's parameters. The simulator returns a
     /// fault of the kernel from this call; a GPU returns it from the next call that waits for the
     /// kernel ([`Device::synchronize`], a download).
     ///
     /// # Errors
-    /// A grid or a block that the device or the kernel's launch bounds do not allow, a buffer of
-    /// another device, more shared memory than a block can have; errors of loading the kernels, and
-    /// of the driver.
+    /// A grid or block exceeds the limits of the device or the kernel's launch bounds, a buffer
+    /// belongs to another device, or the kernel needs more shared memory than a block can have;
+    /// errors of loading the kernels, and of the driver.
     ///
     /// # Safety
-    /// The kernel's own contract holds for these arguments: it reads and writes only within the
-    /// buffers it was given (lengths and strides passed as numbers are right), and expects this
-    /// grid.
+    /// The kernel's contract holds for these arguments: it accesses only the buffers it receives
+    /// (lengths and strides are right), and is written for this grid.
     ///
     /// The call returns while the kernel runs, and its borrows end with it. Until the kernel has
     /// completed, no other stream may write what it reads, or read or write what it writes. This
@@ -52,7 +51,7 @@ impl Device {
 }
 
 impl Stream {
-    /// As [`Device::launch`], on this stream.
+    /// [`Device::launch`] on this stream.
     ///
     /// # Errors
     /// As for [`Device::launch`].
@@ -71,7 +70,7 @@ impl Stream {
     }
 }
 
-/// Checks a launch and makes it.
+/// Checks a launch and performs it.
 ///
 /// # Safety
 /// As for [`Device::launch`].
@@ -141,8 +140,8 @@ pub(crate) unsafe fn launch<P: Params>(
             prepared::note(|| prepared::Prepared::new(name, function, extents, &parameters));
             gpu.bind()?;
             let stream = stream.raw(gpu);
-            // SAFETY: the addresses are of the parameters that the kernel declares, in order. The
-            // caller's contract covers the rest.
+            // SAFETY: the addresses are those of the declared parameters, in order. The caller
+            // keeps the kernel's contract.
             parameters.with_addresses(|addresses| unsafe {
                 prepared::launch(gpu, name, function, &extents, stream, addresses)
             })

@@ -1,5 +1,5 @@
-//! Launches as the driver takes them: work that was launched before is launched again without being
-//! checked and prepared anew.
+//! Launches in the driver's form: work that was launched before is replayed without being checked
+//! and prepared again.
 
 use crate::Result;
 use crate::device::gpu::Gpu;
@@ -11,12 +11,12 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-/// A launch of a GPU's function.
+/// A launch of a function on a GPU.
 pub(crate) struct Prepared {
     kernel: &'static str,
     function: CUfunction,
     extents: Extents,
-    /// The values of the parameters, each at a multiple of 64 bytes.
+    /// The values of the parameters, each aligned to 64 bytes.
     _lines: Box<[Line]>,
     /// The address of each parameter in the lines.
     addresses: Box<[*mut c_void]>,
@@ -27,7 +27,7 @@ pub(crate) struct Prepared {
 #[repr(align(64))]
 struct Line(#[allow(dead_code, reason = "it is written and read by its address")] [MaybeUninit<u8>; 64]);
 
-/// The launches recorded on this thread; `None` if it records none.
+/// The launches recorded on this thread; `None` outside a recording.
 type Noted = Option<Vec<Prepared>>;
 
 thread_local! {
@@ -71,7 +71,7 @@ impl Prepared {
         unsafe { Self::of_parameters(kernel, function, extents, parameters) }
     }
 
-    /// A launch with parameters at addresses, each with its size.
+    /// A launch with parameters at these addresses, with their sizes.
     ///
     /// # Safety
     /// A value of this size is at each address.
@@ -101,21 +101,22 @@ impl Prepared {
         Self { kernel, function, extents, _lines: lines, addresses }
     }
 
-    /// Makes the launch on a stream of `gpu`, whose context is current.
+    /// Launches it on a stream of `gpu`, whose context is current.
     ///
     /// # Safety
-    /// The function belongs to the GPU's context, as the stream does; the kernel's own contract.
+    /// The function and the stream belong to the GPU's context; the kernel's contract holds.
     pub(crate) unsafe fn launch(&self, gpu: &Gpu, stream: CUstream) -> Result<()> {
-        // SAFETY: the caller's contract; the addresses are of the parameters, in order.
+        // SAFETY: the function and the stream belong to the current context; the addresses are
+        // those of the parameters, in order; the caller keeps the kernel's contract.
         unsafe { launch(gpu, self.kernel, self.function, &self.extents, stream, &self.addresses) }
     }
 }
 
-/// Makes a launch. The context of `gpu` is current.
+/// Launches a function. The context of `gpu` is current.
 ///
 /// # Safety
-/// The function and the stream belong to that context; the addresses are of the function's
-/// parameters, in order; the kernel's own contract.
+/// The function and the stream belong to that context; the addresses are those of the function's
+/// parameters, in order; the kernel's contract holds.
 pub(super) unsafe fn launch(
     gpu: &Gpu,
     kernel: &'static str,
@@ -126,12 +127,13 @@ pub(super) unsafe fn launch(
 ) -> Result<()> {
     gpu.launched(kernel);
     if extents.cluster != [1; 3] || extents.dependent {
-        // SAFETY: function, stream and addresses are this context's and kernel's.
+        // SAFETY: function and stream belong to the current context; the addresses are those of the
+        // function's parameters.
         return unsafe { driver::launch::launch(function, extents, stream, addresses) }
             .map_err(|code| gpu.error_of_code("cuLaunchKernelEx", code));
     }
     let ([x, y, z], [threads_x, threads_y, threads_z]) = (extents.grid, extents.block);
-    // SAFETY: the caller's contract; the driver has copied the parameters when the call returns.
+    // SAFETY: as above; the driver has copied the parameters when the call returns.
     driver::check(unsafe {
         sys::cuLaunchKernel(
             function,
@@ -150,7 +152,7 @@ pub(super) unsafe fn launch(
     .map_err(|code| gpu.error_of_code("cuLaunchKernel", code))
 }
 
-/// Notes a launch, where the thread notes its launches.
+/// Records a launch if this thread is recording.
 pub(super) fn note(prepared: impl FnOnce() -> Prepared) {
     NOTED.with_borrow_mut(|noted| {
         if let Some(noted) = noted {
@@ -159,9 +161,9 @@ pub(super) fn note(prepared: impl FnOnce() -> Prepared) {
     });
 }
 
-/// What `work` gives, and its launches on GPUs.
+/// Calls `work` and returns its result with the GPU launches that it made.
 pub(crate) fn noting<R>(work: impl FnOnce() -> R) -> (R, Vec<Prepared>) {
-    /// Ends the notes, also where `work` panics.
+    /// Ends the recording, also if `work` panics.
     struct End;
     impl Drop for End {
         fn drop(&mut self) {

@@ -18,9 +18,9 @@ use moye_device::memory::Element;
 /// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`; for 8-bit floats also times
 /// the scales ([`Matmul::scale_a`]).
 ///
-/// Matrices may have any strides, so transposed ones need no copy. If no kernel reads a layout, the
-/// operand is first rearranged into a workspace from the device's memory. The kernel is chosen from
-/// the shapes and the device.
+/// Matrices may have any strides, so transposed ones need no copy. An operand whose layout no
+/// kernel reads is first rearranged into a workspace. The kernel is chosen by the shapes and the
+/// device.
 ///
 /// ```
 /// use moye::{Device, Matmul, Matrix, MatrixMut};
@@ -48,7 +48,7 @@ pub struct Matmul<'a, T: Operand, U: Element = T> {
     pub(super) alpha: T::Scalar,
     pub(super) beta: T::Scalar,
     pub(super) bias: Option<(BufferSlice<'a, U>, BiasAlong)>,
-    /// For A's rows, and for B's columns.
+    /// The scales of A's rows and of B's columns.
     pub(super) scales: [Option<BufferSlice<'a, T::Scalar>>; 2],
     pub(super) activation: Activation,
     pub(super) precision: Precision,
@@ -88,10 +88,9 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     }
 
     /// The factor of the product; 1 by default.
-    ///
     /// As in BLAS, 0 or -0 drops the product: `a`, `b` and their scales are not read, so that their
     /// NaN and infinities do not reach `c`, which becomes `activation(beta * c + bias)`. K = 0 has
-    /// the same effect, whatever `alpha` is.
+    /// the same effect for every `alpha`.
     ///
     /// ```
     /// use moye::{Device, Matmul, Matrix, MatrixMut};
@@ -142,12 +141,12 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Ok(self.beta(T::Scalar::checked("beta", beta, T::NAME)?))
     }
 
-    /// Adds one number for each column of `c`, as the bias of a linear layer.
+    /// Adds one element for each column of `c`, as the bias of a linear layer.
     pub fn bias(self, bias: impl Into<BufferSlice<'a, U>>) -> Self {
         Self { bias: Some((bias.into(), BiasAlong::Columns)), ..self }
     }
 
-    /// Adds one number for each row of `c`.
+    /// Adds one element for each row of `c`.
     pub fn bias_rows(self, bias: impl Into<BufferSlice<'a, U>>) -> Self {
         Self { bias: Some((bias.into(), BiasAlong::Rows)), ..self }
     }
@@ -162,8 +161,8 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         self.activation(Activation::Gelu)
     }
 
-    /// Applies GELU in its form with a hyperbolic tangent to the result, as cuBLASLt's epilogue
-    /// does: see [`Activation::GeluTanh`].
+    /// Applies GELU in its tanh approximation to the result, as cuBLASLt's epilogue does: see
+    /// [`Activation::GeluTanh`].
     pub fn gelu_tanh(self) -> Self {
         self.activation(Activation::GeluTanh)
     }
@@ -191,8 +190,8 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { preference: Preference { tile: Some((m, n)), ..self.preference }, ..self }
     }
 
-    /// Uses this kernel; [`Matmul::kernels`] lists the names. Operands with another layout are
-    /// rearranged first if the kernel has K contiguous in both, and refused otherwise.
+    /// Uses this kernel; [`Matmul::kernels`] lists the names. Operands in another layout are
+    /// rearranged first if the kernel reads both with K contiguous, and are refused otherwise.
     ///
     /// ```
     /// use moye::{Device, Matmul, Matrix, MatrixMut};
@@ -211,35 +210,33 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { preference: Preference { kernel: Some(name), ..self.preference }, ..self }
     }
 
-    /// Sets the maximal number of split-K slices (default: chosen by the estimated time). The small
-    /// `wgmma` tiles on Hopper support one number only (1, or 2 where the blocks of a cluster split
-    /// K); they are used if that number fits, or if the requested tile has no other kernel (64 x
-    /// 128).
+    /// Sets the maximum number of split-K slices (default: chosen by the estimated time). The small
+    /// `wgmma` tiles on Hopper support one number only: 1, or 2 if the blocks of a cluster split K.
+    /// They are used if that number fits, or if the requested tile has no other kernel (64 x 128).
     pub fn split_k(self, splits: u32) -> Self {
         Self { preference: Preference { slices: Some(splits), ..self.preference }, ..self }
     }
 
-    /// Uses the tile and the split-K slices that were measured to be fastest for this problem on
-    /// this device, if there is such an entry and neither [`Matmul::tile`] nor [`Matmul::split_k`]
-    /// is set. An entry with a tile that no kernel has is ignored.
+    /// Uses the fastest measured tile and split-K slices for this problem on this device, if the
+    /// tuning has an entry and neither [`Matmul::tile`] nor [`Matmul::split_k`] is set. An entry
+    /// whose tile no kernel has is ignored.
     #[cfg(feature = "tune")]
     pub fn tuned(self, tuning: &'a Tuning) -> Self {
         Self { tuning: Some(tuning), ..self }
     }
 
-    /// The key of this product, with its result in `c`, in a [`Tuning`].
+    /// The key in a [`Tuning`] for this product with its result in `c`.
     #[cfg(feature = "tune")]
     pub fn problem(&self, c: &MatrixMut<'_, U>) -> Problem {
         self.tuned_problem(c.shape())
     }
 
-    /// The tiles of C, M x N, of the kernels that a device has for these elements and this
-    /// precision.
+    /// The tiles of C, M x N, of the device's kernels for these elements and this precision.
     pub fn tiles(&self, device: &Device) -> Vec<(u32, u32)> {
         variants::tiles::<T>(self.precision, tma::is_there(device))
     }
 
-    /// The names of the kernels that a device has for these elements and this precision.
+    /// The names of the device's kernels for these elements and this precision.
     pub fn kernels(&self, device: &Device) -> Vec<&'static str> {
         variants::kernels::<T>(self.precision, tma::is_there(device))
     }
@@ -253,11 +250,11 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// floats on a GPU other than Hopper; [`Error::WrongDevice`], [`Error::OutOfMemory`], and the
     /// errors of [`Device::launch`].
     pub fn run(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<()> {
-        // SAFETY: as for `matmul`: the default stream runs its work in order.
+        // SAFETY: the default stream runs its work in order, and the borrows last for the call.
         unsafe { self.run_on(&device.default_stream(), c) }
     }
 
-    /// As [`Matmul::run`], on a stream.
+    /// [`Matmul::run`] on a stream.
     ///
     /// # Errors
     /// As for [`Matmul::run`].
@@ -277,7 +274,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         launch::explain(self, device, c)
     }
 
-    /// The tuning's entry for this product with a C of this shape, unless the caller sets the tile
+    /// The tuning's entry for this product with a C of this shape, unless the caller set the tile
     /// or the slices.
     #[cfg(feature = "tune")]
     pub(super) fn tuned_preference(&self, device: &Device, c: Shape) -> Option<Preference> {
@@ -299,14 +296,14 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
 }
 
 impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
-    /// Multiplies the product by scales of `a` in the device's memory, so that a quantisation
-    /// kernel need not pass them through the host: one for all of `a`, or one for each of its rows
-    /// (of the matrix as multiplied), or one for each row of each batch. An element of the result
-    /// is `activation(alpha * scale_a[i] * scale_b[j] * sum + beta * c + bias)`.
+    /// Multiplies the product by scales of `a` in device memory, so that a quantisation kernel need
+    /// not pass them through the host: one for all of `a`, one for each of its rows (of the matrix
+    /// as multiplied), or one for each row of each batch. An element of the result is
+    /// `activation(alpha * scale_a[i] * scale_b[j] * sum + beta * c + bias)`.
     ///
     /// With an `alpha` of 0 neither the scales nor the matrices are read.
     ///
-    /// A row divided by its scale before it is rounded to 8 bits uses their full range:
+    /// Rows that are divided by their scales before rounding use the full range of 8 bits:
     ///
     /// ```
     /// use half::bf16;
@@ -339,8 +336,8 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
         Self { scales: [Some(scale.into()), b], ..self }
     }
 
-    /// As [`Matmul::scale_a`], for `b`: one scale, or one for each column of `b`, or one for each
-    /// column of each batch.
+    /// [`Matmul::scale_a`] for `b`: one scale, one for each column of `b`, or one for each column
+    /// of each batch.
     pub fn scale_b(self, scale: impl Into<BufferSlice<'a, f32>>) -> Self {
         let [a, _] = self.scales;
         Self { scales: [a, Some(scale.into())], ..self }
@@ -349,11 +346,11 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
 
 #[cfg(feature = "matmul-f32")]
 impl<U: Output<f32>> Matmul<'_, f32, U> {
-    /// Computes on tensor cores in tf32: several times as fast, and as accurate as f16.
+    /// Computes on tensor cores in tf32: several times as fast, with the accuracy of f16.
     ///
-    /// They read 10 bits of each operand's fraction and drop the other 13, as in cuBLAS. Dropped
-    /// bits make a number smaller, so that products of positive numbers are about 6.5e-4 too small,
-    /// all in one direction. Round the operands to 10 bits first where that matters.
+    /// Tensor cores read 10 bits of each operand's fraction and drop the other 13, as in cuBLAS.
+    /// Dropping bits makes a magnitude smaller, so products of positive numbers are about 6.5e-4
+    /// too small, all in one direction. If that matters, round the operands to 10 bits first.
     pub fn tf32(self) -> Self {
         Self { precision: Precision::Tf32, ..self }
     }

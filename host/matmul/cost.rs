@@ -1,9 +1,9 @@
-//! The estimated time of a product with one kernel, for shapes that are not in the table of
+//! The estimated time of a product with one kernel, for shapes outside the table of
 //! [`measured`](super::measured) ones.
 //!
-//! It is a roofline. A step of a tile along K takes as long as its arithmetic at the kernel's
-//! measured rate, or as its loads if these take longer. A wave of tiles takes its steps and the
-//! kernel's overhead, and the product takes its waves, or the time to load the operands from memory
+//! A roofline model. A step of a tile along K takes the time of its arithmetic at the kernel's
+//! measured rate or the time of its loads, whichever is longer. A wave of tiles takes its steps and
+//! the kernel's overhead. The product takes its waves, or the time to load the operands from memory
 //! if that is longer. Launches, rearrangements and workspaces are added.
 
 use super::element::Operand;
@@ -15,29 +15,30 @@ use super::tma;
 use super::variants::{Schedule, Variant};
 use moye_kernels::hopper::Cut;
 
-/// The time of a launch in microseconds, from the end of the one before: what a kernel with little
-/// work takes.
+/// The time of a launch in microseconds, from the end of the one before: that of a kernel with
+/// little work.
 const LAUNCH: f64 = 3.0;
 /// Memory bandwidth in bytes per microsecond: a copy on an H100 in
 /// `docs/results/2026-11-26-h100.csv`.
 const BANDWIDTH: f64 = 3.0e6;
 /// The fraction of the shorter of computing and loading that the longer one does not hide.
 const UNHIDDEN: f64 = 0.1;
-/// Bytes per microsecond that a multiprocessor loads through its L2 port when all of them load:
-/// fitted, 87 % of 64 bytes per clock at 1.98 GHz.
+/// Bytes per microsecond that an SM loads through its L2 port when all SMs load: fitted, 87 % of 64
+/// bytes per clock at 1.98 GHz.
 const L2_PORT: f64 = 1.1e5;
-/// The factor by which loads take longer if rows start at sectors of cache lines: fitted.
+/// The slowdown of loads if rows start at sectors of cache lines: fitted.
 const AT_SECTORS: f64 = 1.2;
-/// The same if rows start at any address: fitted; an access to 128 bytes touches two cache lines.
+/// The slowdown if rows start at any address: fitted; an access to 128 bytes touches two cache
+/// lines.
 const UNALIGNED: f64 = 2.2;
-/// The time of a step of a block that has a multiprocessor alone, where several blocks fit, as a
-/// multiple of its share of the time of several: fitted.
+/// The time of a step of a block that is alone on an SM with room for several, as a multiple of its
+/// share of the time of several: fitted.
 const ALONE: f64 = 1.3;
-/// The fraction of a step's time by `wgmma` if few multiprocessors work, whose clock the power
-/// limit does not lower: fitted; full clock and that of large products differ by 1.4.
+/// The factor of a `wgmma` step's time if few SMs work, so that the power limit does not lower the
+/// clock: fitted; full clock and that of large products differ by 1.4.
 const FULL_CLOCK: f64 = 0.85;
-/// The least number of tiles for which kernels with one tile for each block are used, as a fraction
-/// of the multiprocessors: with fewer they were not measured to be faster.
+/// The least number of tiles, as a fraction of the SMs, for kernels with one tile for each block:
+/// with fewer tiles they were not measured to be faster.
 const FEWEST: f64 = 0.4;
 
 /// The time to rearrange this many bytes in this many launches, in microseconds.
@@ -54,7 +55,7 @@ pub(super) fn padding(accumulators: f64) -> f64 {
 pub(super) struct Candidate<'a, T: Operand> {
     pub problem: &'a Problem,
     pub variant: &'a Variant<T>,
-    /// Slices of K, apart from those within a cluster.
+    /// Slices of K, not counting the split within a cluster.
     pub slices: u32,
     /// The extent along K of each slice.
     pub k_chunk: u32,
@@ -65,9 +66,9 @@ pub(super) struct Candidate<'a, T: Operand> {
 
 /// The estimated time of a product without rearrangements.
 pub(super) struct Estimate {
-    /// Infinite if the kernel is not to be used unless it is the only one that the caller allows.
+    /// Infinite if the kernel is used only when the caller allows no other.
     pub microseconds: f64,
-    /// How the tiles of the last wave are divided in this time.
+    /// The division of the last wave's tiles that this time assumes.
     pub cut: Cut,
 }
 
@@ -101,7 +102,7 @@ impl<T: Operand> Candidate<'_, T> {
         let reduction = match self.accumulators {
             Accumulators::Workspace => {
                 let elements = f64::from(m) * f64::from(n) * f64::from(problem.batches);
-                // Each slice is written and read, and C is written.
+                // Each slice is written and read; C is written.
                 LAUNCH + elements * 4.0 * (2.0 * f64::from(slices) + 1.0) / BANDWIDTH
             }
             Accumulators::Epilogue => 0.0,
@@ -111,9 +112,9 @@ impl<T: Operand> Candidate<'_, T> {
         Estimate { microseconds: if few { f64::INFINITY } else { microseconds }, cut }
     }
 
-    /// The time of a step of a tile along K: of its arithmetic, and with its loads. The arguments
-    /// are the tiles for each cluster that runs at a time, and the blocks that share the rate of a
-    /// multiprocessor.
+    /// The time of a step of a tile along K: of its arithmetic alone, and with its loads. The
+    /// arguments are the tiles of each concurrently running cluster, and the blocks that share an
+    /// SM.
     fn step(&self, tiles_of_cluster: f64, residents: f64) -> (f64, f64) {
         let variant = self.variant;
         let Variant { schedule, rate, tile, .. } = *variant;
@@ -135,11 +136,11 @@ impl<T: Operand> Candidate<'_, T> {
         (time(arithmetic), time(arithmetic.max(loads)))
     }
 
-    /// The last wave of a stream-K kernel; `None` if its tiles are not to be divided.
+    /// The last wave of a stream-K kernel; `None` if its tiles should not be divided.
     fn last_wave(&self, (tiles, clusters): (u64, u32), (steps, step): (u32, f64)) -> Option<LastWave> {
         let Variant { schedule, tile: [tile_m, tile_n, _], .. } = *self.variant;
         let rest = (tiles % u64::from(clusters)) as u32;
-        // A cluster counts its tiles and its position in its pieces in 31 bits.
+        // A cluster counts its tiles, and its position in its pieces, in 31 bits.
         let counted = tiles < 1 << 30 && tma::can_count(rest, schedule.cluster(), (tile_m, tile_n));
         let divided = schedule != Schedule::PingPong && self.slices == 1 && rest > 0 && counted;
         let bytes = f64::from(tile_m * tile_n) * 4.0;

@@ -1,4 +1,4 @@
-//! The descriptor of a product: the request of the caller of [`Matmul`], checked.
+//! The descriptor of a product: the request of [`Matmul`]'s caller, checked.
 
 use super::builder::Matmul;
 use super::element::{Operand, Output, Precision};
@@ -32,7 +32,7 @@ pub(super) struct Preference {
     pub kernel: Option<&'static str>,
 }
 
-/// The mode along which a bias has one element each.
+/// The mode along which a bias has its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BiasAlong {
     Rows,
@@ -46,7 +46,7 @@ pub(super) struct Batch {
     pub strides: [usize; 3],
 }
 
-/// Numbers that the epilogue reads: their address (0: none) and two strides. A bias has strides
+/// Values that the epilogue reads: their address (0: none) and two strides. A bias has strides
 /// along M and N, a scale along M or N and between batches.
 pub(super) type Numbers = (u64, i64, i64);
 
@@ -61,8 +61,8 @@ pub(super) struct Epilogue<S> {
     pub activation: Activation,
 }
 
-/// A product with factors `S`, as the kernels see it: C is row-major, or written through a
-/// workspace that is.
+/// A product with factors `S` in the kernels' form: C is row-major, or written through a row-major
+/// workspace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Descriptor<S> {
     /// M, N, K.
@@ -81,7 +81,7 @@ pub(super) struct Descriptor<S> {
 }
 
 impl<S: Fma + PartialEq> Descriptor<S> {
-    /// Checks everything; `None` if the result has no elements.
+    /// Checks the request; `None` if the result has no elements.
     pub fn of<T: Operand<Scalar = S>, U: Output<T>>(
         product: &Matmul<'_, T, U>,
         device: &Device,
@@ -163,7 +163,7 @@ impl<S: Fma + PartialEq> Descriptor<S> {
             ..self
         };
         match (c.mn == 1 || m <= 1, c.k == 1 || n <= 1) {
-            // A single row or column: choose the other mode.
+            // For a single row or column, choose the other mode.
             (true, true) if n == 1 && m > 1 => transposed,
             (_, true) => self,
             (true, false) => transposed,
@@ -173,9 +173,9 @@ impl<S: Fma + PartialEq> Descriptor<S> {
         }
     }
 
-    /// The same product with K = 0 if `alpha` is 0. As in BLAS, A, B and their scales are not read
-    /// then, so that NaN and infinities in them do not reach C. With K = 0 the kernel of the
-    /// epilogue does not read `alpha`. The plan is made before, so that `alpha` does not decide
+    /// The same product with K = 0 if `alpha` is 0. As in BLAS, A, B and their scales are then not
+    /// read, so that their NaN and infinities do not reach C. With K = 0 the epilogue's kernel does
+    /// not read `alpha`. The product is planned before this, so that `alpha` does not decide
     /// whether a named kernel is accepted.
     pub fn without_a_product_times_zero(self) -> Self {
         let [m, n, k] = self.extents;
@@ -189,7 +189,8 @@ impl<S: Fma + PartialEq> Descriptor<S> {
         !self.scattered && c.leading(Major::K, self.extents[0], self.extents[1], ROW_ALIGN).is_some()
     }
 
-    /// Whether the epilogue is a factor and C has aligned rows: all that FMA kernels write.
+    /// Whether the epilogue is only a factor and C's rows are aligned: FMA kernels write nothing
+    /// else.
     pub fn is_written_by_sgemm(&self) -> bool {
         let Epilogue { beta, bias: (bias, ..), activation, .. } = self.epilogue;
         beta == S::ZERO && bias == 0 && activation == Activation::None && self.c_is_aligned()

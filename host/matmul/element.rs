@@ -53,14 +53,14 @@ impl Float8 for F8E4M3 {}
 #[cfg(feature = "matmul-f8")]
 impl Float8 for F8E5M2 {}
 
-/// An element type of the result for operands `T`: the operands' own (`i32` for `i8`, `bf16` for
-/// 8-bit floats), or `f32` for half precision and 8-bit floats.
+/// An element type of the result for operands `T`: their own (`i32` for `i8`, `bf16` for 8-bit
+/// floats), or `f32` for half precision and 8-bit floats.
 #[diagnostic::on_unimplemented(
     message = "the product of matrices of `{T}` cannot be written as `{Self}`",
     note = "f16 and bf16 give their own type or f32, f32 gives f32, f64 gives f64, i8 gives i32, F8E4M3 and F8E5M2 give bf16 or f32"
 )]
 pub trait Output<T: Operand>: Convertible<T::Scalar> {
-    /// Whether it is the accumulator's type, where the kernels write both types.
+    /// Whether it is the accumulator's type, for operands with two result types.
     #[doc(hidden)]
     const WIDE: bool;
     /// Its element type in tensor maps.
@@ -70,10 +70,10 @@ pub trait Output<T: Operand>: Convertible<T::Scalar> {
     fn finish() -> Finish<T, Self>;
 }
 
-/// A kernel that reduces the splits along K.
+/// A kernel that reduces the split-K slices.
 type Finish<T, U> = Kernel<(Arguments<<T as Operand>::Scalar, U, <T as Operand>::Scalar>,)>;
 
-/// The precision of the accumulators, where there is a choice.
+/// The precision of the accumulators, for element types with a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// f32 by fused multiply-adds in f32; half precision with f32 accumulators.
@@ -136,19 +136,19 @@ output! {
 
 /// The type of `alpha` and `beta`: f32, f64 or i32.
 pub trait Factor: Sized {
-    /// The numbers that it represents, for messages that end in "products take".
+    /// The values that the type represents, for messages that end in "products take".
     const TAKES: &'static str;
-    /// The way out for a number that it cannot represent.
+    /// The way out for a value that the type cannot represent.
     const WAY_OUT: &'static str;
 
-    /// The nearest number of the type. `None` if a finite value would become infinite, a nonzero
-    /// value would become 0, or an integer type does not have the value.
+    /// The nearest value of the type. `None` if a finite value would become infinite, a nonzero
+    /// value would become 0, or an integer type lacks the value.
     fn of(value: f64) -> Option<Self>;
 
-    /// [`Factor::of`], or an error.
+    /// The result of [`Factor::of`], or an error.
     ///
     /// # Errors
-    /// [`Error::Factor`], which names the number `name` and the operands' elements `element`.
+    /// [`Error::Factor`], with the factor's `name` and the operands' `element` type.
     fn checked(name: &'static str, value: f64, element: &'static str) -> Result<Self> {
         Self::of(value).ok_or(Error::Factor {
             name,
@@ -191,7 +191,7 @@ impl Factor for i32 {
 }
 
 mod sealed {
-    /// The kernels are compiled with this crate, so that other crates cannot implement the trait.
+    /// Kernels are compiled with this crate, so other crates cannot implement the trait.
     pub trait Sealed {}
     impl Sealed for half::f16 {}
     impl Sealed for half::bf16 {}

@@ -1,27 +1,27 @@
-//! How the tiles of a persistent kernel's last wave are divided along K (stream-K), so that
-//! clusters without a tile have work.
+//! The division of a persistent kernel's last wave along K (stream-K), so that clusters without a
+//! tile have work.
 
 use moye_kernels::hopper::Cut;
 
 /// The rate at which partial accumulators of a shared tile are stored or loaded, in bytes per
-/// microsecond and multiprocessor.
+/// microsecond and SM.
 const PIECES: f64 = 4.0e4;
-/// The same for pieces that a run stores before it continues: fitted to where 8192^3 of f16 and of
-/// 8-bit floats is fastest.
+/// The rate for pieces that a run stores before it continues: fitted to the fastest divisions of
+/// 8192^3 in f16 and in 8-bit floats.
 const PIECES_OF_RUNS: f64 = 1.75e4;
-/// The largest part of the time of undivided tiles for which they are divided: a smaller gain would
-/// be within the error, and pieces take memory.
+/// A division must take at most this fraction of the undivided time: a smaller gain would be within
+/// the error, and pieces take memory.
 const WORTH: f64 = 0.96;
-/// The largest number of even pieces of a tile.
+/// The maximum number of even pieces of a tile.
 const MOST_EVEN: u32 = 8;
-/// The lengths of even pieces that are tried beside runs: equal shares for all clusters, and this
-/// number of longer ones, up to about a quarter longer.
+/// The run lengths that are tried for each number of even pieces: equal shares for all clusters,
+/// and this number of longer ones, up to about a quarter longer.
 const LONGER: u32 = 8;
 
 /// The last wave of a persistent kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastWave {
-    /// Its tiles: at least one, and fewer than clusters.
+    /// At least one, and fewer than the clusters.
     pub tiles: u32,
     pub clusters: u32,
     /// Steps of a tile along K, and the time of one in microseconds.
@@ -88,15 +88,14 @@ impl LastWave {
     }
 }
 
-/// The pieces of all runs over this many consecutive tails: a piece ends where a tail or a run
+/// The number of pieces of all runs over consecutive tails: a piece ends where a tail or a run
 /// ends.
 fn pieces_of_runs(tails: u32, tail: u32, run: u32) -> u32 {
     let (all, mut a, mut b) = (tails * tail, tail, run);
     while b > 0 {
         (a, b) = (b, a % b);
     }
-    // Where a tail and a run end together, one piece ends; the end of the last tail ends the last
-    // run.
+    // A tail and a run that end together end one piece; the end of the last tail ends the last run.
     let both = u64::from(tail / a) * u64::from(run);
     let common = u64::from(all) / both + u64::from(!u64::from(all).is_multiple_of(both));
     tails + all.div_ceil(run) - common as u32

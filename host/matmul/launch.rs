@@ -1,4 +1,4 @@
-//! Runs a plan: rearranges operands if necessary, multiplies, applies the epilogue.
+//! Runs a plan: rearranges operands if necessary, multiplies, and applies the epilogue.
 
 use super::builder::Matmul;
 use super::descriptor::{Descriptor, Epilogue, Numbers, OPERATION};
@@ -28,11 +28,11 @@ use std::marker::PhantomData;
 /// Products of factors `T` with results `U`.
 struct Product<T, U>(PhantomData<(T, U)>);
 
-/// A product as it is launched.
+/// The launched product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Call<S>(Descriptor<S>);
 
-/// A product with a NaN among its factors equals none: it is planned each time.
+/// A product with a NaN factor equals no other: it is planned each time.
 impl<S: PartialEq> Eq for Call<S> {}
 
 impl<S> Hash for Call<S> {
@@ -79,9 +79,9 @@ impl<T: Operand, U: Output<T>> Operation for Product<T, U> {
         let regions = Regions::of::<T, U>(&product, plan)?.at(on.workspace());
         let launch = Launch { product, plan: *plan, regions, stream: on.stream() };
         // SAFETY: the matrices are inside their buffers (`Matrix::new`, `Descriptor::of`), and the
-        // workspace is as large as `regions` says. `c` is borrowed mutably, shares no element with
-        // the other matrices, and has no element twice. The stream runs these launches in order.
-        // The caller answers for other streams.
+        // workspace has the size that `regions` returned. `c` is borrowed mutably, shares no
+        // element with the other matrices, and has no element twice. The stream runs these launches
+        // in order; the caller orders other streams.
         unsafe { launch.all::<U>() }
     }
 }
@@ -98,13 +98,13 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     let device = stream.device();
     let Some(product) = Descriptor::of(product, device, c)? else { return Ok(()) };
     let problem = problem_of::<T, U>(&product, device);
-    // SAFETY: until the product is complete, no other stream writes the operands or touches `c`:
-    // the caller's contract. All buffers are on this device.
+    // SAFETY: the caller guarantees that until the product is complete no other stream writes the
+    // operands or accesses `c`. All buffers are on this device.
     unsafe { operation::run::<Product<T, U>>(stream, &problem, &Call(product)) }
         .map_err(|error| planned::<T, U>(&problem, device).err().unwrap_or(error))
 }
 
-/// The plan of [`run`].
+/// The plan that [`run`] uses.
 pub(super) fn explain<T: Operand, U: Output<T>>(
     product: &Matmul<'_, T, U>,
     device: &Device,
@@ -127,8 +127,7 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
     })
 }
 
-/// What the plan of a product on a device depends on. The tuning's entry counts if a kernel has its
-/// tile.
+/// The inputs of a product's plan on a device. The tuning's entry counts if a kernel has its tile.
 fn problem_of<T: Operand, U: Output<T>>(product: &Descriptor<T::Scalar>, device: &Device) -> Problem {
     let problem = Problem {
         extents: product.extents,
@@ -150,7 +149,7 @@ fn planned<T: Operand, U: Output<T>>(problem: &Problem, device: &Device) -> Resu
     operation::plan::<Product<T, U>>(device, problem).map_err(|_| no_plan::<T>(problem, device))
 }
 
-/// The error if no kernel is left.
+/// The error if no kernel fits.
 fn no_plan<T: Operand>(problem: &Problem, device: &Device) -> Error {
     let Problem { precision, shared_bytes, wgmma, preference, .. } = *problem;
     let detail = if !wgmma && T::VARIANTS.iter().all(|variant| variant.kernel.is_tma()) {
@@ -230,29 +229,29 @@ impl<T: Operand> Launch<'_, T> {
             let (from, to, batches) = (from.strided(), to.strided(), product.batches);
             let copy = Rearrangement { from, to, bytes: U::BYTES as u64, rows: m, k: n, batches };
             // SAFETY: C is in its buffer, and its copy in a region of the workspace with room for
-            // the padding; the two do not overlap.
+            // the padding; they do not overlap.
             unsafe { copy.launch(OPERATION, stream, end) }
         };
-        // SAFETY: an operand is in its buffer, and its copy in a region of the workspace with room
-        // for the padding; the two do not overlap.
+        // SAFETY: each operand is in its buffer, and its copy in a region of the workspace with
+        // room for the padding; they do not overlap.
         unsafe { rearrange_operands(OPERATION, stream, copies)? };
         if product.scattered && product.epilogue.beta != T::Scalar::ZERO {
             copy_c(product.c, c, RowEnd::Vector)?;
         }
         if k > 0 {
-            // SAFETY: the operands, C and the regions are valid, and other streams leave them
-            // alone: the contract of this function.
+            // SAFETY: the operands, C and the regions are valid; the caller keeps other streams
+            // from using them.
             unsafe { self.multiply::<U>(operands, leading, c)? };
         }
         if plan.accumulators == Accumulators::Workspace || k == 0 {
-            // SAFETY: as for `multiply`, which the stream has before this launch.
+            // SAFETY: as for `multiply`, which precedes this launch on the stream.
             unsafe { self.reduce::<U>(c)? };
         }
         if product.scattered { copy_c(c, product.c, RowEnd::Element) } else { Ok(()) }
     }
 
-    /// The accumulators of all slices as a matrix with a slice for each batch, and their batch
-    /// stride. The address is 0 if there are none.
+    /// The accumulators of all slices as a matrix with one slice for each batch, and their batch
+    /// stride. The address is 0 without accumulators.
     fn accumulators(&self) -> (View, i64) {
         let [m, n, _] = self.product.extents;
         let [rows, columns] = self.plan.padded_extents([m, n]);
@@ -287,7 +286,7 @@ impl<T: Operand> Launch<'_, T> {
             false => (c, 0, product.epilogue),
         };
         let wide = to_workspace || U::WIDE;
-        // FMA kernels write an M-contiguous C: they compute the transposed product.
+        // FMA kernels write an M-contiguous C, so they compute the transposed product.
         let ((first, second), (m, n)) = match variant.schedule.is_sgemm() {
             true => ((1, 0), (n, m)),
             false => ((0, 1), (m, n)),
@@ -332,15 +331,15 @@ impl<T: Operand> Launch<'_, T> {
                     (leading[first], leading[second], to.mn),
                 )
             };
-            // SAFETY: the caller's contract; the plan satisfies the kernel's.
+            // SAFETY: the caller keeps the contract of `all`; the plan satisfies the kernel's.
             unsafe {
                 match &variant.kernel {
                     Code::Address(kernel) => {
                         let threads = kernel.bounds().threads.unwrap_or(256);
                         let grid = Grid::new((tiles, count * plan.slices), threads);
                         // Blocks that start early (PDL) take the places of blocks that have exited.
-                        // If fewer places are free than there are blocks, they would crowd there
-                        // and leave the rest of the GPU idle.
+                        // With fewer free places than blocks, they would crowd there and leave the
+                        // rest of the GPU idle.
                         let residents = variant.rate.residents;
                         let places = residents * stream.device().properties().multiprocessors;
                         let blocks = u64::from(tiles) * u64::from(count * plan.slices);
@@ -382,7 +381,8 @@ impl<T: Operand> Launch<'_, T> {
         Ok(())
     }
 
-    /// Writes C from the accumulators in the workspace, or from none.
+    /// Writes C from the accumulators in the workspace, or without accumulators from the rest of
+    /// the epilogue.
     ///
     /// # Safety
     /// As for [`Launch::all`].
@@ -418,7 +418,7 @@ impl<T: Operand> Launch<'_, T> {
             };
             let grid = Grid::new((tiles, count), 256).dependent();
             // SAFETY: the region of the accumulators holds every slice, C and the bias are in their
-            // buffers, and other streams leave them alone: the contract of this function.
+            // buffers, and the caller keeps other streams from using them.
             unsafe { stream.launch(&U::finish(), grid, (arguments,))? };
             done += count;
         }
@@ -426,7 +426,7 @@ impl<T: Operand> Launch<'_, T> {
     }
 }
 
-/// The scales of a batch as a kernel takes them.
+/// The scales of a batch in the kernel's form.
 fn scale_of<S: Scalar>((address, along, batch): Numbers, first: u32) -> (Global<S>, i64, i64) {
     // If the operand has no scales, the address stays 0.
     let batch = if address == 0 { 0 } else { batch };
@@ -439,7 +439,7 @@ mod tests {
     use super::*;
     use crate::{Buffer, Matrix};
 
-    /// The call of a product of these buffers, changed by `change`, and what its plan depends on.
+    /// The call of a product of these buffers, modified by `change`, and the problem of its plan.
     fn call<'a>(
         [a, b]: [&'a Buffer<f32>; 2],
         c: &mut Buffer<f32>,

@@ -4,17 +4,17 @@
 use super::descriptor::Preference;
 use super::plan::Problem;
 
-/// A shape, and the kernel that was the fastest there.
+/// A shape, and its fastest kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     /// M, N and K of a product with C row-major. `moye bench` has C column-major: its M and N are
-    /// exchanged.
+    /// swapped.
     pub extents: [u32; 3],
     /// The kernel, which exists for one element type and one pair of majors.
     pub kernel: &'static str,
 }
 
-/// The multiprocessors of the GPUs on which shapes and the kernels' rates were measured.
+/// The number of SMs of the GPUs on which shapes and the kernels' rates were measured.
 pub(super) const MULTIPROCESSORS: u32 = 132;
 
 /// On an H100: `docs/results/2026-11-27-h100-variants.csv`, and for the last eight rows
@@ -36,8 +36,8 @@ pub(super) const MEASURED: &[Measured] = &[
     Measured { extents: [4096, 64, 4096], kernel: "matmul_s8_tn_64x64" },
 ];
 
-/// The kernels that were the fastest for exactly these extents, one for each type and pair of
-/// majors; none for a batch, another kind of GPU, or a caller with a preference.
+/// The fastest kernels for exactly these extents, one for each type and pair of majors; none for a
+/// batch, another kind of GPU, or a caller with a preference.
 pub(super) fn fastest(problem: &Problem) -> impl Iterator<Item = &'static str> {
     let (extents, multiprocessors) = (problem.extents, problem.multiprocessors);
     let applies = problem.batches == 1

@@ -1,13 +1,13 @@
 //! Matrix multiplication, in three stages.
 //!
 //! - **Descriptor**: the caller's request. [`builder`] collects it for the element types of
-//!   [`element`]; [`descriptor`] checks it and brings it into the form of the kernels, with its
-//!   matrices as [`operand`] views.
+//!   [`element`]; [`descriptor`] checks it and converts it to the kernels' form, with matrices as
+//!   [`operand`] views.
 //! - **Plan**: the kernel, the operands to rearrange, the split along K, the workspace. [`plan`]
-//!   takes the kernel of the table of [`measured`] shapes, or compares those of [`variants`], the
-//!   table of measured rates, by their estimated [`cost`]. [`last_wave`] divides tiles along K.
-//! - **Launch**: [`launch`] is the [`Operation`](crate::operation::Operation): it launches a plan,
-//!   in a [`workspace`], by tensor maps where the kernel loads by [`tma`].
+//!   takes the kernel from the table of [`measured`] shapes, or compares the [`variants`], a table
+//!   of measured rates, by their estimated [`cost`]. [`last_wave`] divides tiles along K.
+//! - **Launch**: [`launch`] is the [`Operation`](crate::operation::Operation): it launches a plan
+//!   in a [`workspace`], with tensor maps if the kernel loads by [`tma`].
 
 mod builder;
 mod cost;
@@ -64,12 +64,12 @@ pub fn matmul<T: Operand, U: Output<T>>(
 ) -> Result<()> {
     // SAFETY: the default stream runs its launches in order, a transfer waits for earlier launches
     // and delays later ones, and the memory of a dropped buffer is freed after them. A caller that
-    // launches on another stream has promised that no other work, this call included, touches that
+    // launches on another stream has promised that no other work, this call included, accesses that
     // launch's data before it has completed.
     unsafe { matmul_on(&device.default_stream(), a, b, c) }
 }
 
-/// As [`matmul`], on a stream.
+/// [`matmul`] on a stream.
 ///
 /// # Errors
 /// As for [`Matmul::run`].
@@ -78,7 +78,7 @@ pub fn matmul<T: Operand, U: Output<T>>(
 /// The call returns while the product is computed, and its borrows end with it. Until the product
 /// is complete, no other stream (the default one included) may write the elements of `a` or `b`, or
 /// read or write those of `c`. This holds for launches and for safe calls, such as [`matmul`].
-/// [`Stream::synchronize`] waits for it, and so does every transfer.
+/// [`Stream::synchronize`] waits for the product, and so does every transfer.
 pub unsafe fn matmul_on<T: Operand, U: Output<T>>(
     stream: &Stream,
     a: &Matrix<'_, T>,

@@ -1,4 +1,4 @@
-//! Operands in the form that the kernels take.
+//! Operands in the kernels' form.
 
 use crate::matrix::Shape;
 use crate::movement::repack::Strided;
@@ -46,13 +46,13 @@ impl View {
         Strided { address: self.address, row: self.mn, k: self.k, batch: self.batch }
     }
 
-    /// The same matrix from batch `first` on.
+    /// The view that starts at batch `first`.
     pub fn at_batch(self, first: u32) -> Self {
         let offset = (i64::from(first) * self.batch) as u64 * self.bytes;
         Self { address: self.address.wrapping_add(offset), ..self }
     }
 
-    /// An equivalent view at a canonical address: only the offset within a cache line is kept.
+    /// An equivalent view at a canonical address, which keeps only the offset within a cache line.
     pub fn anywhere(self) -> Self {
         let address = self.address % LINE;
         Self { address, end: address + self.end.saturating_sub(self.address), ..self }
@@ -69,7 +69,7 @@ impl View {
         let contiguous = unit == 1 || extent <= 1;
         let aligned = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(align);
         let starts = self.address.is_multiple_of(align) && aligned(self.batch);
-        // Kernels load whole vectors at the end of a row and ignore the elements beyond it. In the
+        // Kernels load whole vectors at the end of a row and ignore the elements past it. In the
         // last row such a load must not pass the end of the buffer.
         let rows = i64::from(others.max(1) - 1) * leading + i64::from(self.batches.max(1) - 1) * self.batch;
         let last = rows as u64 * self.bytes + (u64::from(extent) * self.bytes).next_multiple_of(align);
@@ -77,7 +77,7 @@ impl View {
         (contiguous && starts && inside && (others <= 1 || aligned(leading))).then_some(leading)
     }
 
-    /// How all `others` rows start, with this leading dimension.
+    /// The alignment of all `others` rows with this leading dimension.
     pub fn alignment(&self, leading: i64, others: u32) -> Alignment {
         let start = |bytes: u64| {
             let multiple = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(bytes);
@@ -94,17 +94,17 @@ impl View {
         }
     }
 
-    /// Bytes of the elements, with these extents along M or N and along K.
+    /// Bytes of the elements with these extents along M or N and along K.
     pub fn all_bytes(&self, extent: u32, k: u32) -> f64 {
         let batches = if self.batch == 0 { 1 } else { self.batches };
         f64::from(extent) * f64::from(k) * self.bytes as f64 * f64::from(batches)
     }
 }
 
-/// How the rows of an operand start in memory.
+/// The alignment of an operand's rows in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Alignment {
-    /// At cache lines of the L2 cache.
+    /// At L2 cache lines.
     Lines,
     /// At sectors of 32 bytes.
     Sectors,

@@ -1,5 +1,5 @@
 //! The plan of a product: the kernel, the operands to rearrange, the split along K and the
-//! workspace. The kernel is the one of the table of [`measured`](super::measured) shapes, or the
+//! workspace. The kernel comes from the table of [`measured`](super::measured) shapes, or is the
 //! fastest by its estimated [cost](super::cost).
 
 use super::cost::{self, Candidate};
@@ -14,7 +14,7 @@ use moye_kernels::hopper::Cut;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// Limit of batches times slices, which are blocks along the grid's y.
+/// The limit of batches times slices, which are blocks along the grid's y.
 pub(super) const MAX_Y: u32 = crate::MAX_BLOCKS[1];
 
 /// The properties of a product and of a device on which its plan depends.
@@ -26,18 +26,18 @@ pub(super) struct Problem {
     /// A as (M, K) and B as (N, K).
     pub operands: [View; 2],
     pub precision: Precision,
-    /// Whether the epilogue and the layout of C are what FMA kernels write; otherwise these write a
+    /// Whether FMA kernels can write this epilogue and layout of C; otherwise they write a
     /// workspace.
     pub written_by_sgemm: bool,
     pub multiprocessors: u32,
-    /// The shared memory that a block may have, in bytes.
+    /// The shared memory available to a block, in bytes.
     pub shared_bytes: usize,
     /// Whether the device has `wgmma`.
     pub wgmma: bool,
     pub preference: Preference,
 }
 
-/// The words in which problems differ most: others decide by equality.
+/// Hashes the words in which problems differ most; equality compares the rest.
 impl Hash for Problem {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let ([a, b], [m, n, k]) = (self.operands, self.extents);
@@ -48,18 +48,18 @@ impl Hash for Problem {
 /// How the kernel reads an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Source {
-    /// The contiguous mode that the kernel reads, after a rearrangement if there is one.
+    /// The contiguous mode that the kernel reads, after any rearrangement.
     pub major: Major,
     /// The leading dimension in the caller's memory; `None` if the operand is rearranged first.
     pub leading: Option<i64>,
 }
 
-/// Where a kernel's accumulators go.
+/// Where a kernel writes its accumulators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accumulators {
     /// Through its epilogue to C.
     Epilogue,
-    /// To a workspace, from which a second kernel reduces the slices and writes C.
+    /// To a workspace: a second kernel reduces the slices and writes C.
     Workspace,
 }
 
@@ -69,21 +69,21 @@ pub(super) struct Plan<T: Operand> {
     pub variant: &'static Variant<T>,
     /// A and B.
     pub sources: [Source; 2],
-    /// The number of slices of K, apart from those within a cluster.
+    /// The number of slices of K, not counting the split within a cluster.
     pub slices: u32,
     /// The extent along K of each slice except the last.
     pub k_chunk: u32,
     pub accumulators: Accumulators,
-    /// Stream-K: how the last tiles of the clusters are divided along K.
+    /// Stream-K: the division of the clusters' last tiles along K.
     pub cut: Cut,
-    /// The clusters of a stream-K grid.
+    /// The number of clusters of a stream-K grid.
     pub clusters: u32,
     /// The estimated time in microseconds.
     pub microseconds: f64,
 }
 
 impl<T: Operand> Plan<T> {
-    /// M and N as the kernel receives them.
+    /// M and N as passed to the kernel.
     pub fn padded_extents(&self, extents: [u32; 2]) -> [u32; 2] {
         padded_extents(self.variant, self.sources, self.accumulators, extents)
     }
@@ -105,11 +105,11 @@ pub struct Explanation {
     pub tile: (u32, u32),
     /// The number of split-K slices.
     pub splits: u32,
-    /// The number of stream-K tiles: the last tiles, divided along K among several blocks, because
-    /// their wave would leave many multiprocessors idle. For kernels with clusters, tiles of a
-    /// cluster.
+    /// The number of stream-K tiles: the tiles of the last wave, divided along K among several
+    /// blocks because that wave would leave many SMs idle. Kernels with clusters count the tiles of
+    /// a cluster.
     pub shared_tiles: u32,
-    /// The largest number of pieces of such a tile.
+    /// The maximum number of pieces of such a tile.
     pub pieces: u32,
     /// Whether `a` and `b` are rearranged first.
     pub rearranged: [bool; 2],
@@ -130,10 +130,11 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// M and N as the kernel receives them. An FMA kernel, which writes C in 16-byte vectors, is fast
-/// if both are multiples of the vector. The plan may round them up: the rearranged operand has
-/// zero-padded rows, and C goes to a workspace. If TMA loads its operands (reads out of bounds give
-/// zeros) it handles whole tiles only: for other extents C goes to a workspace with room for them.
+/// M and N as passed to the kernel. An FMA kernel writes C in 16-byte vectors and is fast if both
+/// extents are multiples of the vector. The plan may round them up: the rearranged operand then has
+/// zero-padded rows, and C goes to a workspace. An FMA kernel with TMA loads (reads out of bounds
+/// return zeros) handles whole tiles only: for other extents C goes to a workspace with room for
+/// them.
 fn padded_extents<T: Operand>(
     variant: &Variant<T>,
     sources: [Source; 2],
@@ -165,9 +166,9 @@ fn vector_of<T>() -> u32 {
     (ROW_ALIGN as usize / size_of::<T>()) as u32
 }
 
-/// Whether an FMA kernel needs its predicated mainloop or, if TMA loads its operands, a workspace
-/// for C: M or N is below one tile, or not a multiple of 16 bytes. For these kernels C is
-/// M-contiguous, and N is the caller's M.
+/// Whether an FMA kernel needs its predicated mainloop or, with TMA loads, a workspace for C: M or
+/// N is below one tile, or not a multiple of 16 bytes. For these kernels C is M-contiguous, and N
+/// is the caller's M.
 fn is_predicated<T: Operand>(variant: &Variant<T>, [m, n]: [u32; 2]) -> bool {
     let (tile_m, tile_n) = variant.tile_of_operands();
     let vectors = |extent: u32| extent.is_multiple_of(vector_of::<T>());
@@ -176,24 +177,23 @@ fn is_predicated<T: Operand>(variant: &Variant<T>, [m, n]: [u32; 2]) -> bool {
     variant.schedule.is_sgemm() && !is_whole
 }
 
-/// The factor that predication costs: measured 1.5 for 1023 x 1025 x 1027 against 1000^3, and 1.2
-/// for 4095 x 4097 x 4103 against 4096^3.
+/// The slowdown by predication: measured 1.5 for 1023 x 1025 x 1027 against 1000^3, and 1.2 for
+/// 4095 x 4097 x 4103 against 4096^3.
 const PREDICATED: f64 = 1.3;
 
-/// The largest ratio of a whole-tile workspace to C, unless the caller names the kernel: with few
+/// The maximum ratio of a whole-tile workspace to C, unless the caller names the kernel: with few
 /// rows the workspace would take a hundred times the memory of C.
 const MOST_PADDED: f64 = 2.0;
 
-/// The greatest K of a product of 8-bit floats that tensor cores accumulate alone, in about 14
-/// bits. Beyond it the products of each 128 elements are added in f32, unless the caller names a
-/// kernel or a tile.
+/// The maximum K for which products of 8-bit floats are accumulated by tensor cores alone, in about
+/// 14 bits. For a larger K the products of each 128 elements are added in f32, unless the caller
+/// names a kernel or a tile.
 const MOST_SHORT: u32 = 512;
 
 /// The numbers of slices to try.
 const SLICES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// The plans among which the cheapest is chosen; none if the caller's preference rules out every
-/// plan.
+/// The plans among which the cheapest is chosen; none if the caller's preference excludes all.
 pub(super) fn candidates<T: Operand>(problem: &Problem) -> Vec<Plan<T>> {
     let Preference { tile, slices, kernel } = problem.preference;
     let short = problem.extents[2] <= MOST_SHORT || kernel.is_some() || tile.is_some();
@@ -224,10 +224,10 @@ pub(super) fn candidates<T: Operand>(problem: &Problem) -> Vec<Plan<T>> {
         .collect()
 }
 
-/// The operands of a product as one kernel reads them.
+/// The operands of a product in the form that one kernel reads.
 struct Sources {
     sources: [Source; 2],
-    /// How the rows of both start in memory.
+    /// The alignment of the rows of both.
     alignment: Alignment,
     /// The time to rearrange the operands that do not fit, in microseconds.
     rearrangement: f64,
@@ -259,7 +259,8 @@ impl Sources {
                 alignment = alignment.max(view.alignment(leading, others));
                 continue;
             }
-            // On tensor cores, an operand that must be rearranged anyway goes to a K-major kernel.
+            // On tensor cores, an operand that must be rearranged anyway is rearranged for a
+            // K-major kernel.
             if major == Major::Mn && !variant.schedule.is_sgemm() {
                 return None;
             }
@@ -274,8 +275,8 @@ impl Sources {
     }
 }
 
-/// The best plan with one kernel. `None` if it cannot read the operands, or does not support the
-/// requested number of slices.
+/// The best plan with one kernel. `None` if the kernel cannot read the operands or does not support
+/// the requested number of slices.
 fn plan_with<T: Operand>(problem: &Problem, variant: &'static Variant<T>) -> Option<Plan<T>> {
     let [m, n, k] = problem.extents;
     let Sources { sources, alignment, rearrangement } = Sources::of(problem, variant)?;
@@ -321,9 +322,9 @@ fn plan_with<T: Operand>(problem: &Problem, variant: &'static Variant<T>) -> Opt
     best.min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
 }
 
-/// Whether a persistent kernel takes all batches of this many tiles in one launch, so that a plan
-/// may share the last tiles of all batches. With several launches the last one may have fewer tiles
-/// than are shared.
+/// Whether a persistent kernel computes all batches of this many tiles in one launch, so that a
+/// plan may share the last tiles of all batches. With several launches the last one may have fewer
+/// tiles than the plan shares.
 pub(super) fn in_one_launch(tiles: u64, batches: u32) -> bool {
     tma::batches_at_once(tiles).is_ok_and(|at_once| batches <= at_once)
 }

@@ -27,7 +27,7 @@ pub(super) fn problem(m: u32, n: u32, k: u32) -> Problem {
     }
 }
 
-/// The same on Hopper.
+/// [`problem`] on Hopper.
 fn on_hopper(m: u32, n: u32, k: u32) -> Problem {
     Problem { wgmma: true, ..problem(m, n, k) }
 }
@@ -93,14 +93,14 @@ fn blocks_without_clusters_take_a_wave_of_tiles_whose_operands_start_at_cache_li
     assert_ne!(name(rows_of(2056, 256)), "wgmma_f16_tn_alone", "rows end within a line");
     assert_ne!(name(rows_of(2048, 256 + 64)), "wgmma_f16_tn_alone", "rows start within a line");
     // If operands must be rearranged, choose the kind of tile that fills its waves: 544 and 528
-    // tiles on 132 multiprocessors.
+    // tiles on 132 SMs.
     for (m, n, expected) in [(4095, 4097, "wgmma_f16_tn_256x128"), (4097, 4095, "wgmma_f16_tn_alone")] {
         let odd = on_hopper(m, n, 4103).of_operands(|_, view| View { mn: 4103, ..view });
         assert_eq!(kernel(odd), (expected, [false; 2]), "{m} x {n}");
     }
     // For equal numbers of tiles, choose the faster kind.
     assert_eq!(name(square(1920)), "wgmma_f16_tn_alone");
-    // A kernel that the caller names is used, and operands with another layout are rearranged.
+    // A named kernel is used, and operands in another layout are rearranged for it.
     let named = rows_of(2056, 256).with(None, None, Some("wgmma_f16_tn_alone"));
     assert_eq!(kernel(named), ("wgmma_f16_tn_alone", [false; 2]));
 }
@@ -108,7 +108,7 @@ fn blocks_without_clusters_take_a_wave_of_tiles_whose_operands_start_at_cache_li
 #[test]
 fn on_hopper_each_shape_takes_the_kernel_that_was_measured_to_be_fast() {
     for (shapes, expected) in [
-        // Few rows or columns: small tiles, and K split in a cluster where these are few.
+        // Few rows or columns: small tiles, with K split in a cluster if there are few tiles.
         (
             &[
                 [1, 4096, 4096],
@@ -123,7 +123,7 @@ fn on_hopper_each_shape_takes_the_kernel_that_was_measured_to_be_fast() {
             ][..],
             "wgmma_f16_tn_64x64_k2",
         ),
-        // About one tile for each multiprocessor, or more.
+        // About one tile for each SM, or more.
         (&[[64, 8192, 8192], [8192, 64, 8192], [14336, 64, 4096]], "wgmma_f16_tn_64x64"),
         // Larger tiles load less, if there are enough of them or of their halves.
         (&[[64, 14336, 4096], [1024, 1024, 1024]], "wgmma_f16_tn_64x128"),
@@ -193,7 +193,7 @@ fn a_row_of_measured_shapes_holds_for_its_extents_a_single_product_and_the_gpus_
             assert_eq!(fastest(&other).next(), None, "{row:?}, {other:?}");
         }
     }
-    // Operands that the kernel does not read in place go to another.
+    // Operands that the kernel does not read in place go to another kernel.
     let [m, n, k] = [3000, 100, 3000];
     let odd = on_hopper(m, n, k).of_operands(|_, view| View { mn: 3001, ..view });
     assert_ne!(name(odd), name(on_hopper(m, n, k)));

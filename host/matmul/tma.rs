@@ -1,4 +1,4 @@
-//! Kernels by TMA: their tensor maps and launch.
+//! Kernels with TMA: their tensor maps and launch.
 
 use super::descriptor::OPERATION;
 use super::element::{Operand, Output};
@@ -25,13 +25,13 @@ const STRIDES: u64 = 1 << 40;
 /// Threads of a block of a kernel without bounds.
 const THREADS: u32 = 384;
 
-/// Whether a device has TMA and `wgmma`: only sm_90a has.
+/// Whether a device has TMA and `wgmma`: only sm_90a does.
 pub(super) fn is_there(device: &Device) -> bool {
     device.arch() == Arch::new(9, 0)
 }
 
-/// Whether TMA can load an operand whose rows are `leading` elements apart: rows do not overlap,
-/// and the stride is in range.
+/// Whether TMA can load an operand with rows `leading` elements apart: the rows do not overlap, and
+/// the stride is in range.
 pub(super) fn takes(view: &View, leading: i64, others: u32) -> bool {
     let bytes = |stride: i64| u64::try_from(stride).ok().and_then(|stride| stride.checked_mul(view.bytes));
     let fits = |stride: i64, count: u32| {
@@ -40,7 +40,7 @@ pub(super) fn takes(view: &View, leading: i64, others: u32) -> bool {
     fits(leading, others) && (others <= 1 || leading > 0) && fits(view.batch, view.batches)
 }
 
-/// The map for a kernel's tile, of a tensor at an address.
+/// The map for a kernel's tile of a tensor at an address.
 fn map(
     stream: &Stream,
     tile: &TmaTile,
@@ -52,13 +52,13 @@ fn map(
     TensorMap::new(stream.device(), &Fields { promotion, ..fields })
 }
 
-/// Batches of an operand and their stride: those with stride 0 are one batch.
+/// The batches of an operand and their stride; batches with stride 0 are one batch.
 fn batches_of(view: &View, batches: u32) -> (u32, i64) {
     if view.batch == 0 { (1, 0) } else { (batches, view.batch) }
 }
 
-/// The map of an operand with this contiguous mode, leading dimension and `(extent, k)` elements,
-/// as a kernel loads it.
+/// The map by which a kernel loads an operand with this contiguous mode, leading dimension and
+/// `(extent, k)` elements.
 fn map_of_operand<T: Operand>(
     stream: &Stream,
     loaded: OperandMap,
@@ -76,15 +76,15 @@ fn map_of_operand<T: Operand>(
         OperandMap::Fitted(boxes) => {
             let boxes = boxes.fitted(extent, k);
             let tensor = boxes.tensor((extent, k), leading, batches);
-            // Adjacent boxes go to the same stage. Requested separately, they would cross between
-            // the halves of the L2 cache twice.
+            // Adjacent boxes go to the same stage. Fetched separately, they would cross between the
+            // halves of the L2 cache twice.
             let promotion = if boxes.depth > 1 { TensorPromotion::B128 } else { TensorPromotion::B256 };
             map(stream, &boxes.tile::<T>(), at, &tensor, promotion)
         }
     }
 }
 
-/// How a kernel writes its output matrix, C or a workspace.
+/// The output matrix of a kernel: C or a workspace.
 pub(super) struct Target {
     /// Whether its element type is the accumulator's.
     pub wide: bool,
@@ -108,9 +108,9 @@ fn map_of_target<T: Operand, U: Output<T>>(
     let ArgumentsOf::<T> { m, n, ldc, .. } = *arguments;
     let element = if wide { T::TENSOR_SCALAR } else { U::TENSOR_ELEMENT };
     let far = |stride: i64| stride as u64 >= STRIDES / element.bytes();
-    // An H200 stores whole 16-byte vectors, also where a row ends within one (observed). If the
-    // padding may be overwritten, the map's extent includes it, with any values, so that later
-    // 16-byte reads are of initialised memory.
+    // An H200 stores whole 16-byte vectors, also if a row ends within one (observed). If the
+    // padding may be overwritten, the map's extent includes it, with arbitrary values, so that
+    // later 16-byte reads are of initialised memory.
     let columns = if padded { n.next_multiple_of((ALIGN / element.bytes()) as u32) } else { n };
     let whole = (u64::from(columns) * element.bytes()).is_multiple_of(ALIGN);
     let too_far = m > 1 && far(ldc) || parts > 1 && far(part);
@@ -126,8 +126,8 @@ fn map_of_target<T: Operand, U: Output<T>>(
 /// the partial accumulators, if tiles are shared.
 ///
 /// # Safety
-/// As for the kernel: the arguments and views name the device's memory, which may be read and
-/// written.
+/// The contract of the kernel: the arguments and views refer to memory of the device that may be
+/// read and written.
 pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     stream: &Stream,
     (kernel, maps): (&Kernel<(Map, Map, Map, ArgumentsOf<T>, Sharing<T::Scalar>)>, &Maps),
@@ -149,7 +149,7 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
         None => None,
     };
     arguments.tensor_c = u32::from(c.is_some());
-    // Without a map the kernel reads none.
+    // The kernel does not read an absent map.
     let c = c.as_ref().map_or(Map::from_words([0; 16]), KernelArg::pass);
     let (cluster, [tile_m, tile_n, _]) = (schedule.cluster(), plan.variant.tile);
     let tiles = u64::from(m.div_ceil(tile_m * schedule.cluster_tiles()))
@@ -174,20 +174,20 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     };
     let threads = kernel.bounds().threads.unwrap_or(THREADS);
     let grid = Grid::new(clusters * cluster, threads).clusters(cluster).dependent();
-    // SAFETY: the caller's contract. The kernel waits for earlier kernels of the stream, also
-    // before it uses the workspace's accumulators and counters.
+    // SAFETY: the caller's arguments and views are valid. The kernel waits for earlier kernels of
+    // the stream before it uses memory, including the workspace's accumulators and counters.
     let launched = unsafe { stream.launch(kernel, grid, (&a, &b, c, arguments, sharing)) };
-    // On the simulator the launch is complete; on a GPU the counters keep their memory.
+    // On the simulator the launch is complete; on a GPU the stream owns the counters.
     drop(counters);
     launched
 }
 
-/// Launches an FMA kernel whose operands TMA loads, for `arguments.batches` batches. Each operand
-/// has its own extent along M or N, and the last tiles may pass it.
+/// Launches an FMA kernel with TMA loads for `arguments.batches` batches. Each operand has a
+/// separate extent along M or N, and the last tiles may pass it.
 ///
 /// # Safety
-/// As for the kernel: the arguments and views name the device's memory, which may be read and
-/// written.
+/// The contract of the kernel: the arguments and views refer to memory of the device that may be
+/// read and written.
 pub(super) unsafe fn launch_sgemm<T: Operand>(
     stream: &Stream,
     (kernel, [box_a, box_b]): (&Kernel<(Map, Map, ArgumentsOf<T>)>, &[SgemmBox; 2]),
@@ -195,7 +195,7 @@ pub(super) unsafe fn launch_sgemm<T: Operand>(
     operands: [(&View, u32); 2],
     arguments: ArgumentsOf<T>,
 ) -> Result<()> {
-    // f32 only: these kernels exist for no other type. Other element types in the tensor map would
+    // f32 only: these kernels exist for no other type. Another element type in the tensor map would
     // round to tf32.
     debug_assert_eq!(size_of::<T>(), size_of::<T::Scalar>(), "operands of the accumulators' type");
     let map = |(view, extent): (&View, u32), of: &SgemmBox, leading: i64| {
@@ -209,11 +209,12 @@ pub(super) unsafe fn launch_sgemm<T: Operand>(
     let b = map(operands[1], box_b, arguments.ldb)?;
     let threads = kernel.bounds().threads.unwrap_or(THREADS);
     let grid = Grid::new((tiles, arguments.batches * arguments.splits), threads).dependent();
-    // SAFETY: the caller's contract. The kernel waits for earlier kernels of the stream.
+    // SAFETY: the caller's arguments and views are valid. The kernel waits for earlier kernels of
+    // the stream.
     unsafe { stream.launch(kernel, grid, (&a, &b, arguments)) }
 }
 
-/// A swizzle of 16-byte vectors in rows of 32, 64 or 128 bytes, as a tensor map names it.
+/// The tensor map's name of a swizzle of 16-byte vectors in rows of 32, 64 or 128 bytes.
 fn span_of(swizzle: Swizzle) -> TensorSwizzle {
     match swizzle.bits() {
         0 => TensorSwizzle::None,
@@ -223,7 +224,7 @@ fn span_of(swizzle: Swizzle) -> TensorSwizzle {
     }
 }
 
-/// Clusters that run at the same time.
+/// The number of clusters that run at the same time.
 pub(super) fn clusters(multiprocessors: u32, cluster: u32) -> u32 {
     (multiprocessors / cluster).max(1)
 }
@@ -233,7 +234,7 @@ pub(super) fn bytes_of_pieces(pieces: u32, cluster: u32, tile: (u32, u32)) -> u6
     u64::from(pieces) * u64::from(cluster) * u64::from(tile.0) * u64::from(tile.1) * 4
 }
 
-/// The smallest number of rows of a consumer warpgroup. It bounds a block's counters for a tile.
+/// The minimum number of rows of a consumer warpgroup. It bounds a block's counters for a tile.
 const ROWS_OF_WARPGROUP: u32 = 64;
 
 /// Whether there are counters for this many shared tiles.
@@ -242,7 +243,7 @@ pub(super) fn can_count(tiles: u32, cluster: u32, tile: (u32, u32)) -> bool {
     u64::from(tiles) * each <= u64::from(Counters::COUNT)
 }
 
-/// The largest number of batches of a launch whose tiles can be counted.
+/// The maximum number of batches of a launch for which there are enough counters.
 pub(super) fn batches_at_once(tiles: u64) -> Result<u32> {
     let limit = u64::from(crate::MAX_BLOCKS[0]);
     match limit / tiles.max(1) {

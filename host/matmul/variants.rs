@@ -1,4 +1,4 @@
-//! The kernels of products: for each its schedule, its tile and the rate that was measured.
+//! The kernels of products: the schedule, the tile and the measured rate of each.
 #![cfg_attr(not(feature = "matmul"), allow(unused, reason = "each operand type uses some of it"))]
 
 use super::element::{Operand, Precision};
@@ -15,7 +15,7 @@ use std::fmt;
 /// The arguments of a kernel with operands `T`.
 pub type ArgumentsOf<T> = Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>;
 
-/// A kernel with its parameters. Those by TMA exist for sm_90a only.
+/// A kernel with its parameters. Kernels with TMA exist for sm_90a only.
 #[derive(Clone, Copy)]
 pub enum Code<T: Operand> {
     /// Operands by address.
@@ -50,7 +50,7 @@ impl<T: Operand> Code<T> {
         !matches!(self, Self::Address(_))
     }
 
-    /// Whether it multiplies by `wgmma`.
+    /// Whether it multiplies with `wgmma`.
     pub fn is_wgmma(&self) -> bool {
         matches!(self, Self::Wgmma(..))
     }
@@ -63,22 +63,22 @@ pub enum Schedule {
     MmaSync,
     /// FMA in f32: one tile for each block.
     Sgemm(Loads),
-    /// `wgmma`, persistent: the blocks of a cluster have tiles below each other and share B by
+    /// `wgmma`, persistent: the blocks of a cluster compute tiles below each other and share B by
     /// multicast. The last tiles may be divided along K (stream-K).
     StreamK(u32),
-    /// `StreamK(1)` with large tiles: fast only with operands whose rows start at cache lines, so
-    /// that others are rearranged.
+    /// `StreamK(1)` with large tiles. It is fast only if the operands' rows start at cache lines,
+    /// so other operands are rearranged.
     StreamKOfLines,
-    /// `wgmma`, persistent, in clusters of two: a warpgroup for each tile, which is not divided.
+    /// `wgmma`, persistent, in clusters of two: one warpgroup for each tile, which is not divided.
     PingPong,
-    /// `wgmma`: one small tile for each cluster, whose blocks have a slice of K each.
+    /// `wgmma`: one small tile for each cluster, whose blocks each compute a slice of K.
     ClusterK(u32),
-    /// `wgmma`: one large tile for each block, which exits.
+    /// `wgmma`: one large tile for each block, which then exits.
     OneTile,
 }
 
-/// How an FMA kernel loads its operands. All of them apply `alpha` only, and write an M-contiguous
-/// C in 16-byte vectors.
+/// How an FMA kernel loads its operands. All FMA kernels apply `alpha` only, and write an
+/// M-contiguous C in 16-byte vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loads {
     /// K-contiguous operands one element at a time.
@@ -95,7 +95,7 @@ impl Schedule {
         self.cluster_tiles() * self.cluster_slices()
     }
 
-    /// The tiles of a cluster, below each other.
+    /// The tiles of a cluster, which are below each other.
     pub const fn cluster_tiles(self) -> u32 {
         match self {
             Self::StreamK(blocks) => blocks,
@@ -109,7 +109,7 @@ impl Schedule {
         if let Self::ClusterK(blocks) = self { blocks } else { 1 }
     }
 
-    /// Whether K cannot be split but by the blocks of a cluster.
+    /// Whether only the blocks of a cluster can split K.
     pub const fn fixes_slices(self) -> bool {
         matches!(self, Self::ClusterK(_) | Self::OneTile)
     }
@@ -120,16 +120,16 @@ impl Schedule {
     }
 }
 
-/// The rate of a kernel on an H100 or H200 with 132 multiprocessors.
+/// The rate of a kernel on an H100 or H200 with 132 SMs.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
-    /// At full occupancy, in 10^12 operations per second: measured for large tiles; for small ones
-    /// fitted, as their loads limit them.
+    /// At full occupancy, in 10^12 operations per second: measured for large tiles, fitted for
+    /// small ones, which are limited by loads.
     pub tera: f64,
     /// The overhead of a tile (the pipeline's prologue and the epilogue) as a multiple of the
     /// arithmetic of one step along K: fitted.
     pub fill: f64,
-    /// Blocks that a multiprocessor has at a time.
+    /// The number of blocks that are resident on an SM at a time.
     pub residents: u32,
 }
 
@@ -141,20 +141,20 @@ pub struct Variant<T: Operand> {
     pub schedule: Schedule,
     /// The contiguous modes of A and of B.
     pub majors: [Major; 2],
-    /// The block's tile (BLK_M, BLK_N, BLK_K) in the kernel's own orientation.
+    /// The block's tile (BLK_M, BLK_N, BLK_K) in the kernel's orientation.
     pub tile: [u32; 3],
     /// The precision of its accumulators.
     pub precision: Precision,
     /// Its measured rate.
     pub rate: Rate,
-    /// Whether all of K is accumulated by tensor cores, which keep about 14 bits of the
-    /// accumulators of 8-bit floats.
+    /// Whether tensor cores accumulate all of K; for 8-bit floats they keep about 14 bits of the
+    /// accumulators.
     pub is_short: bool,
 }
 
 impl<T: Operand> Variant<T> {
-    /// The contiguous modes of A and of B. FMA kernels compute the transposed product, so that
-    /// their `a` is B.
+    /// The contiguous modes of A and of B. FMA kernels compute the transposed product, so their `a`
+    /// is B.
     pub fn majors_of_operands(&self) -> [Major; 2] {
         let [first, second] = self.majors;
         if self.schedule.is_sgemm() { [second, first] } else { [first, second] }
@@ -172,7 +172,7 @@ impl<T: Operand> Variant<T> {
         [m.div_ceil(tile_m), n.div_ceil(tile_n)]
     }
 
-    /// A kernel by `mma.sync` or FMA, with operands by address.
+    /// A kernel with `mma.sync` or FMA, with operands by address.
     const fn new(
         kernel: Kernel<(ArgumentsOf<T>,)>,
         schedule: Schedule,
@@ -184,7 +184,7 @@ impl<T: Operand> Variant<T> {
         Self { kernel: Code::Address(kernel), schedule, majors, tile, precision, rate, is_short: false }
     }
 
-    /// A kernel by `wgmma` with a configuration.
+    /// A `wgmma` kernel with a configuration.
     const fn wgmma<G: WgmmaConfig>(
         kernel: Kernel<(TensorMap, TensorMap, TensorMap, ArgumentsOf<T>, Sharing<T::Scalar>)>,
         maps: &'static Maps,
@@ -203,7 +203,7 @@ impl<T: Operand> Variant<T> {
         Self { kernel, schedule, majors, tile, precision, rate, is_short }
     }
 
-    /// An FMA kernel by TMA with a configuration.
+    /// An FMA kernel with TMA loads and a configuration.
     const fn sgemm_tma<G: SgemmConfig>(
         kernel: Kernel<(TensorMap, TensorMap, ArgumentsOf<T>)>,
         rate: Rate,
@@ -226,7 +226,8 @@ impl<T: Operand> fmt::Debug for Variant<T> {
     }
 }
 
-/// The kernels for these elements and this precision; those by TMA only if the device has `wgmma`.
+/// The kernels for these elements and this precision; those with TMA only if the device has
+/// `wgmma`.
 pub(super) fn variants<T: Operand>(
     precision: Precision,
     wgmma: bool,
@@ -260,8 +261,8 @@ const NN: [Major; 2] = [Major::Mn, Major::K];
 const TT: [Major; 2] = [Major::K, Major::Mn];
 
 /// A row of the tables: the kernel, its schedule, and its rate as (10^12 operations per second,
-/// overhead of a tile in steps along K, blocks of a multiprocessor). A kernel with a configuration
-/// has its tile and its contiguous modes from there.
+/// overhead of a tile in steps along K, resident blocks of an SM). A configuration determines its
+/// kernel's tile and contiguous modes.
 macro_rules! variant {
     ($kernel:ident, $schedule:expr, $precision:expr, ($tera:expr, $fill:expr)) => {
         Variant::wgmma::<hopper::$kernel::Tiling>(

@@ -12,7 +12,7 @@ use moye_device::memory::Element;
 /// Alignment of the regions, in bytes.
 const REGION_ALIGN: u64 = 256;
 
-/// The offset of each region of the workspace in bytes, or its address.
+/// The offset in bytes, or the address, of each region of the workspace.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Regions {
     /// Rearranged operands.
@@ -27,7 +27,7 @@ pub(super) struct Regions {
 }
 
 impl Regions {
-    /// The layout that a plan for a product needs, with results `U`.
+    /// The layout for a product's plan with results `U`.
     pub fn of<T: Operand, U: Element>(product: &Descriptor<T::Scalar>, plan: &Plan<T>) -> Result<Self> {
         let ([m, n, k], batches) = (product.extents, u128::from(product.batches));
         let mut layout = Self::default();
@@ -84,7 +84,7 @@ fn rows_bytes<U>(rows: u32, columns: u32) -> u128 {
     u128::from(rows) * u128::from(row_of::<U>(columns)) * size_of::<U>() as u128
 }
 
-/// Elements `U` of a row in a workspace, which starts at a multiple of 16 bytes.
+/// Elements `U` of a workspace's row; rows start at multiples of 16 bytes.
 pub(super) fn row_of<U>(extent: u32) -> u64 {
     u64::from(extent).next_multiple_of((ROW_ALIGN / size_of::<U>() as u64).max(1))
 }
@@ -97,8 +97,8 @@ pub(super) fn along_and_across(major: Major, extent: u32, k: u32) -> (u32, u32) 
     }
 }
 
-/// An operand as it is rearranged at an address, with this contiguous mode. Its rows start at lines
-/// of the L2 cache, so that whole lines are read.
+/// An operand that is rearranged to an address with this contiguous mode. Its rows start at L2
+/// cache lines, so that whole lines are read.
 pub(super) fn rearranged(from: &View, major: Major, extent: u32, k: u32, address: u64) -> View {
     let (along, across) = along_and_across(major, extent, k);
     let row = u64::from(along).next_multiple_of((LINE / from.bytes).max(1)) as i64;

@@ -9,7 +9,7 @@ pub use view::{Matrix, MatrixMut};
 use crate::device::Device;
 use crate::{Error, Result};
 
-/// Checks that the buffer of an argument of `operation` is of the device that the work goes to.
+/// Checks that the buffer of an argument of `operation` belongs to the device that runs it.
 pub(crate) fn check_device(
     operation: &'static str,
     argument: usize,

@@ -22,7 +22,7 @@ impl Shape {
         Err(Error::MatrixBounds { rows, cols, row_stride, col_stride, needed, len })
     }
 
-    /// Checks that no two elements have the same place.
+    /// Checks that no two elements share an offset.
     pub fn check_distinct(&self) -> Result<()> {
         let Self { rows, cols, row_stride, col_stride } = *self;
         let overlaps = match (rows, cols) {
@@ -30,8 +30,8 @@ impl Shape {
             (_, 1) => row_stride == 0,
             (1, _) => col_stride == 0,
             _ if row_stride == 0 || col_stride == 0 => true,
-            // i rows and j columns lead to the same place where i * row_stride = j * col_stride;
-            // the least such i and j are the strides without their common divisor.
+            // i rows and j columns lead to the same offset if i * row_stride = j * col_stride; the
+            // smallest such i and j are the strides divided by their greatest common divisor.
             _ => {
                 let divisor = gcd(row_stride, col_stride);
                 col_stride / divisor < rows && row_stride / divisor < cols
@@ -40,7 +40,7 @@ impl Shape {
         if overlaps { Err(Error::MatrixOverlap { rows, cols, row_stride, col_stride }) } else { Ok(()) }
     }
 
-    /// One more than the largest offset of an element, 0 where there is none.
+    /// One more than the largest offset of an element, 0 for an empty matrix.
     pub fn cosize(&self) -> u128 {
         if self.rows == 0 || self.cols == 0 {
             return 0;
@@ -58,11 +58,10 @@ impl Shape {
         Self { rows: self.cols, cols: self.rows, row_stride: self.col_stride, col_stride: self.row_stride }
     }
 
-    /// The strides as kernels take them: 0 along an axis with one element at most, and where the
-    /// matrix has none.
+    /// The strides for kernels: 0 along a mode with at most one element, and 0 for an empty matrix.
     ///
-    /// Nothing is read or written past the matrix's edge, but threads there compute addresses too,
-    /// so a stride that leads to no element, and may be of any size, must not reach them.
+    /// Nothing is read or written out of bounds, but threads there compute addresses too, so a
+    /// stride that leads to no element, and may have any size, must not reach them.
     pub fn strides(&self) -> (i64, i64) {
         let empty = self.rows == 0 || self.cols == 0;
         // A stride that leads to an element is less than the buffer's length, which fits.

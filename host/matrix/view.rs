@@ -23,8 +23,8 @@ pub struct Matrix<'a, T: Element> {
     shape: Shape,
 }
 
-/// A matrix to be written: a range of a buffer with extents and strides, no two elements at the
-/// same place.
+/// A matrix to be written: a range of a buffer with extents and strides, without two elements at
+/// one offset.
 #[derive(Debug)]
 pub struct MatrixMut<'a, T: Element> {
     data: BufferSliceMut<'a, T>,
@@ -36,7 +36,7 @@ impl<'a, T: Element> Matrix<'a, T> {
     /// stride may be 0.
     ///
     /// # Errors
-    /// [`Error::MatrixBounds`](crate::Error::MatrixBounds) where it reaches past the end of `data`.
+    /// [`Error::MatrixBounds`](crate::Error::MatrixBounds) if it extends past the end of `data`.
     pub fn new(
         data: impl Into<BufferSlice<'a, T>>,
         rows: usize,
@@ -74,9 +74,8 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     /// A matrix whose element `(i, j)` is element `i * strides.0 + j * strides.1` of `data`.
     ///
     /// # Errors
-    /// [`Error::MatrixBounds`](crate::Error::MatrixBounds) where it reaches past the end of `data`,
-    /// [`Error::MatrixOverlap`](crate::Error::MatrixOverlap) where two elements have the same
-    /// place.
+    /// [`Error::MatrixBounds`](crate::Error::MatrixBounds) if it extends past the end of `data`,
+    /// [`Error::MatrixOverlap`](crate::Error::MatrixOverlap) if two elements share an offset.
     pub fn new(
         data: impl Into<BufferSliceMut<'a, T>>,
         rows: usize,
@@ -134,13 +133,13 @@ macro_rules! shaped {
                 (self.shape.row_stride, self.shape.col_stride)
             }
 
-            /// The transposed matrix over the same elements; nothing moves.
+            /// The transposed matrix over the same elements, without a copy.
             #[must_use]
             pub fn t(self) -> Self {
                 Self { shape: self.shape.t(), ..self }
             }
 
-            /// The device that the elements live on.
+            /// The device that owns the elements.
             pub fn device(&self) -> &Device {
                 self.data.device()
             }

@@ -32,8 +32,8 @@ impl Device {
         Ok(buffer)
     }
 
-    /// A buffer of `len` elements of unspecified values. On the simulator all bytes are 0xFF, which
-    /// makes every float a NaN, so that a result that depends on them is noticed.
+    /// A buffer of `len` elements with unspecified values. On the simulator all bytes are 0xFF, so
+    /// every float is NaN and a result that depends on one is noticed.
     ///
     /// # Errors
     /// The device lacks the memory, or the buffer exceeds the address space.
@@ -58,8 +58,8 @@ impl Device {
 }
 
 impl<T: Element> Buffer<T> {
-    /// A view of `len` elements at a device address that another library has allocated. It reads
-    /// and writes that memory, and does not free it.
+    /// A view of `len` elements at a device address that another library allocated. It reads and
+    /// writes that memory, and does not free it.
     ///
     /// On the simulator the memory belongs to another buffer of the same simulator.
     ///
@@ -78,12 +78,12 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`Error::ForeignAlignment`] for an address that is not a multiple of the element's size,
     /// [`Error::ForeignMemory`] for memory of another device or of none, [`Error::BufferTooLarge`],
-    /// [`Error::SimulatedMemory`] if no allocation of the simulator has all of the elements, or an
+    /// [`Error::SimulatedMemory`] if no allocation of the simulator contains all elements, or an
     /// error of the driver.
     ///
     /// # Safety
-    /// The `len` elements at `address` are allocated in global memory that the device's context may
-    /// access, until this buffer has been dropped and its work has completed. Until then no other
+    /// The `len` elements at `address` stay allocated, in global memory that the device's context
+    /// may access, until this buffer is dropped and its work has completed. Until then no other
     /// code writes what is read through the buffer, or reads or writes what is written through it,
     /// except in the order of the same stream.
     pub unsafe fn from_raw_parts(address: u64, len: usize, device: &Device) -> Result<Self> {
@@ -114,7 +114,7 @@ impl<T: Element> Buffer<T> {
         &self.device
     }
 
-    /// The device address of the first element; 0 if there is none.
+    /// The device address of the first element; 0 for an empty buffer.
     pub fn address(&self) -> u64 {
         self.memory.address()
     }
@@ -215,7 +215,7 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-/// The range with its bounds filled in, if it is inside `len` elements.
+/// The range with explicit bounds, if it is inside `len` elements.
 pub(super) fn checked(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,

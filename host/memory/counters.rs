@@ -8,11 +8,11 @@ use crate::stream::Stream;
 
 /// Counters of a stream: 32 bits each, all 0 between its launches.
 pub(crate) enum Counters<'a> {
-    /// New counters: the simulator's launches have completed when they return.
+    /// New counters; the simulator's launches have completed when they return.
     Sim(Buffer<u32>),
     /// The counters of the stream, or of a graph.
     Kept(u64),
-    /// In a capture of another library, memory of its graph, which the graph sets to 0.
+    /// Memory of a graph that another library captures; the graph sets it to 0.
     Captured(Workspace<'a>),
 }
 
@@ -26,7 +26,7 @@ impl<'a> Counters<'a> {
         let (device, count) = (stream.device(), Self::COUNT as usize);
         match (&device.0, stream.recorded()) {
             (Backend::Sim(_), None) => Ok(Self::Sim(device.alloc_zeroed(count)?)),
-            // Launches run in order and reset them to 0.
+            // Launches run in order and reset the counters to 0.
             (Backend::Sim(simulator), Some(capture)) => {
                 Ok(Self::Kept(capture.alloc_zeroed(simulator, 4 * count)?))
             }
@@ -34,8 +34,8 @@ impl<'a> Counters<'a> {
                 gpu.bind()?;
                 if stream.is_captured_elsewhere(gpu)? {
                     let memory = Workspace::of_graph(stream, 4 * count)?;
-                    // SAFETY: this many words are there; the stream is alive and belongs to the
-                    // current context.
+                    // SAFETY: the memory has this many words; the stream is alive and belongs to
+                    // the current context.
                     check(unsafe { sys::cuMemsetD32Async(memory.address(), 0, count, stream.raw(gpu)) })
                         .map_err(|code| gpu.error_of_code("cuMemsetD32Async", code))?;
                     return Ok(Self::Captured(memory));
@@ -45,7 +45,7 @@ impl<'a> Counters<'a> {
         }
     }
 
-    /// The device address of the first.
+    /// The device address of the first counter.
     pub fn address(&self) -> u64 {
         match self {
             Self::Sim(buffer) => buffer.address(),

@@ -1,4 +1,4 @@
-//! Memory of a stream on a GPU: counters and a workspace.
+//! Memory that a stream on a GPU keeps: counters and a workspace.
 
 use crate::Result;
 use crate::device::gpu::Gpu;
@@ -7,7 +7,7 @@ use crate::driver::{check, sys};
 use crate::stream::Stream;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The stream's memory, from the first launch on that needs it.
+/// The stream's memory, allocated by the first launch that needs it.
 #[derive(Default)]
 pub(crate) struct Kept {
     counters: OnceLock<u64>,
@@ -19,19 +19,19 @@ pub(crate) struct Kept {
 pub(super) struct Bytes {
     pub address: u64,
     len: usize,
-    /// Smaller ones, which launches of a captured graph use.
+    /// Earlier, smaller workspaces, which launches of a captured graph use.
     smaller: Vec<u64>,
 }
 
 /// The largest workspace that is kept, in bytes; larger ones are freed after the call.
 pub(super) const MOST_KEPT: usize = 256 << 20;
-/// Freed memory that the driver keeps for the next workspace, in bytes.
+/// The amount of freed memory that the driver keeps for later workspaces, in bytes.
 const KEPT_BYTES: u64 = 1 << 30;
 /// The smallest allocation.
 const LEAST_KEPT: usize = 1 << 20;
 
 impl Kept {
-    /// The address of this many words, all 0, which kernels reset to 0.
+    /// The address of this many words, all 0, which kernels reset to 0 after use.
     pub(super) fn counters(
         &self,
         device: &Device,
@@ -45,8 +45,8 @@ impl Kept {
         let address = alloc(device, gpu, stream, 4 * count)?;
         let raw = stream.raw(gpu);
         let cleared = if stream.captures() {
-            // Now, rather than at each launch of the graph. SAFETY: this many words were allocated
-            // there.
+            // At once, not at each launch of the graph. SAFETY: this many words were allocated at
+            // the address.
             check(unsafe { sys::cuMemsetD32_v2(address, 0, count) })
         } else {
             // SAFETY: as above; the stream is alive and belongs to the current context.
@@ -54,7 +54,7 @@ impl Kept {
         };
         let kept = cleared
             .map_err(|code| gpu.error_of_code("cuMemsetD32", code))
-            // Another thread may have been faster; its memset is already in the stream.
+            // If another thread was faster, its memset is already in the stream.
             .map(|()| *self.counters.get_or_init(|| address));
         if kept.as_ref().ok() != Some(&address) {
             // SAFETY: allocated above, and used by no launch.
@@ -63,7 +63,7 @@ impl Kept {
         kept
     }
 
-    /// The address of the counters, if a launch has needed them.
+    /// The address of the counters, if a launch has used them.
     pub fn known_counters(&self) -> Option<u64> {
         self.counters.get().copied()
     }
@@ -94,10 +94,10 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Frees the memory when the stream's work is complete.
+    /// Frees the memory after the stream's work has completed.
     ///
     /// # Safety
-    /// The stream owns the memory and belongs to the current context; there are no later launches
+    /// The stream owns the memory and belongs to the current context; no later launches are issued
     /// on it. `captured` says whether it is a stream of a capture, whose graphs have been dropped.
     pub(crate) unsafe fn free(&mut self, stream: sys::CUstream, captured: bool) {
         let workspace = self.workspace.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -109,13 +109,13 @@ impl Kept {
     }
 }
 
-/// Allocates for the work of a stream, which no other library captures.
+/// Allocates for the work of a stream that no other library captures.
 fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> Result<u64> {
     gpu.bind()?;
     let mut address = 0;
     if stream.captures() {
-        // In the stream's order it would be a node of the graph, freed by each launch. SAFETY: the
-        // pointer to the address is writable.
+        // A stream-ordered allocation would be a node of the graph, freed by each launch. SAFETY:
+        // the pointer to the address is writable.
         check(unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
             .map_err(|code| gpu.out_of_memory_or(device, "cuMemAlloc", code, bytes))?;
         return Ok(address);
@@ -132,14 +132,15 @@ fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> R
 /// # Safety
 /// No later launch uses it. The stream is alive and belongs to the current context.
 unsafe fn free(address: u64, stream: sys::CUstream, captured: bool) {
-    // After a kernel's fault the driver refuses, and the process has lost the GPU anyway. SAFETY:
-    // the caller's contract. Without a stream the driver waits for the work that uses the memory.
+    // After a kernel fault the driver refuses the call, and the process has lost the GPU anyway.
+    // SAFETY: the caller guarantees that no later launch uses the memory. Without a stream, the
+    // driver waits for the work that uses it.
     let _ =
         unsafe { if captured { sys::cuMemFree_v2(address) } else { sys::cuMemFreeAsync(address, stream) } };
 }
 
-/// Makes the driver keep freed memory, once for each GPU: by default it returns it to the system at
-/// every synchronisation, and allocates it again.
+/// Makes the driver keep freed memory, once for each GPU. By default it returns the memory to the
+/// system at every synchronisation and allocates it again.
 pub(super) fn keep_freed_memory(device: &Device, gpu: u32) -> Result<()> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static TOLD: AtomicU64 = AtomicU64::new(0);

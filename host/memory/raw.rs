@@ -9,11 +9,11 @@ use std::mem::MaybeUninit;
 
 /// Bytes on a device. They are freed on drop if they were allocated here.
 pub(super) enum Memory {
-    /// No bytes, and no allocation.
+    /// No bytes and no allocation.
     Empty,
     Gpu {
         gpu: &'static Gpu,
-        /// As a number, so that buffers are `Send`.
+        /// An integer, so that buffers are `Send`.
         address: sys::CUdeviceptr,
         is_borrowed: bool,
     },
@@ -41,7 +41,7 @@ impl Memory {
         }
     }
 
-    /// Bytes that another library has allocated.
+    /// Bytes that another library allocated.
     ///
     /// # Safety
     /// As for [`Buffer::from_raw_parts`](super::Buffer::from_raw_parts).
@@ -74,7 +74,7 @@ impl Memory {
         }
     }
 
-    /// The device address of the first byte; 0 if there is none.
+    /// The device address of the first byte; 0 for no memory.
     pub fn address(&self) -> u64 {
         match self {
             Self::Empty => 0,
@@ -154,8 +154,8 @@ impl Drop for Memory {
         if let Self::Gpu { gpu, address, is_borrowed: false } = self
             && gpu.bind().is_ok()
         {
-            // The driver waits for the kernels that use the memory. After a kernel's fault it
-            // refuses, and the process has lost the GPU anyway. SAFETY: allocated in `new`, freed
+            // The driver waits for the kernels that use the memory. After a kernel fault it refuses
+            // the call, and the process has lost the GPU anyway. SAFETY: allocated in `new`, freed
             // once.
             let _ = unsafe { sys::cuMemFree_v2(*address) };
         }

@@ -18,8 +18,8 @@ pub struct BufferSlice<'a, T: Element> {
 /// A range of a buffer's elements, for reading and writing.
 #[derive(Debug)]
 pub struct BufferSliceMut<'a, T: Element> {
-    // A shared reference, since both halves of a split range have the same buffer; this value is
-    // the only access to its range.
+    // A shared reference, because both halves of a split range refer to one buffer; this value has
+    // exclusive access to its range.
     buffer: &'a Buffer<T>,
     range: Range<usize>,
     exclusive: PhantomData<&'a mut [T]>,
@@ -38,7 +38,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         Self { buffer, range, exclusive: PhantomData }
     }
 
-    /// Splits the range: the elements before `middle`, and the others.
+    /// Splits the range into the elements before `middle` and the rest.
     ///
     /// # Errors
     /// [`Error::OutOfRange`](crate::Error::OutOfRange) if there are fewer than `middle` elements.

@@ -8,21 +8,21 @@ use crate::memory::Buffer;
 use crate::stream::{Stream, WORKSPACE_ALIGN};
 use std::sync::MutexGuard;
 
-/// Bytes for the launches of a call, aligned to 256. Until it is dropped no call of another thread
-/// gets the same stream's workspace. An operation has the address in its
-/// [`Call`](crate::operation::Operation::Call), a part of the key by which launches are repeated.
+/// Bytes for the launches of a call, aligned to 256. Until they are dropped, no call of another
+/// thread gets the same stream's workspace. An operation stores the address in its
+/// [`Call`](crate::operation::Operation::Call), part of the key by which launches are replayed.
 pub struct Workspace<'a> {
     memory: Memory<'a>,
     bytes: usize,
     is_captured: bool,
 }
 
-/// The memory that launches use; [`Default`] is no memory.
+/// The memory that launches use; [`Default`] means none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Used {
     pub address: u64,
     pub bytes: usize,
-    /// Whether another library captures the stream, so that a graph uses it.
+    /// Whether another library is capturing the stream, so that a graph uses the memory.
     pub is_captured: bool,
 }
 
@@ -33,18 +33,18 @@ enum Memory<'a> {
     Recorded(u64),
     /// The stream's workspace.
     Kept(MutexGuard<'a, Bytes>),
-    /// Freed when earlier launches have completed, without waiting for them; in a capture of
-    /// another library two memory nodes of its graph.
+    /// Freed in stream order after earlier launches; in a capture of another library, two memory
+    /// nodes of its graph.
     Once { stream: &'a Stream, address: u64 },
-    /// The caller's.
+    /// Passed by the caller.
     Given(u64),
 }
 
 impl<'a> Workspace<'a> {
-    /// `bytes` bytes for the work of `stream`; no memory if that is 0.
+    /// `bytes` bytes for the work of `stream`; `None` for 0 bytes.
     ///
     /// # Errors
-    /// Out of memory, and what the caller's allocator fails with.
+    /// Out of memory, and the errors of the caller's allocator.
     pub fn new(stream: &'a Stream, bytes: usize) -> Result<Option<Self>> {
         Ok(match bytes {
             0 => None,
@@ -56,13 +56,13 @@ impl<'a> Workspace<'a> {
         })
     }
 
-    /// [`new`](Self::new), but never the caller's memory, which a call is given once.
+    /// Like [`new`](Self::new), but never the caller's memory, which only one call uses.
     pub(crate) fn of_graph(stream: &'a Stream, bytes: usize) -> Result<Self> {
         let (memory, is_captured) = Memory::new(stream, bytes, None)?;
         Ok(Self { memory, bytes, is_captured })
     }
 
-    /// What its launches use.
+    /// The memory that the launches use.
     pub(crate) fn used(&self) -> Used {
         Used { address: self.address(), bytes: self.bytes, is_captured: self.is_captured }
     }
@@ -79,8 +79,8 @@ impl<'a> Workspace<'a> {
 }
 
 impl<'a> Memory<'a> {
-    /// The memory, and whether another library captures the stream. The context of a GPU is current
-    /// when it returns.
+    /// The memory, and whether another library is capturing the stream. The GPU's context is
+    /// current afterwards.
     fn new(stream: &'a Stream, bytes: usize, given: Option<Self>) -> Result<(Self, bool)> {
         let device = stream.device();
         let gpu = match &device.0 {
@@ -100,7 +100,7 @@ impl<'a> Memory<'a> {
         if let Some(given) = given {
             return Ok((given, is_captured));
         }
-        // A graph that is captured here owns its workspaces, whatever their size.
+        // A graph captured by this crate owns its workspaces, whatever their size.
         if !is_captured && (bytes <= MOST_KEPT || stream.captures()) {
             let kept = stream.kept(gpu).workspace(device, gpu, stream, bytes)?;
             return Ok((Self::Kept(kept), false));
@@ -123,8 +123,8 @@ impl Drop for Memory<'_> {
             && let Backend::Gpu(gpu) = &stream.device().0
             && gpu.bind().is_ok()
         {
-            // After a kernel's fault the driver refuses, and the process has lost the GPU anyway.
-            // SAFETY: allocated in `new` for this stream, freed once.
+            // After a kernel fault the driver refuses the call, and the process has lost the GPU
+            // anyway. SAFETY: allocated in `new` for this stream, freed once.
             let _ = unsafe { sys::cuMemFreeAsync(*address, stream.raw(gpu)) };
         }
     }

@@ -1,9 +1,9 @@
-//! PTX whose register numbers were differences, as `builder/ptx/differences.rs` writes them.
+//! PTX whose register numbers are stored as differences, as `builder/ptx/differences.rs` writes it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// The text with the numbers.
+/// The PTX with register numbers.
 pub(super) fn undone(encoded: &str) -> String {
     let mut numbers = HashMap::<&str, Vec<u32>>::new();
     let mut text = String::with_capacity(encoded.len() + encoded.len() / 4);
@@ -40,7 +40,7 @@ pub(super) fn undone(encoded: &str) -> String {
                 _ => *number,
             };
             operand += 1;
-            // A String takes all that is written.
+            // Writing to a String cannot fail.
             let _ = write!(text, "{number}");
             text.push_str(rest);
         }
@@ -54,7 +54,7 @@ fn opcode(line: &str) -> &str {
     &line[..leading(line, |c| !c.is_whitespace() && c != '%')]
 }
 
-/// The length of the longest start of such characters.
+/// The length of the longest prefix of characters for which `is` holds.
 fn leading(text: &str, is: impl Fn(char) -> bool) -> usize {
     text.find(|c| !is(c)).unwrap_or(text.len())
 }

@@ -1,4 +1,4 @@
-//! The parameters of an entry point in PTX, and their comparison with a kernel's.
+//! The parameters of a PTX entry point, and their comparison with a kernel's.
 
 use moye_device::kernel::ParamType;
 use std::collections::HashMap;
@@ -8,20 +8,19 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntryParams(Vec<PtxParam>);
 
-/// A parameter of an entry point, as the PTX declares it: `.u64`, `.f32`, `.b8[16]`.
+/// A parameter as the entry point's PTX declares it: `.u64`, `.f32`, `.b8[16]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PtxParam {
     /// The letter of its type: `u`, `s`, `f`, `b`.
     pub kind: char,
     /// The bytes of an element.
     pub bytes: usize,
-    /// The number of elements, for a parameter that is declared as an array.
+    /// The number of elements, for an array parameter.
     pub count: Option<usize>,
 }
 
 impl EntryParams {
-    /// Parses the declaration of the entry point of this name in a PTX text; `None` if there is
-    /// none.
+    /// Parses the declaration of the entry point of this name in PTX; `None` if it is absent.
     ///
     /// The syntax is `.entry NAME (.param .TYPE name, .param .u64 .ptr .align 8 name, .param .align
     /// 8 .b8 name[16])`, without the list if it is empty ("Kernel Function Parameters" in NVIDIA's
@@ -30,7 +29,7 @@ impl EntryParams {
         declarations(text).find(|(found, _)| found == name).map(|(_, params)| params)
     }
 
-    /// The same for all entry points of a text, by name.
+    /// The parameters of all entry points of a PTX module, by name.
     pub fn of_all(text: &str) -> HashMap<String, Self> {
         let mut all = HashMap::new();
         for (name, params) in declarations(text) {
@@ -46,13 +45,13 @@ impl EntryParams {
 
     /// Whether this entry point matches a kernel with these parameters.
     ///
-    /// PTX does not distinguish pointers from 64-bit integers, nor signed from unsigned numbers.
+    /// PTX distinguishes neither pointers from 64-bit integers nor signed from unsigned numbers.
     pub fn accept(&self, kernel: &[ParamType]) -> bool {
         self.0.len() == kernel.len() && self.0.iter().zip(kernel).all(|(entry, kernel)| entry.accepts(kernel))
     }
 }
 
-/// The entry points of a text, in order.
+/// The entry points of a PTX module, in order.
 fn declarations(text: &str) -> impl Iterator<Item = (String, EntryParams)> {
     text.match_indices(".entry").filter_map(|(at, entry)| {
         if is_comment(&text[..at]) {
@@ -76,8 +75,8 @@ impl PtxParam {
         })
     }
 
-    /// Parses `.param .u64 .ptr .align 8 name`. A parameter that cannot be parsed has no bytes, and
-    /// so matches no kernel.
+    /// Parses `.param .u64 .ptr .align 8 name`. A parameter that cannot be parsed has 0 bytes, so
+    /// it matches no kernel.
     fn read(param: &str) -> Self {
         let (kind, bits) = param
             .split_whitespace()
@@ -130,12 +129,12 @@ fn ends_name(c: char) -> bool {
     !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'))
 }
 
-/// Whether the text after `before` is in a comment to the end of the line.
+/// Whether the source after `before` is in a comment to the end of the line.
 fn is_comment(before: &str) -> bool {
     before.rsplit('\n').next().is_some_and(|line| line.contains("//"))
 }
 
-/// The text before the body or the end of a declaration, with comments replaced by spaces.
+/// The source up to the body or the end of a declaration, with comments replaced by spaces.
 fn head(text: &str) -> String {
     let mut head = String::new();
     let mut rest = text;

@@ -11,14 +11,12 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The modules that a GPU has loaded. They stay loaded until the process exits, as the GPU stays
-/// open.
+/// The modules that a GPU has loaded. Like the GPU, they stay open until the process exits.
 #[derive(Default)]
 pub(crate) struct Cache(Mutex<Vec<(Ptx, Slot<&'static Loaded>)>>);
 
 /// A slot for a result of the driver's compiler. Its lock is held during the compilation, so that
-/// other threads with the same request wait, and only those. It stays empty if the compilation
-/// fails.
+/// only threads with the same request wait. It stays empty if the compilation fails.
 type Slot<T> = Arc<Mutex<Option<T>>>;
 
 /// A loaded module and the functions looked up in it.
@@ -30,16 +28,16 @@ pub(crate) struct Loaded {
 
 /// The unit of the driver's compilation.
 enum Compiled {
-    /// All kernels of the image that fits the GPU best, which is for this architecture.
+    /// All kernels of the image that fits the GPU best; it is compiled for `image`.
     Whole { image: &'static str, text: &'static str, module: RawModule },
-    /// Each kernel at its first lookup, from the best image that has it.
+    /// Each kernel at its first lookup, from the best image that contains it.
     ByKernel(Texts),
 }
 
-/// A function that was looked up.
+/// A function that has been looked up.
 struct Known {
     function: &'static GpuFunction,
-    /// The dynamic shared memory that a block of it may have, in bytes.
+    /// The dynamic shared memory that its blocks may have, in bytes.
     allowed: usize,
 }
 
@@ -50,7 +48,7 @@ unsafe impl Send for RawModule {}
 // SAFETY: as above.
 unsafe impl Sync for RawModule {}
 
-/// The driver's function, of a module that stays loaded.
+/// The driver's function, in a module that stays loaded.
 #[derive(Clone, Copy)]
 pub(crate) struct RawFunction(pub sys::CUfunction);
 // SAFETY: the driver accepts a function from any thread.
@@ -62,11 +60,11 @@ unsafe impl Sync for RawFunction {}
 pub(crate) struct GpuFunction {
     pub function: RawFunction,
     pub attributes: KernelAttributes,
-    /// Its parameters in the PTX.
+    /// Its parameters in PTX.
     pub params: EntryParams,
     /// Whether it is compiled for an architecture whose kernels can wait for earlier ones
-    /// (`griddepcontrol`). A kernel for an older architecture is launched after earlier kernels
-    /// have completed, on any GPU.
+    /// (`griddepcontrol`). On any GPU, a kernel for an older architecture is launched after earlier
+    /// kernels have completed.
     pub waits: bool,
 }
 
@@ -79,7 +77,7 @@ pub struct KernelAttributes {
     pub local_bytes: usize,
     /// Static shared memory of a block, in bytes.
     pub static_shared_bytes: usize,
-    /// The most threads of a block, by its registers and launch bounds.
+    /// The maximum number of threads of a block, by registers and launch bounds.
     pub max_threads: u32,
 }
 
@@ -135,7 +133,7 @@ impl Loaded {
         let known = match &mut *slot {
             Some(known) => known,
             empty => {
-                // As the module, it stays as long as the process.
+                // Like the module, it stays until the process exits.
                 let function: &GpuFunction = Box::leak(Box::new(self.look_up(gpu, kernel, package)?));
                 let own = function.attributes.static_shared_bytes;
                 let allowed = crate::device::STATIC_SHARED_BYTES.saturating_sub(own);
@@ -174,7 +172,7 @@ impl Loaded {
             Compiled::ByKernel(texts) => {
                 let only = texts.kernel(kernel).ok_or_else(no_such)?;
                 let (image, params) = (only.arch(), EntryParams::of(only.head(), kernel));
-                // It stays loaded, as the GPU stays open; the caller keeps the function.
+                // The module stays loaded, as the GPU stays open; the caller keeps the function.
                 let module = match assembled(gpu, &only)? {
                     Some(module) => module,
                     None => compile(gpu, self.ptx, image, only.text())?,
@@ -185,7 +183,7 @@ impl Loaded {
         gpu.bind()?;
         let name = CString::new(kernel).map_err(|_| no_such())?;
         let mut function = std::ptr::null_mut();
-        // SAFETY: the module is loaded, the name ends in a zero byte, and the pointer to the result
+        // SAFETY: the module is loaded, the name is zero-terminated, and the pointer to the result
         // is writable.
         check(unsafe { sys::cuModuleGetFunction(&mut function, module, name.as_ptr()) }).map_err(|code| {
             match code {
@@ -212,13 +210,13 @@ impl Loaded {
     }
 }
 
-/// The value in a lock. A thread that panicked has left it consistent.
+/// The value in a lock. A thread that panics leaves it consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Loads the machine code of a kernel, which the driver need not compile: `None` if the package
-/// carries no code for this GPU, or if the driver refuses it.
+/// Loads the machine code of a kernel, which the driver need not compile. `None` if the package has
+/// no code for this GPU or the driver refuses it.
 fn assembled(gpu: &'static Gpu, only: &Only) -> Result<Option<RawModule>> {
     if !gpu.properties().arch.runs_code_of(only.arch()) {
         return Ok(None);
@@ -245,7 +243,7 @@ fn assembled(gpu: &'static Gpu, only: &Only) -> Result<Option<RawModule>> {
     }
 }
 
-/// Compiles an image by the driver.
+/// Compiles an image with the driver.
 fn compile(gpu: &'static Gpu, ptx: Ptx, image: &'static str, text: String) -> Result<RawModule> {
     gpu.bind()?;
     let text = CString::new(text).map_err(|_| Error::PtxRefused {
@@ -255,7 +253,7 @@ fn compile(gpu: &'static Gpu, ptx: Ptx, image: &'static str, text: String) -> Re
         log: "the text has a zero byte in it".to_owned(),
     })?;
     let mut module = std::ptr::null_mut();
-    // SAFETY: the text ends in a zero byte, and the pointer to the module is writable; no options.
+    // SAFETY: the PTX is zero-terminated, and the pointer to the module is writable; no options.
     let loaded = unsafe {
         sys::cuModuleLoadDataEx(
             &mut module,
@@ -287,15 +285,15 @@ fn refusal(gpu: &Gpu, ptx: Ptx, image: &'static str, text: &CString, code: Drive
     Error::PtxRefused { module: ptx.name(), image, code, log: compiler_log(text) }
 }
 
-/// The log of the driver's compiler for an image that it refuses.
+/// The log of the driver's compiler for an image that it refused.
 fn compiler_log(text: &CString) -> String {
     let mut log = vec![0u8; 8192];
     let mut options =
         [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
-    // A value of a pointer's size is passed in place of a pointer.
+    // The size is passed by value in place of a pointer.
     let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
     let mut module = std::ptr::null_mut();
-    // SAFETY: the text ends in a zero byte, the log has the given length, and the arrays have two
+    // SAFETY: the PTX is zero-terminated, the log has the given length, and the arrays have two
     // entries.
     let taken = unsafe {
         sys::cuModuleLoadDataEx(

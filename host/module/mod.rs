@@ -1,4 +1,4 @@
-//! Modules: PTX that is loaded on a device.
+//! Modules: PTX loaded on a device.
 
 mod differences;
 mod entry;
@@ -22,7 +22,7 @@ use crate::{Error, Result};
 use entry::EntryParams;
 use moye_device::kernel::{Kernel, Params};
 
-/// The kernels that this crate ships, by the features of its operations.
+/// The kernels of this crate, by the features of its operations.
 #[cfg(any(
     feature = "attention-bf16",
     feature = "attention-e4m3",
@@ -31,7 +31,7 @@ use moye_device::kernel::{Kernel, Params};
     feature = "movement"
 ))]
 pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_kernels");
-/// The kernels that this crate ships: without any operation's feature there are none.
+/// The kernels of this crate: none without any operation's feature.
 #[cfg(not(any(
     feature = "attention-bf16",
     feature = "attention-e4m3",
@@ -41,7 +41,7 @@ pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_kernels");
 )))]
 pub static SHIPPED_PTX: Ptx = Ptx::new("moye_kernels", &[]);
 
-/// The package that declares the shipped kernels.
+/// The package that declares this crate's kernels.
 pub(crate) const SHIPPED_PACKAGE: &str = "moye-kernels";
 
 /// The kernels of a crate, loaded on a device.
@@ -65,10 +65,11 @@ impl Device {
     /// Loads the kernels of a crate.
     ///
     /// Kernels of [`include_ptx!`](crate::include_ptx) are loaded one by one, each at its first
-    /// launch (or query of its attributes), and errors come then: a program launches few of them,
-    /// and all that this crate ships take a driver without a cache longer than 10 s. Each comes
-    /// from the best image that has it: on Hopper the one for sm_90a, or, if that lacks the kernel,
-    /// the one for sm_80. Where a package has machine code for the GPU, the driver compiles none.
+    /// launch (or query of its attributes), and errors are reported then: a program launches few of
+    /// them, and a driver without a cache takes over 10 s for all kernels of this crate. Each is
+    /// loaded from the best image that contains it: on Hopper from the one for sm_90a, or, if that
+    /// lacks the kernel, from the one for sm_80. If a package contains machine code for the GPU,
+    /// the driver compiles nothing.
     ///
     /// The image of [`Ptx::new`] that fits the GPU best is compiled whole, once in a process.
     ///
@@ -83,7 +84,7 @@ impl Device {
         Ok(Module { device: self.clone(), ptx: *ptx, loaded })
     }
 
-    /// The attributes of a compiled kernel that this crate ships; `None` on the simulator.
+    /// The attributes of a compiled kernel of this crate; `None` on the simulator.
     ///
     /// # Errors
     /// As for a launch.
@@ -91,7 +92,7 @@ impl Device {
         self.shipped(kernel)?.attributes(kernel)
     }
 
-    /// The module of the shipped kernels, or, on the simulator, which needs none, of any kernel.
+    /// The module of this crate's kernels; on the simulator, which needs none, of any kernel.
     pub(crate) fn shipped<P: Params>(&self, kernel: &Kernel<P>) -> Result<Module> {
         if self.is_gpu() && (kernel.package() != SHIPPED_PACKAGE || SHIPPED_PTX.is_empty()) {
             return Err(Error::NeedsModule { kernel: kernel.name(), package: kernel.package() });
@@ -105,7 +106,7 @@ impl Device {
 }
 
 impl Module {
-    /// What it was loaded from.
+    /// The PTX from which it was loaded.
     pub(crate) const fn ptx(&self) -> &Ptx {
         &self.ptx
     }
@@ -116,7 +117,7 @@ impl Module {
     }
 
     /// Launches a kernel of this module on the device's default stream, and returns while it runs
-    /// (on the simulator, when it is complete).
+    /// (on the simulator, when it has completed).
     ///
     /// # Errors
     /// As for [`Device::launch`]; also if the module has no such kernel.
@@ -177,9 +178,9 @@ impl Module {
         })
     }
 
-    /// Whether the simulator may run the kernel. The program has the kernel's body, but the PTX, if
-    /// there is any, must have it too, as on a GPU. A kernel of another package that is launched
-    /// without its module is not looked up among the shipped ones.
+    /// Whether the simulator may run the kernel. The program contains the kernel's body, but the
+    /// PTX, if any, must contain it too, as on a GPU. A kernel of another package that is launched
+    /// without its module is not looked up among this crate's.
     pub(crate) fn check_declared<P: Params>(&self, kernel: &Kernel<P>) -> Result<()> {
         let others = self.ptx.name() == SHIPPED_PTX.name() && kernel.package() != SHIPPED_PACKAGE;
         if others || self.ptx.is_empty() {
@@ -189,8 +190,8 @@ impl Module {
         self.check_params(kernel, &entry)
     }
 
-    /// Checks that the entry point of the kernel's name has the kernel's parameters. The package
-    /// cannot be checked: a module also has the kernels of the packages that it depends on.
+    /// Checks that the entry point of the kernel's name has the kernel's parameters. The package is
+    /// not checked, because a module also contains the kernels of the packages that it depends on.
     fn check_params<P: Params>(&self, kernel: &Kernel<P>, entry: &EntryParams) -> Result<()> {
         if entry.accept(kernel.params()) {
             return Ok(());

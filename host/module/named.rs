@@ -1,4 +1,4 @@
-//! Kernels by the names of their entry points, for a program that has their PTX and not their Rust.
+//! Kernels by the names of their entry points, for a program that has their PTX but not their Rust.
 
 use super::entry::PtxParam;
 use super::{Module, Ptx};
@@ -11,12 +11,12 @@ use moye_device::kernel::LaunchBounds;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// The operation of this file's errors.
+/// The operation in this file's errors.
 const LAUNCH: &str = "launch_entry";
 
 impl Ptx {
-    /// The parameters of the entry point of this name, as the PTX declares them; `None` if there is
-    /// none.
+    /// The parameters of the entry point of this name, as the PTX declares them; `None` if it is
+    /// absent.
     pub fn params(&self, entry: &str) -> Option<Vec<PtxParam>> {
         self.entry(entry).map(|params| params.list().to_vec())
     }
@@ -30,15 +30,16 @@ impl Ptx {
 
 impl Module {
     /// Launches the kernel of an entry point of this module's PTX on a stream, with the bytes of
-    /// each parameter, and `shared_bytes` of dynamic shared memory. A kernel whose Rust is in the
-    /// program is launched by [`Module::launch`], whose arguments the compiler checks.
+    /// each parameter and `shared_bytes` of dynamic shared memory. For a kernel whose Rust is in
+    /// the program, use [`Module::launch`], whose arguments the compiler checks.
     ///
     /// # Errors
-    /// The simulator, which runs no PTX. A name that the PTX lacks, another number of parameters or
-    /// other sizes; a grid that the device does not allow; errors of loading, and of the driver.
+    /// The device is the simulator, which runs no PTX; the PTX lacks the entry point; the number or
+    /// the sizes of the parameters differ; the device does not allow the grid; errors of loading,
+    /// and of the driver.
     ///
     /// # Safety
-    /// As for [`Device::launch`](crate::Device::launch): the kernel's own contract holds for these
+    /// As for [`Device::launch`](crate::Device::launch): the kernel's contract holds for these
     /// parameters.
     pub unsafe fn launch_entry(
         &self,
@@ -96,7 +97,7 @@ impl Module {
             block: [t.x, t.y, t.z],
             cluster: [c.x, c.y, c.z],
             dependent: grid.dependent && function.waits,
-            // Less than a block of the device may have, which `function` has checked.
+            // `function` has checked that it is at most what a block may have.
             shared_bytes: shared_bytes as u32,
         };
         gpu.bind()?;
@@ -107,7 +108,7 @@ impl Module {
     }
 }
 
-/// The name, kept as long as the process: a name is kept once.
+/// The name as a static string; each name is leaked once.
 fn kept(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,27 +1,27 @@
-//! PTX packed kernel by kernel: a program carries a tenth of the text, and unpacks the kernels that
-//! it launches.
+//! PTX packed kernel by kernel: a program carries a tenth of the bytes, and unpacks the kernels
+//! that it launches.
 
 use super::differences;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// A packed image, as `moye_build::PtxSet::pack` writes it: architecture, packed bytes, the text
+/// A packed image, as `moye_build::PtxSet::pack` writes it: architecture, packed bytes, the PTX
 /// before the entry points, and the entry points.
 pub(crate) type PackedImage = (&'static str, &'static [u8], Part, &'static [Entry]);
-/// The name of an entry point, its declaration up to its body, its place, and that of its machine
-/// code.
+/// The name of an entry point, its declaration up to its body, its range, and the range of its
+/// machine code.
 pub(crate) type Entry = (&'static str, &'static str, Part, Option<Part>);
-/// A place in the packed bytes, from and to, and the length of what is packed.
+/// A range of the packed bytes, start and end, and the unpacked length.
 pub(crate) type Part = (usize, usize, usize);
 
-/// What a part has.
+/// The unpacked bytes of a range.
 fn unpacked(bytes: &[u8], (start, end, length): Part) -> Vec<u8> {
-    // A build script packed it.
+    // The bytes were packed by a build script.
     decompress_to_vec_with_limit(&bytes[start..end], length).expect("it was packed")
 }
 
-/// The text of a part.
+/// The unpacked PTX of a range.
 fn unpack(bytes: &[u8], part: Part) -> String {
     differences::undone(&String::from_utf8(unpacked(bytes, part)).expect("it was text"))
 }
@@ -33,7 +33,7 @@ pub(crate) struct Only {
     entry: &'static Entry,
 }
 
-/// The entry of an image with this name; `None` if the image lacks the kernel.
+/// The entry point of this name; `None` if the image lacks the kernel.
 pub(crate) fn only(image: &PackedImage, kernel: &str) -> Option<Only> {
     let (_, _, _, entries) = *image;
     let entry = entries.iter().find(|(name, ..)| *name == kernel)?;
@@ -51,7 +51,7 @@ impl Only {
         self.entry.1
     }
 
-    /// The text without other entry points.
+    /// The PTX without other entry points.
     pub fn text(&self) -> String {
         let (_, bytes, preamble, _) = self.image;
         format!("{}{}\n", unpack(bytes, preamble), unpack(bytes, self.entry.2))
@@ -63,7 +63,7 @@ impl Only {
     }
 }
 
-/// The complete texts, which are unpacked once in a process.
+/// The complete PTX of each image, unpacked once in a process.
 pub(crate) fn whole(images: &'static [PackedImage]) -> &'static [(&'static str, &'static str)] {
     type Texts = &'static [(&'static str, &'static str)];
     /// By the address of the images.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The PTX of one crate with kernels: an image for each architecture for which it was compiled.
 ///
-/// [`include_ptx!`](crate::include_ptx) makes one from the output of a build script.
+/// [`include_ptx!`](crate::include_ptx) builds one from the output of a build script.
 #[derive(Clone, Copy)]
 pub struct Ptx {
     name: &'static str,
@@ -36,7 +36,7 @@ impl Ptx {
         Self { name, images, packed }
     }
 
-    /// Whether there is no image.
+    /// Whether there are no images.
     pub(crate) const fn is_empty(&self) -> bool {
         self.images.is_empty() && self.packed.is_empty()
     }
@@ -53,13 +53,13 @@ impl Ptx {
         self.name
     }
 
-    /// Pairs of architecture and text. Packed ones are unpacked at the first call, all of them.
+    /// Pairs of architecture and PTX. The first call unpacks all packed images.
     pub fn images(&self) -> &'static [(&'static str, &'static str)] {
         if self.packed.is_empty() { self.images } else { packed::whole(self.packed) }
     }
 
-    /// The image that fits `arch` best: the newest that runs there, and one for exactly this
-    /// architecture (`sm_90a`) before one for it and later ones (`sm_90`).
+    /// The image that fits `arch` best: the newest that runs on it, and an image for exactly this
+    /// architecture (`sm_90a`) before one that also runs on later ones (`sm_90`).
     ///
     /// Kernels of packed images are looked up one by one; if this image lacks one, the next best
     /// image is used.
@@ -77,7 +77,7 @@ impl Ptx {
         fitting(self.packed, arch, |image| image.0)
     }
 
-    /// The text that has a kernel and fits `arch` best.
+    /// The PTX that contains a kernel and fits `arch` best.
     pub(crate) fn text_of(&self, kernel: &str, arch: Arch) -> Option<String> {
         let packed = self.packed_for(arch);
         if let Some(only) = packed.iter().find_map(|image| packed::only(image, kernel)) {
@@ -94,7 +94,7 @@ impl Ptx {
         if archs.is_empty() { "no architecture".to_owned() } else { archs.join(", ") }
     }
 
-    /// The parameters of the entry point of this name, if an image declares one. All images that
+    /// The parameters of the entry point of this name, if an image declares it. All images that
     /// declare it agree; some kernels exist for some architectures only.
     pub(crate) fn entry(&self, kernel: &str) -> Option<EntryParams> {
         let mut packed = self.packed.iter().flat_map(|(_, _, _, entries)| *entries);
@@ -115,17 +115,17 @@ impl fmt::Debug for Ptx {
 fn fitting<I: Copy>(images: &[I], arch: Arch, of: impl Fn(&I) -> &'static str) -> Vec<I> {
     let mut fitting: Vec<_> =
         images.iter().filter_map(|image| Some((arch.fit(of(image))?, *image))).collect();
-    // If two are for the same architecture the later one counts.
+    // Of two images for the same architecture the later one counts.
     fitting.reverse();
     fitting.sort_by_key(|(fit, _)| Reverse(*fit));
     fitting.into_iter().map(|(_, image)| image).collect()
 }
 
-/// The parameters of all entry points of a text, which is parsed once: every launch on the
-/// simulator needs them, and texts may have megabytes.
+/// The parameters of all entry points of a PTX module, which is parsed once: every launch on the
+/// simulator needs them, and a module may have megabytes.
 fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
     type Declared = Arc<HashMap<String, EntryParams>>;
-    /// By the address and the length of a text.
+    /// By the address and the length of the PTX.
     static READ: Mutex<BTreeMap<(usize, usize), Declared>> = Mutex::new(BTreeMap::new());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     read.entry((text.as_ptr().addr(), text.len()))
@@ -136,8 +136,8 @@ fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
 /// The [`Ptx`](crate::Ptx) that this crate's build script compiled with `moye_build::PtxBuilder`
 /// or `Operations`, by the name of the crate with kernels (with `_` for `-`).
 ///
-/// Each kernel is packed, and loaded at its first launch, alone. Kernels that share a variable are
-/// one module.
+/// Each kernel is packed separately, and loaded alone at its first launch. Kernels that share a
+/// variable are one module.
 ///
 /// ```ignore
 /// static KERNELS: moye::Ptx = moye::include_ptx!("my_kernels");
@@ -154,7 +154,7 @@ pub(crate) fn can_wait(image: &str) -> bool {
     Arch::of_target(image).is_some_and(|(compiled, _)| compiled.can_wait())
 }
 
-/// The `.version` of a PTX text, such as `8.0`.
+/// The `.version` of PTX, such as `8.0`.
 pub(crate) fn version(text: &str) -> Option<(u32, u32)> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix(".version"))?;
     let (major, minor) = line.trim().split_once('.')?;

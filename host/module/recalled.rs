@@ -1,16 +1,16 @@
-//! Kernels that this thread launched before: found by the addresses of their names and parameter
-//! types, without a lock and without a comparison of names and parameters.
+//! A cache of the kernels that this thread launched before, by the addresses of their names and
+//! parameter types: without a lock, and without a comparison of names and parameters.
 
 use super::{GpuFunction, Loaded};
 use crate::mix::place;
 use moye_device::kernel::{Kernel, Params};
 use std::cell::Cell;
 
-/// Kernels that a thread recalls. Two of the same place replace each other.
+/// The number of slots. Two kernels with the same slot replace each other.
 const PLACES: usize = 128;
 
-/// What a kernel was launched by. Names and parameter types are statics of the program: other
-/// ones at the same address cannot be.
+/// The key of a launched kernel. Names and parameter types are statics of the program, so others
+/// cannot have the same address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     loaded: *const Loaded,
@@ -39,7 +39,7 @@ impl Key {
     }
 }
 
-/// The function that was found for the kernel before, by `find`, or else is found now.
+/// The cached function of the kernel, or the one that `find` returns now.
 pub(super) fn function<P: Params, E>(
     loaded: &'static Loaded,
     kernel: &Kernel<P>,

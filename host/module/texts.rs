@@ -1,8 +1,8 @@
 //! The packed images that run on an architecture. A kernel is looked up in the best image first,
-//! then in those for older architectures.
+//! then in images for older architectures.
 //!
-//! An image may therefore leave out a kernel whose PTX for an older architecture is as fast:
-//! compiling it twice would only take build time.
+//! An image may therefore omit a kernel whose PTX for an older architecture is as fast: compiling
+//! it twice would only take build time.
 
 use super::packed::{Only, PackedImage, only};
 use super::ptx::Ptx;
@@ -12,7 +12,7 @@ use crate::device::Arch;
 pub(crate) struct Texts(Vec<PackedImage>);
 
 impl Texts {
-    /// The packed images of `ptx` that run on `arch`; `None` if there is none.
+    /// The packed images of `ptx` that run on `arch`; `None` if no image does.
     pub fn of(ptx: &Ptx, arch: Arch) -> Option<Self> {
         let texts = ptx.packed_for(arch);
         (!texts.is_empty()).then_some(Self(texts))
@@ -43,7 +43,7 @@ mod tests {
 .visible .entry new() { ret; }
 ";
 
-    /// The images packed, as a build script packs them.
+    /// The images, packed as by a build script.
     fn packed(texts: &[(&'static str, &str)]) -> Ptx {
         let images = texts.iter().map(|(arch, text)| -> PackedImage {
             let packed = moye_build::ptx::Packed::of(text, arch.parse().unwrap(), None).unwrap();
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(packed(&[("sm_80", text.as_str())]).images()[0].1, expected);
     }
 
-    /// What the build script compiled; a bundle has none of it.
+    /// The build script's output, which a bundle lacks.
     #[test]
     fn shipped_texts_are_what_was_compiled_but_for_comments() {
         for (arch, text) in crate::SHIPPED_PTX.images() {

@@ -1,5 +1,5 @@
-//! Copies and transposes of matrices, each by the kernel that is fastest for the layouts of both
-//! sides.
+//! Copies and transposes of matrices, by the fastest kernel for the layouts of source and
+//! destination.
 
 #[cfg(feature = "matmul-common")]
 pub(crate) mod rearrange;
@@ -29,7 +29,7 @@ pub fn copy<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMu
     unsafe { copy_on(&device.default_stream(), src, dst) }
 }
 
-/// As [`copy`], on a stream.
+/// [`copy`] on a stream.
 ///
 /// # Errors
 /// As for [`copy`].
@@ -38,7 +38,7 @@ pub fn copy<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMu
 /// The call returns while the elements are copied, and its borrows end with it. Until the copy is
 /// complete, no other stream (the default one included) may write the elements of `src`, or read or
 /// write those of `dst`. This holds for launches and for safe calls, such as [`copy`].
-/// [`Stream::synchronize`] waits for it, and so does every transfer.
+/// [`Stream::synchronize`] waits for the copy, and so does every transfer.
 pub unsafe fn copy_on<T: Element>(
     stream: &Stream,
     src: &Matrix<'_, T>,
@@ -60,12 +60,12 @@ pub unsafe fn copy_on<T: Element>(
     let to = Side::new(dst.data_mut().address(), to);
     // SAFETY: both matrices are inside their buffers (`Matrix::new`), and have these extents and
     // strides. `dst` is borrowed mutably, shares no element with `src`, and has no element twice.
-    // The caller answers for other streams.
+    // The caller orders other streams.
     unsafe { moved::<T>(operation, stream, from, to, extents) }
 }
 
-/// Writes the transpose of `src` to `dst`: an `m x n` matrix to an `n x m` one, with any strides,
-/// on the default stream of a device.
+/// Writes the transpose of `src` to `dst`, an `m x n` matrix to an `n x m` one with any strides, on
+/// the default stream of a device.
 ///
 /// For a transposed view without a copy, see [`Matrix::t`].
 ///
@@ -76,7 +76,7 @@ pub fn transpose<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut Mat
     unsafe { transpose_on(&device.default_stream(), src, dst) }
 }
 
-/// As [`transpose`], on a stream.
+/// [`transpose`] on a stream.
 ///
 /// # Errors
 /// As for [`copy`].
@@ -101,14 +101,14 @@ pub unsafe fn transpose_on<T: Element>(
     check_device(operation, 1, dst.device(), stream.device())?;
     let extents = extents(operation, from)?;
     let from = Side::new(src.data().address(), from);
-    // By the source's modes.
+    // The destination in the source's order of modes.
     let to = Side::new(dst.data_mut().address(), to.t());
     // SAFETY: as in `copy_on`.
     unsafe { moved::<T>(operation, stream, from, to, extents) }
 }
 
-/// A matrix of either side: its start, and its strides in elements, in the same order of modes for
-/// both sides.
+/// The source or the destination: its address, and its strides in elements, with the modes in the
+/// same order for both.
 #[derive(Clone, Copy, Debug)]
 struct Side {
     address: u64,
@@ -124,14 +124,14 @@ impl Side {
         Self { strides: [self.strides[1], self.strides[0]], ..self }
     }
 
-    /// The same from element `by` along the first mode on.
+    /// The same matrix from element `by` of the first mode on.
     fn from(self, by: u32, bytes: u64) -> Self {
         let moved = (i64::from(by) * self.strides[0]) as u64;
         Self { address: self.address.wrapping_add(moved.wrapping_mul(bytes)), ..self }
     }
 }
 
-/// The extents as the kernels take them: one more tile still fits into 31 bits.
+/// The extents in the kernels' type: one more tile still fits into 31 bits.
 fn extents(operation: &'static str, shape: Shape) -> Result<[u32; 2]> {
     const LIMIT: usize = i32::MAX as usize - 256;
     for (what, value) in [("rows", shape.rows), ("columns", shape.cols)] {
@@ -142,8 +142,8 @@ fn extents(operation: &'static str, shape: Shape) -> Result<[u32; 2]> {
     Ok([shape.rows as u32, shape.cols as u32])
 }
 
-/// The 16-byte vectors of a line on both sides, which is along the first mode and aligned to 16
-/// bytes; 0 if there are none.
+/// The 16-byte vectors of a line if the lines of both sides, along the first mode, are aligned to
+/// 16 bytes; otherwise 0.
 fn words<T: Element>(from: Side, to: Side, extents: [u32; 2]) -> u32 {
     let bytes = T::BYTES as u64;
     let lines = [from, to].iter().all(|side| {
@@ -154,7 +154,7 @@ fn words<T: Element>(from: Side, to: Side, extents: [u32; 2]) -> u32 {
     if lines { (u64::from(extents[0]) * bytes / 16) as u32 } else { 0 }
 }
 
-/// Copies elements by the kernel that is fastest for the layouts of both sides.
+/// Copies elements by the fastest kernel for the layouts of both sides.
 ///
 /// # Safety
 /// Both sides are accessible with these extents and strides, and do not overlap, until the work has
@@ -170,10 +170,10 @@ unsafe fn moved<T: Element>(
     if rows == 0 || columns == 0 {
         return Ok(());
     }
-    // The destination's mode with the smaller stride comes first, but never a mode with a single
-    // element.
+    // The destination's mode with the smaller stride becomes the first, but never a mode with a
+    // single element.
     if rows == 1 || columns > 1 && to.strides[1] < to.strides[0] {
-        // SAFETY: the caller's contract: the same elements with the modes swapped.
+        // SAFETY: the same elements with the modes swapped; the caller guarantees access.
         return unsafe {
             oriented::<T>(operation, stream, from.exchanged(), to.exchanged(), [columns, rows])
         };
@@ -200,7 +200,7 @@ unsafe fn oriented<T: Element>(
         let (mut m_words, mut lines) = (words, n);
         let mut leading = [from.strides[1], to.strides[1]].map(|stride| stride / per_word);
         let rest = m - (words as i64 * per_word) as u32;
-        // Lines without gaps between them are one line, cut as the kernel prefers.
+        // Contiguous lines are one line, cut as the kernel prefers.
         let all = u64::from(words) * u64::from(n);
         if rest == 0
             && (n == 1 || leading == [i64::from(words); 2])
@@ -209,11 +209,12 @@ unsafe fn oriented<T: Element>(
         {
             (m_words, lines, leading) = (LINE as u32, (all / LINE) as u32, [LINE as i64; 2]);
         }
-        // The tile's lines.
+        // The number of lines of a tile.
         let (kernel, at_once) = if m_words >= LONG { (&copy_long_lines, 1) } else { (&copy_lines, 8) };
         let blocks = blocks(operation, m_words.div_ceil(256), lines.div_ceil(at_once))?;
         let pointers = (Global::from_address(from.address), GlobalMut::from_address(to.address));
-        // SAFETY: the caller's contract; starts and leading dimensions are multiples of 16 bytes.
+        // SAFETY: the caller guarantees access; starts and leading dimensions are multiples of 16
+        // bytes.
         unsafe {
             let arguments = (pointers.0, pointers.1, m_words, lines, leading[0], leading[1]);
             stream.launch(kernel, Grid::new(blocks, 256).dependent(), arguments)?;
@@ -222,7 +223,7 @@ unsafe fn oriented<T: Element>(
             return Ok(());
         }
         let done = m - rest;
-        // SAFETY: the caller's contract, for the last rows.
+        // SAFETY: the caller guarantees access to the last rows too.
         return unsafe {
             tiles::<T>(operation, stream, from.from(done, bytes), to.from(done, bytes), [rest, n])
         };
@@ -233,7 +234,7 @@ unsafe fn oriented<T: Element>(
 
 /// 16-byte vectors of the pieces of one long line.
 const LINE: u64 = 4096;
-/// Vectors of a long line: from this number on at most an eighth of its blocks' threads are idle.
+/// Vectors of a long line: from this number on, at most an eighth of its blocks' threads are idle.
 const LONG: u32 = 2048;
 /// The largest number of lines of a launch.
 const MAX_LINES: u64 = i32::MAX as u64 - 256;
@@ -258,7 +259,7 @@ unsafe fn tiles<T: Element>(
         return unsafe { repack(operation, stream, T::BYTES as u64, strided(from), strided(to), extents) };
     }
     let transpose = Transpose { operation, stream, from, to, extents: [n, m] };
-    // SAFETY: the caller's contract, for elements of the same size and any type.
+    // SAFETY: the caller guarantees access to elements of this size, of any type.
     unsafe {
         match T::BYTES {
             1 if in_words(1, from, to, [m, n]) => transpose.by(&transpose_words_u8, [128, 128]),
@@ -272,15 +273,15 @@ unsafe fn tiles<T: Element>(
     }
 }
 
-/// Whether lines of both sides consist of 4-byte words, for elements of this many bytes.
+/// Whether the lines of both sides consist of 4-byte words, for elements of this many bytes.
 fn in_words(bytes: usize, from: Side, to: Side, [m, n]: [u32; 2]) -> bool {
     let whole = |elements: i64| (elements as u64).wrapping_mul(bytes as u64).is_multiple_of(4);
     let lines = [m.into(), n.into(), from.strides[0], to.strides[1]].into_iter().all(whole);
     lines && from.address.is_multiple_of(4) && to.address.is_multiple_of(4)
 }
 
-/// A transpose with unit strides on both sides: extents are those of the source, the contiguous
-/// mode first.
+/// A transpose with unit strides on both sides: the extents are the source's, the contiguous mode
+/// first.
 struct Transpose<'a> {
     operation: &'static str,
     stream: &'a Stream,
@@ -290,10 +291,10 @@ struct Transpose<'a> {
 }
 
 impl Transpose<'_> {
-    /// By a kernel with this tile.
+    /// Launches a kernel with this tile.
     ///
     /// # Safety
-    /// As for [`moved`]; lines of both sides consist of words `W`, as the kernel requires.
+    /// As for [`moved`]; lines of both sides consist of words `W`.
     unsafe fn by<W: Element>(
         &self,
         kernel: &Kernel<(Global<W>, GlobalMut<W>, u32, u32, i64, i64)>,

@@ -1,5 +1,5 @@
-//! Copies of operands to and from a workspace, by the kernel for their strides: contiguous lines as
-//! bytes, transposes of 4-byte elements by vectors, and all others by tiles.
+//! Copies of operands to and from a workspace, by a kernel for their strides: contiguous lines as
+//! bytes, transposes of 4-byte elements by vectors, everything else by tiles.
 
 use super::repack::{Extents, Strided, grid_blocks, repack};
 use crate::kernels::movement::repack::{Lines, Transposed, runs_of};
@@ -9,16 +9,16 @@ use crate::stream::Stream;
 use crate::{MAX_BLOCKS, Result};
 use moye_device::memory::{Global, GlobalMut};
 
-/// Limit of batches, which are blocks along the grid's y.
+/// The limit of batches, which are blocks along the grid's y.
 const MAX_Y: u32 = MAX_BLOCKS[1];
 /// Bytes of a vector.
 const VECTOR: u64 = 16;
 /// The longest line that is copied by vectors, in bytes.
 const LONGEST: u64 = (1 << 32) - 4096;
 /// Lines of elements of more than 2 bytes that are shorter than this, in bytes, are copied by
-/// tiles: each line has its own warps.
+/// tiles, because the kernel of lines assigns whole warps to each line.
 const SHORT: u64 = 512;
-/// The largest number of runs of all lines.
+/// The maximum number of runs of all lines.
 const MOST_RUNS: u64 = (1 << 32) - 8;
 
 /// The end of a written row.
@@ -26,7 +26,7 @@ const MOST_RUNS: u64 = (1 << 32) - 8;
 pub(crate) enum RowEnd {
     /// At the last element.
     Element,
-    /// At a multiple of 16 bytes, padded with zeros: kernels read whole vectors. Rows of a
+    /// At a multiple of 16 bytes, padded with zeros, because kernels read whole vectors. Rows of a
     /// workspace have room for the padding.
     Vector,
 }
@@ -41,7 +41,8 @@ impl RowEnd {
     }
 }
 
-/// A copy of `rows x k` elements of each batch. Fastest if K is the destination's contiguous mode.
+/// A copy of `rows x k` elements of each batch. It is fastest if K is the destination's contiguous
+/// mode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rearrangement {
     pub from: Strided,
@@ -60,7 +61,7 @@ impl Rearrangement {
     /// As for [`repack`].
     ///
     /// # Safety
-    /// Source and destination are in valid memory, the padding that `end` names included, and do
+    /// Source and destination are in valid memory, including the padding that `end` implies, and do
     /// not overlap.
     pub unsafe fn launch(self, operation: &'static str, stream: &Stream, end: RowEnd) -> Result<()> {
         let Self { bytes, rows, k, batches, .. } = self;
@@ -73,7 +74,7 @@ impl Rearrangement {
                 Strided { address, ..side }
             };
             let part = Self { from: at(self.from), to: at(self.to), batches: count, ..self };
-            // SAFETY: the caller's contract, for these batches.
+            // SAFETY: the caller guarantees both matrices, of which these are batches.
             unsafe {
                 match part.lines(end) {
                     Some(lines) => launch_lines(operation, stream, lines, Lines::NONE)?,
@@ -94,8 +95,8 @@ impl Rearrangement {
         side.address.is_multiple_of(VECTOR) && vectors(stride) && (batches == 1 || vectors(side.batch))
     }
 
-    /// The copy as a transpose of 4-byte elements by 16-byte vectors. `None` if it is no such
-    /// transpose, or if rows do not start at multiples of 16 bytes.
+    /// The copy as a transpose of 4-byte elements by 16-byte vectors. `None` if it is another copy,
+    /// or if rows do not start at multiples of 16 bytes.
     fn transposed(&self) -> Option<Transposed> {
         // In these names the source is column-contiguous and the destination row-contiguous.
         let Self { from, to, bytes, rows: k, k: rows, batches } = *self;
@@ -115,9 +116,9 @@ impl Rearrangement {
         })
     }
 
-    /// The copy as bytes of lines, which are contiguous on both sides. A line that is read may
-    /// start anywhere: a vector that is written has bytes of two vectors that are read. `None` if
-    /// lines are not contiguous, too short or too many, or written lines start within a vector.
+    /// The copy as bytes of lines that are contiguous in source and destination. A source line may
+    /// start anywhere: a written vector combines bytes of two read vectors. `None` if lines are not
+    /// contiguous, too short or too many, or if destination lines start within a vector.
     fn lines(&self, end: RowEnd) -> Option<Lines> {
         let Self { from, to, bytes, rows, k, batches } = *self;
         let line = u64::from(k) * bytes;
@@ -166,7 +167,8 @@ pub(crate) unsafe fn rearrange_operands(
     if let Some((first, second)) = both {
         let tiles = grid_blocks(operation, "tiles to transpose", first.tiles() + second.tiles())?;
         let grid = Grid::new((tiles, first.batches), 256).dependent();
-        // SAFETY: the caller's contract; `transposed` has checked the kernel's requirements.
+        // SAFETY: the caller guarantees the operands' memory; `transposed` has checked the kernel's
+        // requirements.
         return unsafe { stream.launch(&repack_transposed_u32, grid, (first, second)) };
     }
     if let Some(second) = second
@@ -174,13 +176,13 @@ pub(crate) unsafe fn rearrange_operands(
         && first.batches <= MAX_Y
         && let (Some(first), Some(second)) = (first.lines(RowEnd::Vector), second.lines(RowEnd::Vector))
     {
-        // SAFETY: both copies' memory is valid, with the padding, and without overlap: the contract
-        // of this function.
+        // SAFETY: the caller guarantees that both copies' memory is valid, including the padding,
+        // and does not overlap.
         return unsafe { launch_lines(operation, stream, first, second) };
     }
     for operand in [Some(first), second].into_iter().flatten() {
-        // SAFETY: the operand's source and destination are valid, with the padding, and do not
-        // overlap: the contract of this function.
+        // SAFETY: the caller guarantees that source and destination are valid, including the
+        // padding, and do not overlap.
         unsafe { operand.launch(operation, stream, RowEnd::Vector)? };
     }
     Ok(())
@@ -193,8 +195,8 @@ pub(crate) unsafe fn rearrange_operands(
 unsafe fn launch_lines(operation: &'static str, stream: &Stream, first: Lines, second: Lines) -> Result<()> {
     let blocks = grid_blocks(operation, "runs of bytes to rearrange", first.blocks() + second.blocks())?;
     let grid = Grid::new((blocks, first.batches), 256).dependent();
-    // SAFETY: source and destination of both are valid, with the padding, and do not overlap: the
-    // contract of this function. `lines` has checked the alignment.
+    // SAFETY: the caller guarantees that source and destination of both are valid, including the
+    // padding, and do not overlap. `lines` has checked the alignment.
     unsafe { stream.launch(&repack_lines, grid, (first, second)) }
 }
 

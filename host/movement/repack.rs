@@ -1,4 +1,4 @@
-//! The launches of the `repack` kernels, which products need, too.
+//! The launches of the `repack` kernels, which products use too.
 
 use crate::launch::Grid;
 use crate::stream::Stream;
@@ -8,7 +8,7 @@ use moye_device::memory::{Element, Global, GlobalMut};
 use moye_kernels::movement::repack::TILE;
 use moye_kernels::{repack_u8, repack_u16, repack_u32, repack_u64, repack_u128};
 
-/// A matrix of either side: its start, and its strides in elements.
+/// The source or the destination: its address, and its strides in elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided {
     pub address: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Strided {
     pub batch: i64,
 }
 
-/// What is copied: `rows x k` elements of a batch, and zeros up to `rows x written`.
+/// The extents of a copy: `rows x k` elements of a batch, and zeros up to `rows x written`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extents {
     pub rows: u32,
@@ -26,11 +26,12 @@ pub(crate) struct Extents {
     pub batches: u32,
 }
 
-/// Copies elements of this many bytes between any strides. Fastest if K is the destination's
+/// Copies elements of this many bytes between any strides. It is fastest if K is the destination's
 /// contiguous mode.
 ///
 /// # Errors
-/// [`Error::MatrixTooLarge`] if there are more tiles than a grid has blocks, and those of a launch.
+/// [`Error::MatrixTooLarge`] if there are more tiles than a grid has blocks, and the errors of a
+/// launch.
 ///
 /// # Safety
 /// Both sides are accessible with these extents and strides, and do not overlap, until the work has
@@ -43,7 +44,7 @@ pub(crate) unsafe fn repack(
     to: Strided,
     extents: Extents,
 ) -> Result<()> {
-    // SAFETY: the caller's contract, for elements of the same size and any type.
+    // SAFETY: the caller guarantees access to both sides, for elements of this size and any type.
     unsafe {
         match bytes {
             1 => repack_by(operation, stream, &repack_u8, from, to, extents),
@@ -82,7 +83,7 @@ pub(super) fn blocks(operation: &'static str, along: u32, across: u32) -> Result
     grid_blocks(operation, "tiles", u64::from(along) * u64::from(across))
 }
 
-/// A number of blocks along the grid's x; `what` names them in the error.
+/// A number of blocks along the grid's x; `what` is their name in the error.
 pub(crate) fn grid_blocks(operation: &'static str, what: &'static str, count: u64) -> Result<u32> {
     let limit = u64::from(MAX_BLOCKS[0]);
     if count > limit {

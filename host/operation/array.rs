@@ -1,4 +1,4 @@
-//! Arrays of any element type and number of modes, as program and Python have them.
+//! Arrays of any element type and number of modes, as in the program and Python.
 
 use crate::{Error, Matrix, MatrixMut, Result};
 use half::{bf16, f16};
@@ -21,7 +21,7 @@ pub enum Dtype {
     I64,
     /// int8.
     I8,
-    /// uint8: bytes whose bits an operation gives a meaning.
+    /// uint8: bytes whose bits the operation interprets.
     U8,
     /// float8_e4m3fn.
     E4m3,
@@ -30,17 +30,17 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// All of them.
+    /// All element types.
     pub const ALL: [Self; 9] =
         [Self::F32, Self::F16, Self::Bf16, Self::I32, Self::I64, Self::I8, Self::U8, Self::E4m3, Self::E5m2];
-    /// Those of numbers that operations compute with.
+    /// The element types that operations compute with.
     pub const FLOATS: &[Self] = &[Self::F32, Self::F16, Self::Bf16];
-    /// Those of indices.
+    /// The element types of indices.
     pub const INTEGERS: &[Self] = &[Self::I32, Self::I64];
-    /// Those of 8 bits.
+    /// The 8-bit element types.
     pub const BYTES: &[Self] = &[Self::I8, Self::E4m3, Self::E5m2];
 
-    /// Whether the elements are whole numbers.
+    /// Whether the elements are integers.
     pub const fn is_integer(self) -> bool {
         matches!(self, Self::I32 | Self::I64 | Self::I8 | Self::U8)
     }
@@ -75,7 +75,7 @@ impl Dtype {
         Self::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// The one that is a Rust type, if there is one.
+    /// The element type of a Rust type, if there is one.
     pub fn of<T: Element>() -> Option<Self> {
         Self::ALL.into_iter().find(|dtype| match dtype {
             Self::F32 => T::NAME == <f32 as Element>::NAME,
@@ -90,10 +90,10 @@ impl Dtype {
         })
     }
 
-    /// The value of an element from its bytes. Values of int64 beyond 2^53 are rounded.
+    /// The value of an element from its bytes. Magnitudes of int64 above 2^53 are rounded.
     ///
     /// # Panics
-    /// There are fewer or more bytes than an element has.
+    /// The number of bytes is not that of an element.
     pub fn read(self, bytes: &[u8]) -> f64 {
         fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
             bytes.try_into().expect("the bytes of one element")
@@ -111,7 +111,7 @@ impl Dtype {
         }
     }
 
-    /// The bytes of the element nearest to a value; of integers the one towards 0.
+    /// The bytes of the element nearest to a value; integers are rounded towards 0.
     pub fn write(self, value: f64, bytes: &mut [u8]) {
         match self {
             Self::F32 => bytes.copy_from_slice(&(value as f32).to_le_bytes()),
@@ -142,21 +142,21 @@ pub struct ArrayType {
     pub shape: Vec<usize>,
 }
 
-/// Axes of an array: one, several, or all. Those below 0 count from the end.
+/// Axes of an array: one, several, or all. Negative axes count from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axes {
-    /// The first `count` are the axes; `None` for all of the array.
+    /// The first `count` entries are the axes; `None` means all axes of the array.
     count: Option<usize>,
     axes: [i64; Self::MOST],
 }
 
 impl Axes {
-    /// The most axes of a list.
+    /// The maximum number of axes of a list.
     pub const MOST: usize = 8;
     /// All axes of an array.
     pub const ALL: Self = Self { count: None, axes: [0; Self::MOST] };
 
-    /// One axis or several: a list with another number of axes than 1 to 8 does not compile.
+    /// One axis or several: a list whose length is not 1 to 8 does not compile.
     pub const fn new<const N: usize>(list: [i64; N]) -> Self {
         const { assert!(N > 0 && N <= Self::MOST, "a list has 1 to 8 axes") };
         let (mut axes, mut i) = ([0; Self::MOST], 0);
@@ -170,7 +170,7 @@ impl Axes {
     /// The axes of a list.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for none, and for more than [`Axes::MOST`].
+    /// [`Error::Unsupported`] for an empty list, or one longer than [`Axes::MOST`].
     pub fn of(operation: &'static str, axes: &[i64]) -> Result<Self> {
         let (count, most) = (axes.len(), Self::MOST);
         if !(1..=most).contains(&count) {
@@ -219,16 +219,16 @@ impl Array {
         Self { dtype: of.dtype, shape: of.shape.clone(), strides, address }
     }
 
-    /// The elements of a matrix.
+    /// A matrix as an array.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if [`Dtype`] has no such type.
+    /// [`Error::Unsupported`] if [`Dtype`] lacks the element type.
     pub fn of<T: Element>(operation: &'static str, matrix: &Matrix<'_, T>) -> Result<Self> {
         let shape = vec![matrix.rows(), matrix.cols()];
         Self::new::<T>(operation, shape, matrix.shape().strides(), matrix.data().address())
     }
 
-    /// The elements of a matrix, to write.
+    /// A matrix as an array, to write.
     ///
     /// # Errors
     /// As for [`Array::of`].
@@ -253,12 +253,12 @@ impl Array {
         Ok(Self { dtype, shape, strides: vec![row, column], address })
     }
 
-    /// Element type and shape.
+    /// The element type and the shape.
     pub fn ty(&self) -> ArrayType {
         ArrayType { dtype: self.dtype, shape: self.shape.clone() }
     }
 
-    /// Whether the elements are row-major without gaps, from a multiple of 16 bytes on.
+    /// Whether the elements are row-major without gaps and start at a multiple of 16 bytes.
     pub fn is_dense(&self) -> bool {
         let dense = Self::row_major(&self.ty(), self.address).strides;
         let mut modes = self.shape.iter().zip(self.strides.iter().zip(dense));
@@ -271,10 +271,10 @@ impl Array {
         self.shape.iter().product()
     }
 
-    /// The mode of an axis, which counts from the end if it is negative.
+    /// The mode of an axis; a negative axis counts from the end.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the array has no such axis.
+    /// [`Error::Unsupported`] if the array lacks the axis.
     pub fn axis(&self, operation: &'static str, axis: i64) -> Result<usize> {
         let rank = self.shape.len() as i64;
         if rank == 0 {
@@ -293,10 +293,10 @@ impl Array {
         Ok(axis.rem_euclid(rank) as usize)
     }
 
-    /// The modes of axes, in ascending order, `None` for all of them.
+    /// The modes of the axes, in ascending order; `None` means all.
     ///
     /// # Errors
-    /// As for [`Array::axis`], and for two axes that are the same mode.
+    /// As for [`Array::axis`]; also if two axes are the same mode.
     pub fn axes(&self, operation: &'static str, axes: Axes) -> Result<Option<Vec<usize>>> {
         let Some(axes) = axes.list() else { return Ok(None) };
         let mut modes = axes.iter().map(|&axis| self.axis(operation, axis)).collect::<Result<Vec<_>>>()?;

@@ -5,57 +5,57 @@ use crate::stream::Stream;
 use crate::{Error, Result};
 use std::fmt;
 
-/// What program, Python, harness and bench know of an operation.
+/// An operation as the program, Python, the harness and the benchmark know it.
 pub struct Declaration {
     /// The name: a command of the program, a function in Python.
     pub name: &'static str,
     /// What it computes, in one sentence.
     pub summary: &'static str,
-    /// What it reads, then what it writes.
+    /// The operands that it reads, then those that it writes.
     pub operands: &'static [OperandOf],
     /// The options.
     pub options: &'static [OptionOf],
-    /// Element type and shape of each result, for the inputs in order, `None` for those left out.
+    /// Element type and shape of each result, for the inputs in order; `None` for an omitted input.
     pub results: fn(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>>,
     /// Computes a call on a stream.
     ///
     /// # Safety
     /// The call passes [`Declaration::check`]. Its arrays are in memory of the stream's device, and
-    /// stay there until the work is complete. What is written shares no elements with what is read,
+    /// stay valid until the work is complete. A written array shares no elements with a read one,
     /// or is the same array.
     pub run: unsafe fn(stream: &Stream, call: &Call<'_>) -> Result<()>,
-    /// The name of the kernel that computes a call on a device of the stream.
+    /// The name of the kernel that computes a call on the stream's device.
     pub explain: fn(stream: &Stream, call: &Call<'_>) -> Result<&'static str>,
     /// The results in float64, for inputs with their elements row-major.
     pub reference: fn(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<Vec<f64>>,
-    /// The greatest relative error (in norm) of results of a type.
+    /// The maximum relative error (in norm) of results of a type.
     pub tolerance: fn(Dtype) -> f64,
     /// The cases of the test harness.
     pub cases: &'static [Case],
-    /// The cases that are measured.
+    /// The cases of the benchmark.
     pub bench: &'static [Case],
 }
 
-/// What an operand is for.
+/// The role of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Read.
     Input,
-    /// Read, or left out.
+    /// Read, or omitted.
     Optional,
     /// Written.
     Result,
-    /// Written, or left out.
+    /// Written, or omitted.
     OptionalResult,
 }
 
 impl Role {
-    /// Whether it is read.
+    /// Whether the operand is read.
     pub const fn is_input(self) -> bool {
         matches!(self, Self::Input | Self::Optional)
     }
 
-    /// Whether it may be left out.
+    /// Whether the operand may be omitted.
     pub const fn is_optional(self) -> bool {
         matches!(self, Self::Optional | Self::OptionalResult)
     }
@@ -66,19 +66,19 @@ impl Role {
 pub struct OperandOf {
     /// Its name.
     pub name: &'static str,
-    /// What it is, with its shape.
+    /// Its meaning and its shape.
     pub about: &'static str,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
-    /// The element types that it takes. In harness and bench, operands with the same list have the
-    /// same type.
+    /// The element types that it accepts. In the harness and the benchmark, operands with the same
+    /// list have the same type.
     pub dtypes: &'static [Dtype],
-    /// Whether it must be row-major without gaps, from a multiple of 16 bytes on.
+    /// Whether it must be row-major without gaps and start at a multiple of 16 bytes.
     pub dense: bool,
 }
 
 impl OperandOf {
-    /// An operand of any of [`Dtype::FLOATS`].
+    /// An operand of any type of [`Dtype::FLOATS`].
     pub const fn new(role: Role, name: &'static str, about: &'static str) -> Self {
         Self { name, about, role, dtypes: Dtype::FLOATS, dense: false }
     }
@@ -89,7 +89,7 @@ impl OperandOf {
         Self { dtypes, ..self }
     }
 
-    /// The operand, which must be row-major without gaps, from a multiple of 16 bytes on.
+    /// The operand, required to be row-major without gaps and to start at a multiple of 16 bytes.
     #[must_use]
     pub const fn dense(self) -> Self {
         Self { dense: true, ..self }
@@ -98,7 +98,7 @@ impl OperandOf {
     /// The element type of this name.
     ///
     /// # Errors
-    /// The operand does not take the type: a message that lists the types it takes.
+    /// The operand does not accept the type: a message that lists the types that it accepts.
     pub fn dtype(&self, name: &str) -> Result<Dtype, String> {
         let known = self.dtypes.iter().find(|dtype| dtype.name() == name);
         known.copied().ok_or_else(|| {
@@ -116,16 +116,16 @@ impl OperandOf {
 pub struct OptionOf {
     /// Its name.
     pub name: &'static str,
-    /// What it changes.
+    /// Its effect.
     pub about: &'static str,
-    /// Its value where it is not given; other values have the same type.
+    /// Its default value; other values have the same type.
     pub default: Value,
 }
 
 /// The value of an option.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
-    /// A whole number.
+    /// An integer.
     Int(i64),
     /// A number.
     Float(f64),
@@ -157,12 +157,12 @@ impl fmt::Display for Value {
 pub struct Options(Vec<(&'static str, Value)>);
 
 impl Options {
-    /// The defaults of an operation.
+    /// The default options of an operation.
     pub fn of(declaration: &Declaration) -> Self {
         Self(declaration.options.iter().map(|option| (option.name, option.default)).collect())
     }
 
-    /// The value of an option, to change.
+    /// The value of an option, for modification.
     fn find(&mut self, operation: &'static str, name: &str) -> Result<&mut Value> {
         let Some(index) = self.0.iter().position(|(known, _)| *known == name) else {
             let names = self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
@@ -172,10 +172,11 @@ impl Options {
         Ok(&mut self.0[index].1)
     }
 
-    /// Sets an option that is one of several names.
+    /// Sets an option to one of its names.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if there is no such option or name, or the option is not a name.
+    /// [`Error::Unsupported`] if there is no such option or name, or the option's values are not
+    /// names.
     pub fn choose(&mut self, operation: &'static str, name: &str, chosen: &str) -> Result<()> {
         let known = self.find(operation, name)?;
         let Value::Choice(_, names) = *known else {
@@ -193,8 +194,8 @@ impl Options {
     /// Sets an option.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if there is no such option, or if it takes values of another type. A
-    /// whole number is taken where a number is.
+    /// [`Error::Unsupported`] if there is no such option, or its values have another type. A number
+    /// option accepts an integer.
     pub fn set(&mut self, operation: &'static str, name: &str, value: Value) -> Result<()> {
         if let Value::Choice(chosen, _) = value {
             return self.choose(operation, name, chosen);
@@ -236,10 +237,10 @@ impl Options {
         known.unwrap_or_else(|| panic!("the operation declares no option `{name}`")).1
     }
 
-    /// The value of an option that is a whole number.
+    /// The value of an integer option.
     ///
     /// # Panics
-    /// The operation declares no such option.
+    /// The operation does not declare such an option.
     pub fn int(&self, name: &str) -> i64 {
         match self.get(name) {
             Value::Int(value) => value,
@@ -247,7 +248,7 @@ impl Options {
         }
     }
 
-    /// The value of an option that is a number.
+    /// The value of a number option.
     ///
     /// # Panics
     /// As for [`Options::int`].
@@ -269,7 +270,7 @@ impl Options {
         }
     }
 
-    /// The value of an option that is an element type.
+    /// The value of an element type option.
     ///
     /// # Panics
     /// As for [`Options::int`].
@@ -280,7 +281,7 @@ impl Options {
         }
     }
 
-    /// The value of an option that is axes.
+    /// The value of an axes option.
     ///
     /// # Panics
     /// As for [`Options::int`].
@@ -305,17 +306,17 @@ impl Options {
 
 /// The operands and options of a call.
 pub struct Call<'a> {
-    /// The operands in the order of the declaration, `None` for those left out.
+    /// The operands in the order of the declaration; `None` for an omitted one.
     pub operands: &'a [Option<Array>],
     /// The options.
     pub options: &'a Options,
 }
 
 impl Call<'_> {
-    /// An operand that is not optional.
+    /// A required operand.
     ///
     /// # Panics
-    /// The caller left it out: [`Declaration::check`] refuses that.
+    /// The caller omitted it, which [`Declaration::check`] refuses.
     pub fn operand(&self, index: usize) -> &Array {
         self.operands[index].as_ref().expect("checked: it is not optional")
     }
@@ -324,27 +325,26 @@ impl Call<'_> {
 /// A case of the harness: shapes of the inputs, options, and the ranges of the inputs' elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// The shape of each input, `None` for one that is left out.
+    /// The shape of each input; `None` for an omitted one.
     pub inputs: &'static [Option<&'static [usize]>],
     /// Options that differ from the default.
     pub options: &'static [(&'static str, Value)],
-    /// Inputs whose elements are not from -4 to 4: the name, the least value, and the value that
-    /// all are below. Elements of integers are whole numbers of the range, distinct where it has
-    /// twice as many.
+    /// Inputs whose elements are not in [-4, 4): name, lower bound (inclusive), upper bound
+    /// (exclusive). Integer elements are distinct if the range has twice as many values.
     pub ranges: &'static [(&'static str, f64, f64)],
-    /// Whether the optional results are left out where it is measured.
+    /// Whether the benchmark omits the optional results.
     pub is_bare: bool,
-    /// Inputs with given elements, row-major: offsets, say, which are not random numbers.
+    /// Inputs with given elements, row-major, such as offsets, which cannot be random.
     pub values: &'static [(&'static str, &'static [f64])],
 }
 
 impl Case {
-    /// A case of inputs of these shapes, `None` for one that is left out.
+    /// A case with inputs of these shapes; `None` for an omitted one.
     pub const fn new(inputs: &'static [Option<&'static [usize]>]) -> Self {
         Self { inputs, options: &[], ranges: &[], is_bare: false, values: &[] }
     }
 
-    /// Without optional results where it is measured.
+    /// Omits the optional results in the benchmark.
     #[must_use]
     pub const fn bare(self) -> Self {
         Self { is_bare: true, ..self }
@@ -377,7 +377,7 @@ impl Case {
         Ok(options)
     }
 
-    /// The types of the inputs, of element types that `dtype` chooses.
+    /// The types of the inputs, with element types that `dtype` chooses.
     pub(super) fn types(
         &self,
         declaration: &Declaration,
@@ -395,7 +395,7 @@ impl Case {
         self.values.iter().find(|(of, _)| *of == name).map(|&(_, values)| values)
     }
 
-    /// The least value of an input's elements, and the value that all are below.
+    /// The inclusive lower and the exclusive upper bound of an input's elements.
     pub(super) fn range(&self, name: &str) -> (f64, f64) {
         let given = self.ranges.iter().find(|(of, ..)| *of == name);
         given.map_or((-4.0, 4.0), |&(_, from, to)| (from, to))
@@ -403,7 +403,7 @@ impl Case {
 }
 
 impl Declaration {
-    /// Whether a call has the declared operands, with results of the right type and shape.
+    /// Checks that a call has the declared operands, and results of the right type and shape.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] or [`Error::Unsupported`], with the operand's name.
@@ -453,7 +453,7 @@ impl Declaration {
         Ok(())
     }
 
-    /// Bytes that a call has to move: each input read once, each result written once.
+    /// The bytes that a call must transfer: each input read once, each result written once.
     pub fn bytes(&self, call: &Call<'_>) -> usize {
         call.operands.iter().flatten().map(|array| array.elements() * array.dtype.bytes()).sum()
     }

@@ -14,28 +14,28 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A byte that no result leaves: as a float a small number, as an integer one far below 0, which no
-/// case computes.
+/// A byte that no result contains: as a float it is a small number, as an integer one far below 0,
+/// which no case computes.
 const POISON: u8 = 0xA5;
 
-/// How arrays of a case are in memory.
+/// The memory layout of a case's arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// Row-major, aligned to 256 bytes.
     Dense,
-    /// Rows padded to a multiple of 16 bytes and 16 bytes more.
+    /// Rows padded to a multiple of 16 bytes plus another 16 bytes.
     Padded,
-    /// Rows padded by one element, from the second element on: no row is aligned.
+    /// Rows padded by one element, starting at the second element: no row is aligned.
     Unaligned,
-    /// The modes in reverse order: the last has the greatest stride.
+    /// The modes in reverse order: the last has the largest stride.
     Reversed,
 }
 
 impl Placement {
-    /// All of them.
+    /// All placements.
     pub const ALL: [Self; 4] = [Self::Dense, Self::Padded, Self::Unaligned, Self::Reversed];
 
-    /// Elements before the first, and the strides.
+    /// The elements before the first one, and the strides.
     fn of(self, ty: &ArrayType) -> (usize, Vec<i64>) {
         let vector = 16 / ty.dtype.bytes();
         let mut shape = ty.shape.clone();
@@ -63,7 +63,7 @@ impl Placement {
     }
 }
 
-/// The devices to test on: the simulator unless `MOYE_DEVICE` is `gpu`, and GPU 0 if there is one.
+/// The devices to test: the simulator unless `MOYE_DEVICE` is `gpu`, and GPU 0 if there is one.
 ///
 /// # Panics
 /// `MOYE_REQUIRE_GPU` is 1, and there is no GPU.
@@ -81,27 +81,27 @@ pub fn devices() -> Vec<Device> {
     devices
 }
 
-/// Tests an operation by all of its cases on all [`devices`], with the workspaces of the stream and
-/// with a caller's: with both where a case runs as a call and in a graph, otherwise in turn.
+/// Tests all cases of an operation on all [`devices`], with the workspaces of the stream and with a
+/// caller's: with both if a case runs as a call and in a graph, otherwise alternating.
 ///
 /// # Panics
-/// A result differs from the reference by more than the tolerance, memory beside a result or beside
-/// a workspace was written, two runs differ, or a call failed; with the case.
+/// A result differs from the reference by more than the tolerance, memory next to a result or a
+/// workspace was written, two runs differ, or a call failed; the message names the case.
 pub fn check(declaration: &Declaration) {
     largest_workspace(declaration);
 }
 
-/// [`check`] of an operation of which some case needs a workspace.
+/// [`check`] for an operation with at least one case that needs a workspace.
 ///
 /// # Panics
-/// As [`check`], and where there are devices and no case took a workspace of the caller.
+/// As [`check`]; also if there are devices and no case used the caller's workspace.
 pub fn check_with_workspace(declaration: &Declaration) {
     let largest = largest_workspace(declaration);
     assert!(largest != Some(0), "{}: no case took a workspace of the caller", declaration.name);
 }
 
-/// Checks an operation. Returns the largest workspace of a caller in bytes: 0 if no case needs one,
-/// `None` without a device.
+/// Checks an operation. Returns the size in bytes of the largest workspace taken from a caller: 0
+/// if no case needs one, `None` without a device.
 fn largest_workspace(declaration: &Declaration) -> Option<usize> {
     let mut largest = None;
     for device in devices() {
@@ -109,8 +109,8 @@ fn largest_workspace(declaration: &Declaration) -> Option<usize> {
         for (number, case) in declaration.cases.iter().enumerate() {
             let types = declaration.operands.iter().map(|operand| operand.dtypes.len()).max();
             for dtypes in 0..types.unwrap_or(0) {
-                // On the simulator the first case in each placement, and of each other case each
-                // type in one, which is another one for the next type and the next case.
+                // On the simulator, run the first case in each placement. Run each type of each
+                // other case in one placement, which rotates with the type and the case.
                 for (index, placement) in Placement::ALL.into_iter().enumerate() {
                     if number == 0 || (number + index + dtypes) % 4 == 0 || device.is_gpu() {
                         check_case(declaration, &device, case, dtypes, placement, number as u64, &workspaces);
@@ -123,15 +123,15 @@ fn largest_workspace(declaration: &Declaration) -> Option<usize> {
     largest
 }
 
-/// Memory of a caller from which calls take their workspaces, one after the other.
+/// A caller's memory, from which calls take their workspaces one after another.
 struct Workspaces {
     memory: RefCell<Buffer<u8>>,
-    /// The first byte of each taken workspace in the memory, and its bytes.
+    /// The first byte and the number of bytes of each taken workspace.
     taken: Arc<Mutex<Vec<[usize; 2]>>>,
 }
 
 impl Workspaces {
-    /// Bytes between two, at least, that stay as they are.
+    /// The minimum number of bytes between two workspaces, which must stay unchanged.
     const GUARD: usize = 256;
 
     fn new(device: &Device) -> Self {
@@ -146,7 +146,7 @@ impl Workspaces {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream with workspaces in the memory.
+    /// The stream with workspaces in this memory.
     fn on(&self, stream: &Stream) -> Stream {
         let memory = self.memory.borrow();
         let (address, len, taken) = (memory.address(), memory.len(), self.taken.clone());
@@ -160,12 +160,13 @@ impl Workspaces {
                 false => Err(Error::Workspace { bytes, reason: "the next attempt has more".to_owned() }),
             }
         };
-        // SAFETY: the memory outlives the call and its graph, and each workspace is given once.
+        // SAFETY: the memory outlives the call and its graph, and each workspace is handed out
+        // once.
         unsafe { stream.with_workspaces(allocate) }
     }
 
-    /// Whether a call was refused a workspace, so that it is to be made again with more memory,
-    /// which there is now.
+    /// Whether a call was refused a workspace. If so, allocates more memory, and the call must be
+    /// repeated.
     fn grow(&self, device: &Device) -> bool {
         let mut memory = self.memory.borrow_mut();
         let end = self.taken().last().map_or(0, |[first, bytes]| first + bytes + Self::GUARD);
@@ -177,7 +178,8 @@ impl Workspaces {
         grows
     }
 
-    /// Ends a case: the bytes of its largest workspace, where no byte outside of all was written.
+    /// Ends a case: the size of its largest workspace, after checking that no byte outside all of
+    /// them was written.
     fn end(&self, of: &str) -> usize {
         let taken = std::mem::take(&mut *self.taken());
         if !taken.is_empty() {
@@ -199,13 +201,13 @@ impl Workspaces {
 pub(super) struct Random(u64);
 
 impl Random {
-    /// Numbers that depend on a seed alone.
+    /// Numbers that depend only on the seed.
     pub(super) fn new(seed: u64) -> Self {
         Self(0x9e37_79b9_7f4a_7c15 ^ (seed + 1).wrapping_mul(0x1000_0001))
     }
 
-    /// Elements of a type in a range. Whole numbers are distinct where the range has twice as many:
-    /// they may be places that are written.
+    /// Elements of a type in a range. Integers are distinct if the range has twice as many values,
+    /// because they may be indices that are written to.
     pub(super) fn elements(&mut self, dtype: Dtype, range: (f64, f64), count: usize) -> Vec<f64> {
         let distinct = dtype.is_integer() && range.1 - range.0 >= 2.0 * count as f64;
         let mut drawn = HashSet::new();
@@ -219,7 +221,7 @@ impl Random {
         elements
     }
 
-    /// An element of a type, in `[from, to)` before it is rounded to the type.
+    /// An element of a type, in `[from, to)` before rounding to the type.
     fn next(&mut self, dtype: Dtype, (from, to): (f64, f64)) -> f64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -230,7 +232,7 @@ impl Random {
     }
 }
 
-/// An array of a case: its elements row-major, and its bytes as they are in memory.
+/// An array of a case: its elements in row-major order, and the bytes of its memory.
 struct Placed {
     ty: ArrayType,
     offset: usize,
@@ -250,7 +252,7 @@ impl Placed {
         Self { offset, strides, bytes: vec![POISON; elements * ty.dtype.bytes()], ty }
     }
 
-    /// The places of the elements, row-major.
+    /// The offsets of the elements, in row-major order.
     fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let count: usize = self.ty.shape.iter().product();
         (0..count).map(|index| {
@@ -320,7 +322,7 @@ fn check_case(
         .map(|(operand, ty)| Placed::new(ty, if operand.dense { Placement::Dense } else { placement }))
         .collect();
     let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
-    // A call with workspaces of the stream and its graph with the caller's, or the other way round.
+    // Either the call uses the caller's workspaces and its graph the stream's, or the reverse.
     let (call_is_given, of_stream) = ((seed + dtypes as u64) % 2 == 1, device.default_stream());
     let attempt = |in_graph: bool| {
         let with_memory = |stream: &Stream| match call_is_given != in_graph {
@@ -370,7 +372,7 @@ fn check_case(
         }
     };
     let first = run(false);
-    // The simulator's orders do not depend on the type.
+    // The simulator's order of execution does not depend on the type.
     if device.is_gpu() || dtypes == 0 {
         assert_eq!(first, run(true), "{what}: a launch of its graph differs from a call");
     }
@@ -391,7 +393,7 @@ fn check_case(
         }
         assert!(guarded.iter().all(|&byte| byte == POISON), "{what}: memory beside the result was written");
         let values = result.values(bytes);
-        // Among many elements some are the poison.
+        // Some of many elements may equal the poison.
         let is_close = |at: usize| (values[at] - expected[at]).abs() <= 0.01 * expected[at].abs();
         let unwritten = result.places().enumerate().find(|&(at, place)| {
             bytes[place * size..][..size].iter().all(|&byte| byte == POISON) && !is_close(at)
@@ -401,7 +403,7 @@ fn check_case(
     }
 }
 
-/// Compares by relative norm; what is NaN or infinite must be the same.
+/// Compares by relative norm; NaN and infinities must be equal.
 fn compare(got: &[f64], expected: &[f64], tolerance: f64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     let (mut error, mut norm) = (0.0, 0.0);

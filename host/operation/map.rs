@@ -1,4 +1,4 @@
-//! Elementwise operations: shapes that are broadcast, and the launches of `map` for arrays.
+//! Elementwise operations: broadcasting of shapes, and the launches of `map` for arrays.
 
 use super::{Array, ArrayType, Launcher, Operation};
 use crate::device::Rates;
@@ -9,8 +9,8 @@ use moye_device::algorithm::{MapLaunch, MapModes, MapOperand};
 use std::hash::Hash;
 use std::marker::PhantomData;
 
-/// The shape to which operands are broadcast, as in NumPy: modes are aligned at the last, and of
-/// one element or equal.
+/// The shape to which operands are broadcast, as in NumPy: modes are aligned at the last one, and
+/// their extents must be equal or 1.
 ///
 /// # Errors
 /// [`Error::ShapeMismatch`] with the two shapes that differ.
@@ -35,10 +35,11 @@ pub fn broadcast_shape(operation: &'static str, operands: &[&ArrayType]) -> Resu
 }
 
 impl Array {
-    /// The strides of the array broadcast to a shape: 0 along modes that it has not, or once.
+    /// The strides of the array broadcast to a shape: 0 along modes that are missing or have extent
+    /// 1.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if it is not broadcast to the shape.
+    /// [`Error::ShapeMismatch`] if it cannot be broadcast to the shape.
     pub fn strides_as(&self, operation: &'static str, shape: &[usize]) -> Result<Vec<i64>> {
         let missing = shape.len().checked_sub(self.shape.len());
         let strides = missing.and_then(|missing| {
@@ -57,12 +58,12 @@ impl Array {
     }
 }
 
-/// The launches of a kernel with [`map`](moye_device::algorithm::map()) that computes all elements
-/// of `out` from inputs that are broadcast to its shape; one that is left out has the address 0.
+/// The launches of a kernel with [`map`](moye_device::algorithm::map()) that compute all elements
+/// of `out` from inputs that are broadcast to its shape; an omitted input has address 0.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] if an input is not broadcast to the shape of `out`, and
-/// [`Error::Unsupported`] if elements of `out` share a place.
+/// [`Error::ShapeMismatch`] if an input cannot be broadcast to the shape of `out`, and
+/// [`Error::Unsupported`] if elements of `out` share an offset.
 pub fn map_launches<const N: usize>(
     operation: &'static str,
     inputs: [Option<&Array>; N],
@@ -90,9 +91,9 @@ pub fn map_launches<const N: usize>(
 }
 
 /// An elementwise operation: one kernel with [`map`](moye_device::algorithm::map()) of `N` inputs,
-/// or one that uses the places of their elements.
+/// or one that uses the offsets of their elements.
 pub trait Elementwise<const N: usize>: 'static {
-    /// The parameters of the kernel besides operands and modes.
+    /// The kernel's parameters other than operands and modes.
     type Scalars: Copy + Eq + Hash + 'static;
 
     /// The name in messages.
@@ -104,10 +105,11 @@ pub trait Elementwise<const N: usize>: 'static {
     /// The name of the kernel.
     fn kernel() -> &'static str;
 
-    /// Launches the kernel: of [`map`](moye_device::algorithm::map()) on the grid [`map_grid`].
+    /// Launches the kernel; one with [`map`](moye_device::algorithm::map()) on the grid
+    /// [`map_grid`].
     ///
     /// # Errors
-    /// Those of a launch.
+    /// The errors of a launch.
     ///
     /// # Safety
     /// As for [`Operation::launch`].
@@ -119,7 +121,7 @@ pub fn map_grid<const N: usize>(launch: &MapLaunch<N>) -> crate::Grid {
     crate::Grid::new(launch.modes.blocks(), moye_device::algorithm::MAP_THREADS)
 }
 
-/// An elementwise operation as an operation of one plan.
+/// An elementwise operation as an [`Operation`] with one plan.
 struct Mapped<O, const N: usize>(PhantomData<O>);
 
 impl<O: Elementwise<N>, const N: usize> Operation for Mapped<O, N> {
@@ -145,15 +147,15 @@ impl<O: Elementwise<N>, const N: usize> Operation for Mapped<O, N> {
     }
 
     unsafe fn launch((): &(), _: &MapModes<N>, call: &Self::Call, on: &Launcher<'_>) -> Result<()> {
-        // SAFETY: the caller's contract: the addresses are those of the operands.
+        // SAFETY: the caller guarantees that the addresses are those of the operands.
         unsafe { O::launch(&call.0, call.1, on) }
     }
 }
 
-/// Launches on a stream what [`map_launches`] or [`MapModes::launches_by_element`] has.
+/// Launches the result of [`map_launches`] or [`MapModes::launches_by_element`] on a stream.
 ///
 /// # Errors
-/// Those of the launches.
+/// The errors of the launches.
 ///
 /// # Safety
 /// As for [`Operation::launch`].
@@ -171,10 +173,10 @@ pub unsafe fn run_launches<O: Elementwise<N>, const N: usize>(
 /// Computes all elements of `out` on a stream: see [`map_launches`].
 ///
 /// # Errors
-/// As for [`map_launches`], and those of the launches.
+/// As for [`map_launches`], and the errors of the launches.
 ///
 /// # Safety
-/// The arrays are in memory of the stream's device, and stay there until the work is complete.
+/// The arrays are in memory of the stream's device, and stay valid until the work is complete.
 /// `out` shares no elements with an input, or is the same array.
 pub unsafe fn run_elementwise<O: Elementwise<N>, const N: usize>(
     stream: &Stream,

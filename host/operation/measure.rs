@@ -9,9 +9,9 @@ use std::time::Duration;
 const ROTATED: usize = 512 << 20;
 /// Random values that the elements of an array repeat: a prime, so that rows differ.
 const DRAWN: usize = 65_521;
-/// Samples, of which the median counts.
+/// The number of samples; their median counts.
 const SAMPLES: usize = 11;
-/// The least time of a sample.
+/// The minimum time of a sample.
 const SAMPLE: Duration = Duration::from_millis(4);
 
 /// A measurement.
@@ -19,7 +19,7 @@ const SAMPLE: Duration = Duration::from_millis(4);
 pub struct Measured {
     /// The kernel.
     pub kernel: &'static str,
-    /// The median time of a call, of many in a graph.
+    /// The median time of a call, averaged over many in a graph.
     pub time: Duration,
     /// The lowest time of a sample.
     pub least: Duration,
@@ -30,17 +30,17 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Bytes a nanosecond: GB/s.
+    /// Bytes per nanosecond: GB/s.
     pub fn rate(&self) -> f64 {
         self.bytes as f64 / self.time.as_secs_f64() / 1e9
     }
 }
 
-/// Measures a case of an operation on random elements, in operand sets that rotate. Operands that
-/// do not take `dtype` have the first type that they take.
+/// Measures a case of an operation on random elements, in rotating operand sets. Operands that do
+/// not accept `dtype` have the first type that they accept.
 ///
 /// # Errors
-/// Those of the operation, and out of memory.
+/// The errors of the operation, and out of memory.
 pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: Dtype) -> Result<Measured> {
     let options = case.set_options(declaration)?;
     let takes = |operand: &OperandOf| operand.dtypes.contains(&dtype);
@@ -53,7 +53,7 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
         .map(|operand| match operand.role {
             Role::Input | Role::Optional => given.next().cloned().flatten(),
             Role::Result => written.next().cloned(),
-            // Only where a case has all that is optional.
+            // Optional results only if the case has all optional operands.
             Role::OptionalResult => {
                 let has_all = !case.is_bare && inputs.iter().all(Option::is_some);
                 written.next().filter(|_| has_all).cloned()
@@ -110,7 +110,7 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
     let once = device.time(|stream| run(stream, sets))? / sets as u32;
     let count = (SAMPLE.as_secs_f64() / once.as_secs_f64().max(1e-6)).ceil() as usize;
     let count = count.clamp(1, 2000).next_multiple_of(sets);
-    // A graph, in which the host's time for a call has no part.
+    // In a graph, so that the host's time per call does not count.
     let mut graph = device.capture(|stream| run(stream, count))?.instantiate()?;
     let mut sample = || {
         device.time(|stream| {

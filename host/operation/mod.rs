@@ -1,10 +1,10 @@
-//! An operation: what it computes for which problem, the plans that compute it, and their launch.
+//! An operation: what it computes for which problem, its plans, and their launch.
 //!
-//! An operation implements [`Operation`]: the problem (all that the choice of a plan depends on),
-//! the candidates for a problem on a card, their cost, and the launch of one. What is common to all
-//! operations is written here, once: [`run`] plans, launches, and launches again without planning
-//! what a thread has computed before. A [`Declaration`] is what program, Python and the test
-//! harness know of an operation: its operands, options, reference and cases, as data.
+//! An operation implements [`Operation`]: the problem (all inputs of the choice of a plan), the
+//! candidates for a problem on a card, their cost, and the launch of one. What is common to all
+//! operations is written once, here: [`run`] plans and launches, and replays a call that a thread
+//! has made before without planning it again. A [`Declaration`] is what the program, Python and the
+//! test harness know about an operation: its operands, options, reference and cases, as data.
 
 mod array;
 mod declaration;
@@ -32,11 +32,11 @@ use std::hash::Hash;
 
 /// An operation whose kernels are compiled into a [`Ptx`].
 pub trait Operation: 'static {
-    /// All that the choice of a plan depends on, besides the card.
+    /// Everything that determines the choice of a plan, except the card.
     type Problem: Copy + Eq + Hash + 'static;
-    /// A kernel and its launch, of values that need no address.
+    /// A kernel and its launch, without addresses.
     type Plan: Copy + 'static;
-    /// The addresses and scalars of a call: with the problem the key of a repeated launch.
+    /// The addresses and scalars of a call: with the problem, the key of a replayed launch.
     type Call: Copy + Eq + Hash + 'static;
 
     /// The name in messages.
@@ -45,19 +45,19 @@ pub trait Operation: 'static {
     /// The kernels.
     fn ptx() -> &'static Ptx;
 
-    /// The plans that compute the problem on a card, none if there is no such plan.
+    /// The plans that compute the problem on a card; empty if there are none.
     fn candidates(problem: &Self::Problem, card: &Rates) -> Vec<Self::Plan>;
 
-    /// The estimated time of a plan in microseconds: none where there is one candidate at most.
+    /// The estimated time of a plan in microseconds; not used if there is at most one candidate.
     fn cost(_plan: &Self::Plan, _problem: &Self::Problem, _card: &Rates) -> f64 {
         0.0
     }
 
-    /// Bytes of the workspace of a call by this plan: its address is [`Launcher::workspace`]. They
-    /// come from the stream or from the caller's allocator, and calls that repeat keep them.
+    /// Bytes of the workspace of a call by this plan; its address is [`Launcher::workspace`]. The
+    /// memory comes from the stream or from the caller's allocator, and replayed calls reuse it.
     ///
     /// # Errors
-    /// Those of a call that is too large.
+    /// The error of a call that is too large.
     fn workspace(_plan: &Self::Plan, _problem: &Self::Problem, _call: &Self::Call) -> Result<usize> {
         Ok(0)
     }
@@ -68,7 +68,7 @@ pub trait Operation: 'static {
     /// Launches the plan.
     ///
     /// # Errors
-    /// Those of a launch.
+    /// The errors of a launch.
     ///
     /// # Safety
     /// The addresses of the call are those of the problem's operands, on the stream's device, and
@@ -81,7 +81,7 @@ pub trait Operation: 'static {
     ) -> Result<()>;
 }
 
-/// Where an operation launches its kernels.
+/// The stream, the module and the workspace with which an operation launches its kernels.
 pub struct Launcher<'a> {
     stream: &'a Stream,
     module: Module,
@@ -117,7 +117,7 @@ impl<'a> Launcher<'a> {
     }
 }
 
-/// The plan for a problem on a device: the candidate of the least cost, which a thread keeps.
+/// The plan for a problem on a device: the candidate with the lowest cost, cached by the thread.
 ///
 /// # Errors
 /// [`Error::Unsupported`] if no candidate computes the problem.
@@ -133,11 +133,11 @@ pub fn plan<O: Operation>(device: &Device, problem: &O::Problem) -> Result<O::Pl
     })
 }
 
-/// Computes a problem on a stream: plans it, and launches the plan. On a GPU a thread that has
-/// computed the same call before launches the same again.
+/// Computes a problem on a stream: plans it, and launches the plan. On a GPU, a thread that has
+/// made the same call before replays its launches.
 ///
 /// # Errors
-/// As for [`plan`], and those of the launches.
+/// As for [`plan`], and the errors of the launches.
 ///
 /// # Safety
 /// As for [`Operation::launch`].
@@ -145,7 +145,7 @@ pub unsafe fn run<O: Operation>(stream: &Stream, problem: &O::Problem, call: &O:
     let launch = |here: Option<Workspace<'_>>| {
         let plan = plan::<O>(stream.device(), problem)?;
         let bytes = O::workspace(&plan, problem, call)?;
-        // Held until all has been launched.
+        // Held until everything has been launched.
         let workspace = match here.filter(|here| here.used().bytes >= bytes) {
             Some(here) => Some(here),
             None => Workspace::new(stream, bytes)?,
@@ -155,6 +155,6 @@ pub unsafe fn run<O: Operation>(stream: &Stream, problem: &O::Problem, call: &O:
         // SAFETY: the call's addresses are the problem's operands, on the stream's device.
         unsafe { O::launch(&plan, problem, call, &on) }.map(|()| used)
     };
-    // SAFETY: the caller's contract: the call's addresses are the problem's operands.
+    // SAFETY: the caller guarantees that the call's addresses are the problem's operands.
     unsafe { repeat::repeated::<O>(stream, problem, call, launch) }
 }

@@ -1,5 +1,5 @@
-//! What a thread keeps of operations that repeat: plans by problem, and the launches of calls as
-//! the driver takes them.
+//! A thread's caches of operations that repeat: plans by problem, and the launches of calls in the
+//! driver's form.
 
 use super::{Operation, Workspace};
 use crate::Result;
@@ -13,9 +13,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// The plans of an operation that a thread keeps. When there are more, they are made again.
+/// The maximum number of cached plans of an operation; beyond it the cache is cleared.
 const MOST_PLANS: usize = 1024;
-/// The calls whose launches a thread keeps. Two of the same place replace each other.
+/// The number of slots for calls with their launches. Two calls with the same slot replace each
+/// other.
 const PLACES: usize = 256;
 
 /// Plans by problem and card, of one operation.
@@ -32,7 +33,7 @@ struct Repeated<O: Operation> {
     on: [usize; 2],
     launches: Vec<Prepared>,
     workspace: Used,
-    /// The address of the stream's counters, if a launch has needed them.
+    /// The address of the stream's counters, if a launch used them.
     counters: Option<u64>,
 }
 
@@ -41,7 +42,7 @@ thread_local! {
     static REPEATED: RefCell<[Option<Box<dyn Any>>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
 }
 
-/// The plan that this thread has made for the problem on such a card, or else the one made now.
+/// The plan that this thread has cached for the problem on such a card, or a new one.
 pub(super) fn planned<O: Operation>(
     problem: &O::Problem,
     card: &Rates,
@@ -68,17 +69,17 @@ pub(super) fn planned<O: Operation>(
     })
 }
 
-/// What is known of a call.
+/// What the cache knows about a call.
 enum Known {
-    /// It was launched again.
+    /// Its launches were replayed.
     Launched(Result<()>),
-    /// It was made with a workspace of this size.
+    /// Its workspace had this size.
     Needs(usize),
 }
 
-/// Launches what this thread launched for the same call on the same stream, with the same
-/// workspace, or else calls `launch` and keeps its launches. `launch` may take a workspace that is
-/// here already, and returns what it used.
+/// Replays this thread's launches of the same call on the same stream with the same workspace; if
+/// there are none, calls `launch` and caches its launches. `launch` may use an existing workspace,
+/// and returns what it used.
 ///
 /// # Safety
 /// As for [`Operation::launch`].
@@ -106,19 +107,19 @@ pub(super) unsafe fn repeated<'s, O: Operation>(
             if used != known.workspace {
                 return Some(Known::Needs(known.workspace.bytes));
             }
-            // A launch with counters of an earlier size of theirs would use freed memory.
+            // Replaying a launch with a former address of the counters would use freed memory.
             if stream.kept(gpu).known_counters() != known.counters {
                 return None;
             }
             Some(Known::Launched(gpu.bind().and_then(|()| {
-                // SAFETY: the caller's contract; the launches were made for the same call on this
-                // stream, with the same workspace and counters.
+                // SAFETY: the caller guarantees the operands; the launches were made for the same
+                // call on this stream, with the same workspace and counters.
                 known.launches.iter().try_for_each(|launch| unsafe { launch.launch(gpu, raw) })
             })))
         })
     };
-    // Held until all has been launched. A caller's allocator may compute as well, so it is called
-    // between two looks at the kept calls.
+    // Held until everything has been launched. A caller's allocator may run operations too, so it
+    // is called between two accesses to the cache, not within one.
     let mut workspace = None;
     let mut known = again(Used::default());
     if let Some(Known::Needs(bytes)) = known {
@@ -131,7 +132,7 @@ pub(super) unsafe fn repeated<'s, O: Operation>(
     }
     let (result, launches) = noting(|| launch(workspace));
     let workspace = result?;
-    // Memory of a graph is that graph's alone.
+    // A graph's memory belongs to that graph alone.
     if !workspace.is_captured {
         let (problem, call, counters) = (*problem, *call, stream.kept(gpu).known_counters());
         let kept = Repeated::<O> { problem, call, on, launches, workspace, counters };

@@ -4,7 +4,7 @@ use super::{Array, Call, Declaration, Options, Value};
 use crate::{Device, Error, Matrix, MatrixMut, Result, Stream};
 use moye_device::memory::Element;
 
-/// Whether an argument of an operation is in memory of the stream's device.
+/// Checks that an argument of an operation is in memory of the stream's device.
 ///
 /// # Errors
 /// [`Error::WrongDevice`] if it is not.
@@ -45,13 +45,13 @@ impl<'a> TypedCall<'a> {
         Ok(self)
     }
 
-    /// Sets an option that is one of several names.
+    /// Sets an option to one of its names.
     pub fn choose(mut self, name: &str, chosen: &str) -> Result<Self> {
         self.options.choose(self.declaration.name, name, chosen)?;
         Ok(self)
     }
 
-    /// The next operand, in memory of a device.
+    /// Adds the next operand, in memory of a device.
     pub fn with(mut self, operand: Option<(&Device, Array)>) -> Result<Self> {
         let array = match operand {
             Some((device, array)) => {
@@ -64,19 +64,19 @@ impl<'a> TypedCall<'a> {
         Ok(self)
     }
 
-    /// The next operand, which is read.
+    /// Adds the next operand, to read.
     pub fn read<'m, T: Element>(self, matrix: impl Into<Option<&'m Matrix<'m, T>>>) -> Result<Self> {
         let Some(matrix) = matrix.into() else { return self.with(None) };
         let array = Array::of(self.declaration.name, matrix)?;
         self.with(Some((matrix.device(), array)))
     }
 
-    /// The next operand, which is read: an array of one mode, as a matrix of one row.
+    /// Adds the next operand, to read: an array of one mode, passed as a matrix of one row.
     pub fn read_row<'m, T: Element>(self, matrix: impl Into<Option<&'m Matrix<'m, T>>>) -> Result<Self> {
         Ok(self.read(matrix)?.drop_mode(0))
     }
 
-    /// The next operand, which is written.
+    /// Adds the next operand, to write.
     pub fn write<'m, 'e: 'm, T: Element>(
         self,
         matrix: impl Into<Option<&'m mut MatrixMut<'e, T>>>,
@@ -86,7 +86,7 @@ impl<'a> TypedCall<'a> {
         self.with(Some((matrix.device(), array)))
     }
 
-    /// The next operand, which is written: an array of one mode, as a matrix of one row.
+    /// Adds the next operand, to write: an array of one mode, passed as a matrix of one row.
     pub fn write_row<'m, 'e: 'm, T: Element>(
         self,
         matrix: impl Into<Option<&'m mut MatrixMut<'e, T>>>,
@@ -94,7 +94,8 @@ impl<'a> TypedCall<'a> {
         Ok(self.write(matrix)?.drop_mode(0))
     }
 
-    /// Drops a mode of the last operand if its extent is 1: arrays have fewer modes than matrices.
+    /// Drops a mode of the last operand if its extent is 1: arrays may have fewer modes than
+    /// matrices.
     pub fn drop_mode(mut self, mode: usize) -> Self {
         if let Some(Some(array)) = self.operands.last_mut()
             && array.shape.get(mode) == Some(&1)
@@ -105,15 +106,15 @@ impl<'a> TypedCall<'a> {
         self
     }
 
-    /// Checks the call, and computes it.
+    /// Checks the call and computes it.
     ///
     /// # Safety
-    /// Until the work is complete, no other stream writes what is read, or reads or writes what is
-    /// written.
+    /// Until the work is complete, no other stream writes what the call reads, or accesses what it
+    /// writes.
     pub unsafe fn run(self) -> Result<()> {
         let call = Call { operands: &self.operands, options: &self.options };
         self.declaration.check(&call)?;
-        // SAFETY: the matrices are in their buffers, on the stream's device; the caller answers for
+        // SAFETY: the matrices are in their buffers, on the stream's device; the caller orders
         // other streams.
         unsafe { (self.declaration.run)(self.stream, &call) }
     }

@@ -1,4 +1,4 @@
-//! Shards of A as they come: the tile order, and the wait for a tile's shard.
+//! Shards of A as they arrive: the tile order, and the wait for a tile's shard.
 
 use core::marker::PhantomData;
 use moye_device::arch::{fence_proxy_async_global, opaque, wait_flag};
@@ -8,39 +8,39 @@ use moye_device::kernel::KernelParam;
 use moye_device::memory::{Element, Global};
 use moye_device::tensor::StaticLayout;
 
-/// Bytes between two flags: a cache line each.
+/// The stride between flags in bytes: one cache line each.
 pub const FLAG_BYTES: u32 = 128;
 
-/// The rows of A by the ranks that bring them.
+/// The rows of A, by the rank that sends them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Shards {
     /// The shard of each rank, in order: rows of A and of C.
     pub rows: Groups,
-    /// For each rank the flag that its shard has come, [`FLAG_BYTES`] apart.
+    /// For each rank the flag that its shard has arrived, [`FLAG_BYTES`] apart.
     pub flags: Global<u32>,
-    /// Rows from the start of a gathered shard to the next: a multiple of a tile's, so that no tile
-    /// reads rows of two.
+    /// Rows from the start of one gathered shard to the next: a multiple of a tile's rows, so that
+    /// no tile reads rows of two shards.
     pub apart: u32,
-    /// What the flags hold from then on.
+    /// The value that a flag has reached when its shard has arrived.
     pub epoch: u32,
     /// This rank.
     pub rank: u32,
 }
 
-/// The tiles of a persistent grid over all shards: this rank's own first, then those of the ranks
-/// after it, in the order in which they come. In a shard tiles are in bands of rows.
+/// The tiles of a persistent grid over all shards: this rank's shard first, then those of the ranks
+/// after it, in their order of arrival. Tiles of a shard are in bands of rows.
 ///
-/// A [`WorkTile`]'s `batch` is its shard, and `m` counts tiles in the shard.
+/// The `batch` of a [`WorkTile`] is its shard, and `m` counts tiles within the shard.
 pub struct ShardTiles<M> {
     shards: Groups,
     rank: u32,
     /// N and K.
     extents: (u32, u32),
     rows: u32,
-    /// The worker's next tile, counted from the first of the shard on.
+    /// The worker's next tile, counted from the shard's first.
     next: u32,
-    /// Shards that are over.
+    /// Shards that are finished.
     over: u32,
     mainloop: PhantomData<M>,
 }
@@ -54,7 +54,7 @@ impl<M> Clone for ShardTiles<M> {
 impl<M> Copy for ShardTiles<M> {}
 
 impl<M: Mainloop> ShardTiles<M> {
-    /// The tiles of this block's worker for products of `n` columns and `k` elements along K, in
+    /// The tiles of this block's worker for products with `n` columns and `k` elements along K, in
     /// bands of `rows` rows of tiles.
     #[inline(always)]
     #[must_use]
@@ -68,7 +68,7 @@ impl<M: Mainloop> TileScheduler for ShardTiles<M> {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn next_tile(&mut self) -> Option<WorkTile> {
-        // Recomputed, so that the compiler does not keep it in registers beside the accumulators.
+        // Recomputed, so that the compiler does not keep them in registers beside the accumulators.
         let (n, k) = (opaque(self.extents.0), opaque(self.extents.1));
         let (Tiles { n, k, .. }, worker) = (M::tiles((1, n, k), 1), M::worker());
         while self.over < self.shards.count {
@@ -90,8 +90,8 @@ impl<M: Mainloop> TileScheduler for ShardTiles<M> {
     }
 }
 
-/// A as two tensors: this rank's own shard where it is, and all others in memory that the ranks
-/// write. The thread that loads waits for a tile's shard.
+/// A as two tensors: this rank's shard in place, and the shards of others in memory that their
+/// ranks write. The loading thread waits for a tile's shard.
 #[derive(Debug)]
 pub struct Arrivals<C> {
     own: TmaTensor<C, 2>,
@@ -108,7 +108,7 @@ impl<C> Clone for Arrivals<C> {
 impl<C> Copy for Arrivals<C> {}
 
 impl<C> Arrivals<C> {
-    /// The rows of `own`, this rank's shard, and of `gathered`, which has all shards.
+    /// The rows of `own`, this rank's shard, and of `gathered`, the memory of all shards.
     #[inline(always)]
     #[must_use]
     pub const fn new(own: TmaTensor<C, 2>, gathered: TmaTensor<C, 2>, shards: Shards) -> Self {
@@ -126,7 +126,7 @@ impl<T: Element, L: StaticLayout> RowsOfA<TmaCopy<T, L, 2>, 2> for Arrivals<TmaC
         let flag = self.shards.flags.address() + u64::from(tile.batch * FLAG_BYTES);
         // SAFETY: the kernel's contract: each rank has a flag.
         unsafe { wait_flag(flag, self.shards.epoch) };
-        // The shard was written by a copy, and TMA reads it.
+        // A copy wrote the shard, and TMA reads it.
         fence_proxy_async_global();
         self.gathered.offset([tile.batch * self.shards.apart + tile.m * block, 0])
     }

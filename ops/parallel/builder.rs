@@ -1,4 +1,4 @@
-//! Building a product: what all ranks must agree in.
+//! Building a product: the properties on which all ranks must agree.
 
 use crate::exchange::error;
 use crate::group::Group;
@@ -7,7 +7,7 @@ use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
 use moye::{Error, Result};
 use std::marker::PhantomData;
 
-/// Rows from the start of a gathered shard to the next: whole tiles.
+/// Rows from the start of one gathered shard to the next: whole tiles.
 fn apart(shards: &[usize]) -> usize {
     shards.iter().max().map_or(0, |rows| rows.next_multiple_of(128))
 }
@@ -31,12 +31,12 @@ impl<'g> ParallelMatmulBuilder<'g> {
 }
 
 impl ParallelMatmulBuilder<'_> {
-    /// The rows of each rank's shard, in their order; by default they differ by one at most.
+    /// The rows of each rank's shard, by rank; by default they differ by at most one.
     pub fn shards(self, rows: &[usize]) -> Self {
         Self { shards: Some(rows.to_vec()), ..self }
     }
 
-    /// A block's tile of the result, `"128x256"` or `"128x128"`; by default the one of the least
+    /// A block's tile of the result, `"128x256"` or `"128x128"`; by default the one with the lowest
     /// estimated time.
     pub fn tile(self, tile: &'static str) -> Self {
         Self { tile: Some(tile), ..self }
@@ -44,12 +44,12 @@ impl ParallelMatmulBuilder<'_> {
 }
 
 impl<'g> ParallelMatmulBuilder<'g> {
-    /// Makes the product: all ranks of the group do so, in the same order, and wait for each other.
+    /// Builds the product. All ranks of the group do so in the same order, and wait for each other.
     ///
     /// # Errors
-    /// Ranks that build another product: the message has both. Extents without a kernel, shards
-    /// that are not the rows, a GPU that is not of sm_90a, a rank that does not come; out of
-    /// memory.
+    /// Ranks that build different products (the message names both), extents without a kernel,
+    /// shards that do not sum to the rows, a GPU other than sm_90a, a rank that does not arrive,
+    /// out of memory.
     pub fn build<T: ParallelElement>(self) -> Result<ParallelMatmul<'g, T>> {
         let Self { group, form, extents: [m, n, k], shards, tile } = self;
         let world = group.world;

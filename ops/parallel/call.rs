@@ -1,4 +1,4 @@
-//! A call: what a rank sends, and what it does with what comes.
+//! A call: what a rank sends, and what it computes from the data that arrives.
 
 use crate::arrivals::Shards;
 use crate::launch::{launch_gathered, launch_partial, launch_reduced, launch_sum};
@@ -8,18 +8,18 @@ use moye::operation::Array;
 use moye::{Error, Global, Matrix, Result, Stream};
 use moye_device::collective::Groups;
 
-/// A row-major operand as addresses.
+/// A row-major operand, by its address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
     pub address: u64,
     pub rows: u32,
     pub columns: u32,
-    /// Elements from row to row.
+    /// The row stride in elements.
     pub row: i64,
 }
 
 impl Rows {
-    /// The operand, if TMA takes it.
+    /// The operand, if TMA supports it.
     pub fn of<T: moye::Element>(name: &str, matrix: &Matrix<'_, T>, shape: [u32; 2]) -> Result<Self> {
         let array = Array::of(NAME, matrix)?;
         if array.shape != shape.map(|extent| extent as usize) {
@@ -44,13 +44,13 @@ impl Rows {
         }
         Ok(Self { address: array.address, rows: shape[0], columns: shape[1], row })
     }
-    /// Some of the rows.
+    /// A range of the rows.
     fn part(self, first: u32, rows: u32) -> Self {
         Self { address: self.address + 2 * (i64::from(first) * self.row) as u64, rows, ..self }
     }
 }
 
-/// A call's operands, checked.
+/// The checked operands of a call.
 pub(crate) struct Checked<'a> {
     pub stream: &'a Stream,
     pub a: Rows,
@@ -70,7 +70,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
         self.product.shards[..rank].iter().sum()
     }
 
-    /// What a member sends to the others. Returns the event of copies on its other stream.
+    /// Issues what a member sends to the others. Returns the event of copies on its side stream.
     ///
     /// # Safety
     /// As for [`ParallelMatmul::run`]; the operands are checked.
@@ -79,14 +79,14 @@ impl<T: ParallelElement> Call<'_, '_, T> {
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
         let [m, n, k] = product.extents;
         let (rank, row) = (member.rank, u64::from(n.next_multiple_of(8)));
-        // SAFETY: the workspaces have the bytes, and their flags a word for each rank.
+        // SAFETY: the workspaces have the bytes, and a flag word for each rank.
         unsafe {
             match product.form {
                 Form::AllGather if world == 1 => {}
                 Form::AllGather => {
                     member.side.wait(&call.stream.record()?)?;
                     for distance in 1..world {
-                        // The rank that multiplies this shard `distance` shards after its own.
+                        // The rank that multiplies this shard as its `distance`-th after its own.
                         let to = (rank + world - distance) % world;
                         let place = window.data(to, epoch, half)
                             + 2 * (rank as u64 * u64::from(self.product.apart)) * u64::from(k);
@@ -100,7 +100,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                         let to = (rank + distance) % world;
                         let rows = product.shards[to];
                         let a = call.a.part(self.first_row(to), rows);
-                        // Its slots are those of the ranks after it.
+                        // The destination's slots belong to the ranks after it, in order.
                         let slot = (world - 1 - distance) as u64;
                         let place = window.data(to, epoch, half) + 2 * slot * u64::from(rows) * row;
                         let step = product.step(rows.into(), true);
@@ -120,10 +120,10 @@ impl<T: ParallelElement> Call<'_, '_, T> {
         Ok(None)
     }
 
-    /// What a member does with what comes from the others.
+    /// Issues the work of a member on the data from the others.
     ///
     /// # Safety
-    /// As for [`first`](Self::first), which was called.
+    /// As for [`first`](Self::first), which must precede this.
     pub unsafe fn second(&self, at: usize, call: &Checked<'_>) -> Result<()> {
         let (product, &Round { state, epoch, half, .. }) = (self.product, self.round);
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);

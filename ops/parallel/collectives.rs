@@ -1,5 +1,5 @@
-//! Collectives of buffers: NCCL's on GPUs, copies by the host on simulators, and a sum through the
-//! peers' memory for few elements.
+//! Collectives of buffers: by NCCL on GPUs, by copies of the host on simulators, and by one kernel
+//! over the peers' memory for sums of few elements.
 
 use crate::exchange::error;
 use crate::group::Group;
@@ -10,22 +10,23 @@ use moye::{Buffer, BufferSlice, BufferSliceMut, Device, Error, Result, Stream};
 use moye_device::number::Scalar;
 
 const NAME: &str = "collective";
-/// Bytes that a rank sends up to which a sum of f16 or bf16 is one kernel that reads what copies
-/// have brought, without NCCL.
+/// The maximum number of bytes that a rank sends for which a sum of f16 or bf16 is one kernel over
+/// copied data, without NCCL.
 pub const ONE_SHOT: usize = 8 << 20;
-/// NCCL's number of a type of one byte.
+/// NCCL's constant for a one-byte type.
 const BYTES: i32 = 1;
 
 /// An element type that collectives sum: f16, bf16, f32 and f64.
 pub trait Summand: moye::Element + Scalar {
     #[doc(hidden)]
     const NCCL: i32;
-    /// The sum of parts by one kernel.
+    /// The functions that sum parts with one kernel.
     #[doc(hidden)]
     const SUM: Option<SumOf>;
 }
 
-/// What loads the kernel, and what sums the elements at addresses into an array by it.
+/// The function that loads the kernel, and the one that sums the elements at addresses into an
+/// array with it.
 ///
 /// # Safety
 /// As for `launch_sum`.
@@ -47,17 +48,17 @@ summands! {
     half::bf16: 9 Some((load_sum::<Self>, launch_sum::<Self>));
 }
 
-/// What a rank gives and receives in a collective, and the stream of its device that does it.
+/// What a rank sends and receives in a collective, and the stream of its device.
 pub struct Transfer<'a, T: moye::Element> {
     /// A stream of the rank's device.
     pub stream: &'a Stream,
-    /// What it gives.
+    /// The elements that it sends.
     pub from: BufferSlice<'a, T>,
-    /// What it receives: in other memory, or for a sum of all in that of `from` itself.
+    /// The elements that it receives: other memory, or `from` itself for an all-reduce.
     pub to: BufferSliceMut<'a, T>,
 }
 
-/// A member's part of a collective, by addresses: they may be equal where NCCL works in place.
+/// A member's part of a collective, by addresses; they may be equal if NCCL works in place.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'a> {
     pub stream: &'a Stream,
@@ -77,16 +78,16 @@ pub(crate) enum Collective {
     Broadcast(usize),
 }
 
-/// A collective, its number of elements, and the part of each member. The number is that of what a
-/// rank gives, of [`Collective::ReduceScatter`] that of what it receives.
+/// A collective, its number of elements, and the part of each member. The number is that of the
+/// elements that a rank sends; for [`Collective::ReduceScatter`], that it receives.
 pub(crate) type Issue<'a> = (Collective, usize, Vec<Part<'a>>);
 
-/// Collectives of a group's ranks. On GPUs they are NCCL's, by the feature `nccl`; on simulators
-/// the host copies. Sums of f16 or bf16 need no NCCL where ranks reach each other's memory and send
-/// 8 MiB at most: copies push the parts, and a kernel sums them in the order of the ranks.
+/// Collectives of a group's ranks. GPUs use NCCL (feature `nccl`); on simulators the host copies.
+/// Sums of f16 or bf16 need no NCCL if the ranks have peer access and send at most 8 MiB: copies
+/// push the parts, and a kernel sums them in rank order.
 ///
-/// All ranks make the same calls in the same order, with buffers that begin at multiples of 16
-/// bytes. Calls return while the ranks work: [`Group::wait`].
+/// All ranks make the same calls in the same order, with buffers that start at multiples of 16
+/// bytes. Calls return while the ranks work; wait with [`Group::wait`].
 ///
 /// ```
 /// use moye::Device;
@@ -113,31 +114,32 @@ pub(crate) type Issue<'a> = (Collective, usize, Vec<Part<'a>>);
 pub struct Collectives<'g>(&'g Group);
 
 impl Group {
-    /// Collectives of its ranks.
+    /// The collectives of the group's ranks.
     pub fn collectives(&self) -> Collectives<'_> {
         Collectives(self)
     }
 
-    /// Uses communicators of NCCL, `ncclComm_t`, that the program has made, by rank of this caller.
-    /// All ranks do so before their first collective.
+    /// Uses NCCL communicators (`ncclComm_t`) that the program created, by rank of this caller. All
+    /// ranks call this before their first collective.
     ///
     /// # Errors
-    /// A group of simulators, communicators of other ranks, or the group has some already.
+    /// A group of simulators, communicators of other ranks, or a group that already has
+    /// communicators.
     ///
     /// # Safety
-    /// They are alive, are not destroyed before the group, and nothing else issues calls by them
-    /// while the group does.
+    /// The communicators are alive, are not destroyed before the group, and no other code issues
+    /// calls on them while the group does.
     #[cfg(feature = "nccl")]
     pub unsafe fn adopt(&self, communicators: &[*mut std::ffi::c_void]) -> Result<()> {
         if self.members.iter().any(|member| !member.device.is_gpu()) {
             return Err(error("simulators have no communicators of NCCL"));
         }
-        // SAFETY: the communicators are alive until the group ends, and nothing else uses them.
+        // SAFETY: the communicators are alive until the group ends, and no other code uses them.
         let adopted = unsafe { crate::nccl::Communicators::adopt(self, communicators)? };
         self.communicators.set(adopted).map_err(|_| error("the group has its communicators already"))
     }
 
-    /// Makes what [`issue`](Self::issue) needs: all ranks together.
+    /// Prepares for [`issue`](Self::issue); all ranks call it together.
     pub(crate) fn connect(&self) -> Result<()> {
         if self.world == 1 || self.members.iter().all(|member| !member.device.is_gpu()) {
             return Ok(());
@@ -154,10 +156,10 @@ impl Group {
         }
     }
 
-    /// Issues collectives of elements `T` as one.
+    /// Issues several collectives of elements `T` as one.
     ///
     /// # Safety
-    /// The parts are in memory of their streams' devices, and nothing else uses them meanwhile.
+    /// The parts are in memory of their streams' devices, and no other work uses them meanwhile.
     pub(crate) unsafe fn issue<T: moye::Element>(
         &self,
         calls: &[Issue<'_>],
@@ -168,7 +170,7 @@ impl Group {
         if self.world == 1 {
             for &(_, count, ref parts) in calls {
                 for part in parts.iter().filter(|part| part.from != part.to) {
-                    // SAFETY: the caller's parts.
+                    // SAFETY: the caller guarantees the parts.
                     unsafe { part.stream.copy(part.to, part.from, count * size_of::<T>())? };
                 }
             }
@@ -176,11 +178,11 @@ impl Group {
         }
         #[cfg(feature = "nccl")]
         if let Some(communicators) = self.communicators.get() {
-            // SAFETY: the caller's parts.
+            // SAFETY: the caller guarantees the parts.
             return unsafe { communicators.issue(calls, data) };
         }
         let _ = data;
-        // SAFETY: the caller's parts.
+        // SAFETY: the caller guarantees the parts.
         calls.iter().try_for_each(|call| unsafe { self.by_host(call, size_of::<T>(), sum) })
     }
 
@@ -195,7 +197,7 @@ impl Group {
         sum: Option<fn(&mut [u8], &[u8])>,
     ) -> Result<()> {
         let bytes = |address: u64, len: usize, stream: &Stream| {
-            // SAFETY: the caller's parts have the bytes.
+            // SAFETY: the caller guarantees that the parts have the bytes.
             unsafe { Buffer::<u8>::from_raw_parts(address, len, stream.device()) }
         };
         let given = match collective {
@@ -226,7 +228,7 @@ impl Group {
     }
 }
 
-/// Adds elements in their bytes.
+/// Adds the elements of `part` to those of `total`, both as bytes.
 pub(crate) fn add<T: Summand>(total: &mut [u8], part: &[u8]) {
     let value = |bytes: &[u8]| {
         let mut word = [0; 8];
@@ -240,20 +242,20 @@ pub(crate) fn add<T: Summand>(total: &mut [u8], part: &[u8]) {
 }
 
 impl Collectives<'_> {
-    /// Every rank receives the sum of what all give.
+    /// Every rank receives the sum of what all ranks send.
     ///
     /// # Errors
-    /// Transfers that are not one for each rank of this caller, of other lengths than each other,
-    /// or of other devices; at the first call of a kind a rank that makes another; no NCCL; the
-    /// errors of launches.
+    /// The number of transfers is not that of this caller's ranks, or they differ in length, or
+    /// belong to other devices; at the first call of a kind, a rank makes another call; NCCL is
+    /// missing; the errors of launches.
     ///
     /// # Safety
-    /// Until the work is complete, no other stream writes what ranks give, or uses what they
+    /// Until the work is complete, no other stream writes what ranks send, or uses what they
     /// receive.
     pub unsafe fn all_reduce<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, (1, 1))?;
         let (group, bytes) = (self.0, count * size_of::<T>());
-        // The architecture that has the kernel.
+        // The architecture for which the kernel exists.
         let has = |device: &Device| device.arch() == moye::Arch::new(9, 0);
         if let (Some((load, sum)), true) = (
             T::SUM,
@@ -270,12 +272,13 @@ impl Collectives<'_> {
             };
             let kind = ("sum", <T as moye::Element>::NAME, count, 0);
             if !group.state()?.known.contains(&kind) {
-                // Before a stream waits: the driver may load nothing meanwhile.
+                // Before a stream waits, because the driver may not load a kernel during the wait.
                 let loaded = group.members.iter().try_for_each(|member| load(&member.device));
                 group.checked(loaded)?;
             }
             return group.round(&streams(&parts), kind, Some(group.world * bytes), |round| {
-                // SAFETY: the caller's transfers; workspaces have a slot of each rank.
+                // SAFETY: the caller guarantees the transfers; workspaces have a slot for each
+                // rank.
                 unsafe { self.push(round, &parts, bytes)? };
                 round.meet()?;
                 for (at, part) in parts.iter().enumerate() {
@@ -294,14 +297,14 @@ impl Collectives<'_> {
                 Ok(())
             });
         }
-        // SAFETY: the caller's transfers.
+        // SAFETY: the caller guarantees the transfers.
         unsafe { self.issue::<T>(Collective::AllReduce, count, parts, Some(add::<T>), T::NCCL) }
     }
 
-    /// Pushes what the members give into the others' workspaces.
+    /// Pushes what the members send into the others' workspaces.
     ///
     /// # Safety
-    /// The parts have the bytes, and workspaces a slot of each rank.
+    /// The parts have the bytes, and workspaces have a slot for each rank.
     unsafe fn push(&self, round: &Round<'_>, parts: &[Part<'_>], bytes: usize) -> Result<()> {
         for (at, part) in parts.iter().enumerate() {
             let (window, rank, world) = (&round.state.windows[at], self.0.members[at].rank, self.0.world);
@@ -317,7 +320,8 @@ impl Collectives<'_> {
         Ok(())
     }
 
-    /// Rank `r` receives part `r` of the sum of what all give: as many parts as there are ranks.
+    /// Rank `r` receives part `r` of the sum of what all ranks send; there are as many parts as
+    /// ranks.
     ///
     /// # Errors
     /// As for [`all_reduce`](Self::all_reduce).
@@ -326,11 +330,11 @@ impl Collectives<'_> {
     /// As for [`all_reduce`](Self::all_reduce).
     pub unsafe fn reduce_scatter<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, (self.0.world, 1))?;
-        // SAFETY: the caller's transfers.
+        // SAFETY: the caller guarantees the transfers.
         unsafe { self.issue::<T>(Collective::ReduceScatter, count, parts, Some(add::<T>), T::NCCL) }
     }
 
-    /// Every rank receives what all give, in the order of the ranks.
+    /// Every rank receives what all ranks send, in rank order.
     ///
     /// # Errors
     /// As for [`all_reduce`](Self::all_reduce).
@@ -339,14 +343,14 @@ impl Collectives<'_> {
     /// As for [`all_reduce`](Self::all_reduce).
     pub unsafe fn all_gather<T: moye::Element>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, (1, self.0.world))?;
-        // SAFETY: the caller's transfers.
+        // SAFETY: the caller guarantees the transfers.
         unsafe { self.issue::<u8>(Collective::AllGather, count * size_of::<T>(), parts, None, BYTES) }
     }
 
-    /// Every rank receives what rank `root` gives.
+    /// Every rank receives what rank `root` sends.
     ///
     /// # Errors
-    /// As for [`all_reduce`](Self::all_reduce); there is no rank `root`.
+    /// As for [`all_reduce`](Self::all_reduce); also if there is no rank `root`.
     ///
     /// # Safety
     /// As for [`all_reduce`](Self::all_reduce).
@@ -360,7 +364,7 @@ impl Collectives<'_> {
             return self.0.checked(refused);
         }
         let (count, parts) = self.parts(calls, (1, 1))?;
-        // SAFETY: the caller's transfers.
+        // SAFETY: the caller guarantees the transfers.
         unsafe { self.issue::<u8>(Collective::Broadcast(root), count * size_of::<T>(), parts, None, BYTES) }
     }
 
@@ -384,13 +388,13 @@ impl Collectives<'_> {
         let streams = streams(&parts);
         let calls = [(collective, count, parts)];
         self.0.round(&streams, (name, <T as moye::Element>::NAME, count, root), None, |_| {
-            // SAFETY: the caller's transfers.
+            // SAFETY: the caller guarantees the transfers.
             if count == 0 { Ok(()) } else { unsafe { self.0.issue::<T>(&calls, sum, data) } }
         })
     }
 
-    /// The parts of the members, and the elements of the smaller side: the other one has `given` or
-    /// `received` times as many.
+    /// The parts of the members, and the elements of the smaller side: the other side has `given`
+    /// or `received` times as many.
     fn parts<'c, T: moye::Element>(
         &self,
         calls: &'c mut [Transfer<'_, T>],

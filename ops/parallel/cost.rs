@@ -1,4 +1,5 @@
-//! The time of a product over ranks, computed from measured rates: what more GPUs would give.
+//! The time of a product over ranks, computed from measured rates, to predict the gain from more
+//! GPUs.
 
 use crate::Form;
 
@@ -11,16 +12,16 @@ pub struct RankRates {
     pub link: f64,
     /// Bytes that an epilogue reads from memory.
     pub memory: f64,
-    /// Seconds of a call besides: flags, launches, and waves that are not full.
+    /// Further seconds of a call: flags, launches, and partial waves.
     pub call: f64,
 }
 
 impl RankRates {
-    /// The time of a call in seconds: `extents` are M, N and K as of
-    /// [`ParallelMatmul`](crate::ParallelMatmul), of 16-bit elements in equal shards. A gathered
-    /// shard is multiplied when its rows have come, by one copy at a time. A scattered shard is
-    /// stored over the link while it is multiplied; the own one is the last, and its epilogue
-    /// reads what the others have stored.
+    /// The time of a call in seconds: `extents` are M, N and K as in
+    /// [`ParallelMatmul`](crate::ParallelMatmul), with 16-bit elements in equal shards. A gathered
+    /// shard is multiplied after its rows have arrived, by one copy at a time. A scattered shard is
+    /// stored over the link while it is multiplied; the rank's own shard is the last, and its
+    /// epilogue reads what the others stored.
     ///
     /// ```
     /// use moye_parallel::{Form, RankRates};

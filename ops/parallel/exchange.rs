@@ -1,4 +1,4 @@
-//! How ranks find each other, and what they tell each other from host to host.
+//! How ranks find each other, and their messages from host to host.
 
 use moye::{Error, Result};
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ pub(crate) fn error(detail: impl Into<String>) -> Error {
     Error::Unsupported { operation: "parallel", detail: detail.into() }
 }
 
-/// The meeting of ranks: which this is, of how many, and how the others are reached.
+/// The meeting of ranks: this rank, their number, and how to reach the others.
 pub struct Rendezvous {
     pub(crate) rank: usize,
     pub(crate) world: usize,
@@ -22,35 +22,35 @@ pub struct Rendezvous {
 enum Way {
     /// Threads of one process.
     Threads(Arc<Threads>),
-    /// Rank 0 listens at this address.
+    /// Rank 0 listens on this address.
     Tcp(String),
-    /// Rank 0 writes the address at which it listens into this file.
+    /// Rank 0 writes the address on which it listens to this file.
     File(std::path::PathBuf),
 }
 
 impl Rendezvous {
-    /// One for each of `world` threads of this process, by rank.
+    /// One rendezvous for each of `world` threads of this process, by rank.
     pub fn threads(world: usize) -> Vec<Self> {
         let shared = Arc::new(Threads::default());
         (0..world).map(|rank| Self { rank, world, way: Way::Threads(shared.clone()) }).collect()
     }
 
-    /// By TCP: rank 0 listens at `address`, such as `"10.0.0.1:29600"`, and the others connect.
+    /// By TCP: rank 0 listens on `address`, such as `"10.0.0.1:29600"`, and the others connect.
     pub fn tcp(address: &str, rank: usize, world: usize) -> Self {
         Self { rank, world, way: Way::Tcp(address.to_owned()) }
     }
 
-    /// By a file on this host that does not exist yet: rank 0 writes into it where it listens, and
-    /// removes it when all have come.
+    /// By a file on this host that does not exist yet: rank 0 writes its address to it, and removes
+    /// it when all ranks have arrived.
     pub fn file(path: impl AsRef<Path>, rank: usize, world: usize) -> Self {
         Self { rank, world, way: Way::File(path.as_ref().to_owned()) }
     }
 
     /// By the variables that `torchrun` sets: `RANK`, `WORLD_SIZE` and `MASTER_ADDR`, and the port
-    /// after `MASTER_PORT`, at which `torchrun` itself listens.
+    /// after `MASTER_PORT`, on which `torchrun` itself listens.
     ///
     /// # Errors
-    /// A variable is missing, or has another value; the message names it.
+    /// A variable is missing or invalid; the message names it.
     pub fn from_env() -> Result<Self> {
         let text = |name: &str| {
             std::env::var(name).map_err(|_| error(format!("the variable {name} is not set; start the program by `torchrun`, or use `Rendezvous::tcp`")))
@@ -68,12 +68,12 @@ impl Rendezvous {
         self.rank
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn world(&self) -> usize {
         self.world
     }
 
-    /// Meets the others.
+    /// Waits for the other ranks.
     pub(crate) fn meet(self, timeout: Duration) -> Result<Exchange> {
         let Self { rank, world, way } = self;
         if world == 0 || rank >= world {
@@ -90,9 +90,9 @@ impl Rendezvous {
     }
 }
 
-/// What a rank tells the others, from host to host.
+/// The messages of a rank to the others, from host to host.
 pub(crate) enum Exchange {
-    /// All ranks are this one caller's.
+    /// All ranks belong to this caller.
     Own,
     Threads {
         threads: Arc<Threads>,
@@ -104,7 +104,7 @@ pub(crate) enum Exchange {
 }
 
 impl Exchange {
-    /// Waits for ranks this long.
+    /// Sets the timeout for other ranks.
     pub fn set_timeout(&mut self, time: Duration) {
         match self {
             Self::Own => {}
@@ -119,7 +119,7 @@ impl Exchange {
         }
     }
 
-    /// The messages of all ranks, given those of the caller's.
+    /// Exchanges messages: returns those of all ranks, given those of the caller's.
     pub fn all(&self, own: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         match self {
             Self::Own => Ok(own),
@@ -144,7 +144,7 @@ pub(crate) struct Threads {
 struct Round {
     number: u64,
     come: Vec<Option<Vec<u8>>>,
-    /// The messages of the round before.
+    /// The messages of the previous round.
     last: Vec<Vec<u8>>,
 }
 
@@ -184,7 +184,7 @@ enum Where {
     File(std::path::PathBuf),
 }
 
-/// Connections of rank 0 with all others, in order; of the others with rank 0.
+/// The connections of rank 0 with all others, in order; of another rank with rank 0.
 pub(crate) struct Sockets {
     rank: usize,
     peers: Vec<TcpStream>,
@@ -256,7 +256,7 @@ impl Sockets {
         Ok(Self { rank, peers, timeout })
     }
 
-    /// By way of rank 0.
+    /// Exchanges messages through rank 0.
     fn all(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
         let timeout = self.timeout;
         let lost = |rank: usize| absent(&[rank], timeout);
@@ -269,7 +269,7 @@ impl Sockets {
             while !rest.is_empty() {
                 messages.push(receive(&mut rest).map_err(|_| lost(0))?);
             }
-            // Rank 0 says which ranks did not come.
+            // Rank 0 reports which ranks did not arrive.
             return match messages.pop() {
                 Some(said) if said.is_empty() => Ok(messages),
                 Some(said) => Err(error(String::from_utf8_lossy(&said).into_owned())),
@@ -314,11 +314,11 @@ fn prepare(stream: &TcpStream, timeout: Duration) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(timeout))?;
-    // Rank 0 may wait as long for another one.
+    // Rank 0 may itself wait this long for another rank.
     stream.set_read_timeout(Some(timeout + timeout / 4))
 }
 
-/// A message after its length.
+/// Sends a message after its length.
 fn send(to: &mut impl Write, message: &[u8]) -> std::io::Result<()> {
     to.write_all(&(message.len() as u32).to_le_bytes())?;
     to.write_all(message)

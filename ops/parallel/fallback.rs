@@ -1,5 +1,5 @@
-//! A product without access to the peers' memory: the plain product by the same kernels, and the
-//! group's collectives before or after it.
+//! A product without peer access: the plain product by the same kernels, and the group's
+//! collectives before or after it.
 
 use crate::arrivals::Shards;
 use crate::call::{Call, Checked};
@@ -46,7 +46,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
         if product.form == Form::AllReduce && m > 0 {
             collectives.push((Collective::AllReduce, m as usize * row as usize, parts(&own)));
         }
-        // SAFETY: the caller's contract; the workspaces have the bytes.
+        // SAFETY: the caller guarantees the operands; the workspaces have the bytes.
         unsafe {
             let gather = product.form == Form::AllGather;
             if gather {
@@ -57,7 +57,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                 if gather {
                     let ends = Global::from_address(product.tables[at].address());
                     let rows = Groups { ends, count: group.world as u32, rows: m, apart: 0 };
-                    // All shards have come: flags hold 0 or more.
+                    // All shards have arrived: an epoch of 0 is always reached.
                     let flags = Global::from_address(round.state.windows[at].flag(rank, 0));
                     let shards = Shards { rows, flags, apart: product.apart, epoch: 0, rank: rank as u32 };
                     launch_gathered::<T>(

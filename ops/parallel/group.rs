@@ -1,4 +1,4 @@
-//! Groups of ranks: their memory for each other, their flags, and the wait for all.
+//! Groups of ranks: the memory that they share, their flags, and the wait for all.
 
 use crate::arrivals::FLAG_BYTES;
 use crate::exchange::{Exchange, Rendezvous, error};
@@ -10,19 +10,18 @@ use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The wait for another rank, where a group does not set it.
+/// The default timeout for another rank.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes before the data of a workspace: the flags.
+/// Bytes of flags before the data of a workspace.
 const FLAGS: usize = 4096;
 
-/// The ranks that multiply together, each with a GPU: all GPUs of one process, or one of each of
-/// several processes of a host.
+/// Ranks that multiply together, each with a GPU: all GPUs of one process, or one GPU of each of
+/// several processes on a host.
 ///
 /// Ranks write to each other's *workspace* and raise each other's *flags*. A workspace has two
-/// halves, which calls use in turn. Flags count calls and are never reset: a rank raises a flag of
-/// a call after all its work of the calls before, and waits for those of all others, so that
-/// nothing in a half is written before all ranks have read what the call before the last left in
-/// it.
+/// halves, which alternate between calls. Flags count calls and are never reset: a rank raises the
+/// flag of a call after all its work of earlier calls, and waits for the flags of all others. So a
+/// half is written only after all ranks have read what the call before the previous one left in it.
 pub struct Group {
     pub(crate) world: usize,
     pub(crate) members: Vec<Member>,
@@ -31,7 +30,7 @@ pub struct Group {
     state: Mutex<State>,
     #[cfg(feature = "nccl")]
     pub(crate) communicators: OnceLock<crate::nccl::Communicators>,
-    /// Why ranks do not reach each other's memory.
+    /// Why ranks have no access to each other's memory.
     pub(crate) apart: Option<String>,
 }
 
@@ -39,18 +38,18 @@ pub struct Group {
 pub(crate) struct Member {
     pub rank: usize,
     pub device: Device,
-    /// The stream of its copies to others.
+    /// The stream of its copies to other ranks.
     pub side: Stream,
 }
 
-/// What changes from call to call.
+/// The state that changes from call to call.
 #[derive(Default)]
 pub(crate) struct State {
     /// The number of the last call.
     pub epoch: u32,
-    /// Products that were built.
+    /// The number of products built.
     pub built: u32,
-    /// For each member its workspace.
+    /// The workspace of each member.
     pub windows: Vec<Window>,
     /// Bytes of half a workspace.
     half: usize,
@@ -61,30 +60,30 @@ pub(crate) struct State {
     pub known: HashSet<Kind>,
 }
 
-/// A member's workspace, and those of all ranks as its device reaches them.
+/// A member's workspace, and the addresses of all workspaces on its device.
 pub(crate) struct Window {
     /// By rank.
     peers: Vec<u64>,
-    /// What keeps those of other processes.
+    /// Keeps the workspaces of other processes mapped.
     shared: Vec<Shared>,
-    /// What keeps its memory.
+    /// Keeps its memory allocated.
     _memory: Buffer<u8>,
 }
 
 impl Window {
-    /// The flag that rank `from` raises in the workspace of rank `at`.
+    /// The address of the flag that rank `from` raises in the workspace of rank `at`.
     pub fn flag(&self, at: usize, from: usize) -> u64 {
         self.peers[at] + from as u64 * u64::from(FLAG_BYTES)
     }
 
-    /// The data of rank `at` for a call.
+    /// The address of rank `at`'s data for a call.
     pub fn data(&self, at: usize, epoch: u32, half: usize) -> u64 {
         self.peers[at] + (FLAGS + half * (epoch % 2) as usize) as u64
     }
 }
 
 impl Group {
-    /// The devices of this process, by rank; one thread issues the work of all of them.
+    /// A group of this process's devices, by rank; one thread issues the work of all of them.
     ///
     /// ```
     /// use moye::Device;
@@ -94,7 +93,7 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// No devices, more than 8 or one twice, or an error of the driver.
+    /// No devices, more than 8, or one twice; or an error of the driver.
     pub fn local(devices: &[Device]) -> Result<Self> {
         if let Some(twice) = (1..devices.len()).find(|&at| devices[..at].contains(&devices[at])) {
             return Err(error(format!("{:?} is given twice; each rank has a device", devices[twice])));
@@ -102,12 +101,12 @@ impl Group {
         Self::new(devices.iter().cloned().enumerate().collect(), devices.len(), Exchange::Own, TIMEOUT)
     }
 
-    /// One rank, with its device; the other processes or threads do the same. It returns when all
-    /// have come. Threads that use simulators have those of one [`Device::sim_peers`].
+    /// One rank with its device; the other processes or threads do the same. Returns when all have
+    /// arrived. Threads with simulators use those of one [`Device::sim_peers`].
     ///
     /// # Errors
-    /// A rank that does not come within `timeout`, which is also how long later calls wait for one;
-    /// more than 8 ranks, or an error of the driver.
+    /// A rank that does not arrive within `timeout`, which later calls use too; more than 8 ranks;
+    /// or an error of the driver.
     pub fn join(device: &Device, rendezvous: Rendezvous, timeout: Duration) -> Result<Self> {
         let (rank, world) = (rendezvous.rank, rendezvous.world);
         let exchange = rendezvous.meet(timeout)?;
@@ -136,7 +135,7 @@ impl Group {
             #[cfg(feature = "nccl")]
             communicators: OnceLock::new(),
         };
-        // A first workspace shows whether the ranks reach each other's memory.
+        // A first workspace shows whether the ranks have access to each other's memory.
         let mut state = State::default();
         match group.map(&mut state, 256) {
             Ok(apart) => group.apart = apart,
@@ -151,7 +150,7 @@ impl Group {
         Ok(group)
     }
 
-    /// With another wait for ranks of other threads and processes than 60 s.
+    /// Sets the timeout for ranks of other threads and processes; the default is 60 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -159,7 +158,8 @@ impl Group {
         self
     }
 
-    /// As if ranks did not reach each other's memory, for tests and comparisons: all ranks say so.
+    /// Acts as if ranks had no access to each other's memory, for tests and comparisons. All ranks
+    /// must call it.
     #[doc(hidden)]
     #[must_use]
     pub fn without_peers(mut self) -> Self {
@@ -167,7 +167,7 @@ impl Group {
         self
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn world(&self) -> usize {
         self.world
     }
@@ -177,7 +177,7 @@ impl Group {
         self.members.iter().map(|member| member.rank)
     }
 
-    /// Whether the ranks reach each other's memory; if not, the reason.
+    /// Whether the ranks have access to each other's memory; if not, the reason.
     pub fn explain(&self) -> String {
         match &self.apart {
             None => format!("{} ranks with access to each other's memory", self.world),
@@ -196,7 +196,7 @@ impl Group {
         }
     }
 
-    /// Bytes of half a workspace: at least `bytes`, the same for all ranks.
+    /// Bytes of half a workspace: at least `bytes`, equal on all ranks.
     pub(crate) fn reserve(&self, state: &mut State, bytes: usize) -> Result<usize> {
         if bytes > state.half {
             self.release(state)?;
@@ -205,18 +205,18 @@ impl Group {
         Ok(state.half)
     }
 
-    /// Frees the workspaces: all ranks together, when no rank uses any of them.
+    /// Frees the workspaces; all ranks do so together, when no rank uses any of them.
     fn release(&self, state: &mut State) -> Result<()> {
         self.settle(state)?;
         self.exchange.all(vec![Vec::new(); self.members.len()])?;
-        // All ranks unmap what one then frees.
+        // All ranks unmap a workspace before its rank frees it.
         state.windows.iter_mut().for_each(|window| window.shared.clear());
         self.exchange.all(vec![Vec::new(); self.members.len()])?;
         state.windows.clear();
         Ok(())
     }
 
-    /// Waits until the calls of the members are complete, no longer than the timeout.
+    /// Waits until the calls of the members are complete, at most until the timeout.
     fn settle(&self, state: &mut State) -> Result<()> {
         for (member, last) in self.members.iter().zip(&state.last) {
             if let Some((_, last)) = last {
@@ -232,13 +232,13 @@ impl Group {
         }
     }
 
-    /// Makes all later calls errors, since this rank does not make the one that the others make.
-    /// What it has issued on `streams` and before is waited for, and released after the timeout: a
-    /// caller that gets the error may free what that work uses.
+    /// Makes all later calls errors, because this rank did not make the call that the others make.
+    /// Waits for the work that it has issued on `streams` and before, and releases that work after
+    /// the timeout: a caller that gets the error may free the memory that the work uses.
     pub(crate) fn fail(&self, state: &mut State, reason: &moye::Error, streams: &[&Stream]) {
         let said = reason.to_string().replacen("parallel: ", "", 1);
         let said = state.failed.get_or_insert(said).clone();
-        // A stream that is captured is not waited for.
+        // A captured stream cannot be waited for.
         let streams: Vec<_> =
             streams.iter().copied().filter(|stream| stream.is_idle().is_ok_and(|is| !is)).collect();
         if !self.ends(&streams).unwrap_or(true) {
@@ -248,8 +248,8 @@ impl Group {
         state.failed = Some(said);
     }
 
-    /// The result of a check before a call. Where other ranks may make the call, one that is
-    /// refused would let the next one meet theirs: the group fails.
+    /// The result of a check before a call. If other ranks may make the call, a refused one would
+    /// let this rank's next call meet it, so the group fails.
     pub(crate) fn checked<R>(&self, result: Result<R>) -> Result<R> {
         if let (Err(reason), true) = (&result, self.members.len() < self.world) {
             self.fail(&mut *self.state()?, reason, &[]);
@@ -257,14 +257,14 @@ impl Group {
         result
     }
 
-    /// Allocates workspaces, and maps those of all ranks. Returns why that is not possible.
+    /// Allocates workspaces, and maps those of all ranks. Returns the reason if that is impossible.
     fn map(&self, state: &mut State, bytes: usize) -> Result<Option<String>> {
         let half = bytes.next_multiple_of(1 << 12);
         let here = here();
         let (mut own, mut messages) = (Vec::new(), Vec::new());
         for member in &self.members {
             let memory = member.device.alloc_zeroed::<u8>(FLAGS + 2 * half)?;
-            // One that cannot be shared has none.
+            // An empty handle if the memory cannot be shared.
             let handle = match self.members.len() == self.world || !member.device.is_gpu() {
                 true => Vec::new(),
                 false => memory.share().map_or_else(|_| Vec::new(), |handle| handle.to_vec()),
@@ -295,11 +295,13 @@ impl Group {
                         None if member.device.is_gpu() => Some(Device::gpu(number)?),
                         None => None,
                     };
-                    // Simulators of other threads share their memory, or the copy finds that out.
+                    // Simulators of other threads share their memory, or the copy reports that they
+                    // do not.
                     let reached = peer.map_or(Ok(true), |peer| member.device.enable_peer(&peer))?;
                     reached.then_some(address)
                 } else {
-                    // Whatever the driver's reason is, the product by collectives needs no mapping.
+                    // Whatever the driver's reason is, the product with collectives needs no
+                    // mapping.
                     let handle = message[28..].try_into().ok().filter(|_| near);
                     let opened = handle.map(|handle| member.device.open_shared(handle));
                     opened.and_then(|opened| opened.ok().flatten()).map(|opened| {
@@ -319,24 +321,23 @@ impl Group {
             }
             windows.push(Window { peers, shared, _memory: memory });
         }
-        // All ranks have the same answer.
+        // All ranks reach the same answer.
         let said = apart.clone().unwrap_or_default().into_bytes();
         let all = self.exchange.all(vec![said; self.members.len()])?;
         let apart = all.into_iter().find(|said| !said.is_empty());
         state.windows = windows;
         state.half = half;
-        // The flags of the new workspaces hold 0: counting starts again.
+        // The flags of the new workspaces are 0, so counting restarts.
         state.epoch = 0;
         Ok(apart.map(|said| String::from_utf8_lossy(&said).into_owned()))
     }
 
-    /// Waits until the work of the members on their `streams` is complete, by rank.
+    /// Waits until the work of the members on their `streams`, given by rank, is complete.
     ///
     /// # Errors
-    /// A rank whose part of a call did not come within the group's timeout: the message names it,
-    /// the work that waits for it is released, its results are wrong, and the group is of no more
-    /// use. The group has failed in a call before. The fault of a kernel, or an error of the
-    /// driver.
+    /// A rank whose part of a call did not arrive within the group's timeout: the message names it,
+    /// the work that waits for it is released, its results are wrong, and the group is unusable.
+    /// The group failed in an earlier call. The fault of a kernel, or an error of the driver.
     pub fn wait(&self, streams: &[&Stream]) -> Result<()> {
         if !self.ends(streams)? {
             return Err(self.give_up(&mut *self.state()?)?);
@@ -344,7 +345,7 @@ impl Group {
         self.state().map(drop)
     }
 
-    /// Whether the work on streams is complete within the timeout.
+    /// Whether the work on the streams completes within the timeout.
     fn ends(&self, streams: &[&Stream]) -> Result<bool> {
         let start = Instant::now();
         let mut naps = 0u32;
@@ -360,7 +361,7 @@ impl Group {
         Ok(true)
     }
 
-    /// Releases what waits, and says for whom.
+    /// Releases the waiting work, and reports the missing ranks.
     fn give_up(&self, state: &mut State) -> Result<moye::Error> {
         let mut late = Vec::new();
         for (member, window) in self.members.iter().zip(&state.windows) {
@@ -381,7 +382,7 @@ impl Group {
         if let Some(communicators) = self.communicators.get() {
             communicators.abort();
         }
-        // Collectives of NCCL raise no flags: a rank that answers has come.
+        // NCCL's collectives raise no flags: a rank that answers has arrived.
         let asks = late.is_empty() && state.failed.is_none() && !matches!(self.exchange, Exchange::Own);
         let answers = match asks {
             true => self.exchange.all(vec![Vec::new(); self.members.len()]).map(drop),
@@ -405,7 +406,7 @@ impl Group {
     }
 }
 
-/// Numbers of this process and of this host, which others do not have.
+/// Identifiers of this process and this host that differ from all others.
 fn here() -> (u64, u64) {
     static PROCESS: OnceLock<u64> = OnceLock::new();
     let mut hasher = DefaultHasher::new();
@@ -417,7 +418,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         let mut state = std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
         if state.failed.is_some() || self.release(&mut state).is_err() {
-            // Others may still write there: the memory stays until the process ends.
+            // Others may still write there, so the memory stays allocated until the process ends.
             std::mem::forget(state.windows);
             return;
         }

@@ -1,5 +1,6 @@
-//! The kernels, `c = a b^T` on Hopper: A gathered while it is multiplied, partial results stored in
-//! another rank's memory, partial results added to those of the others; and the sum of all ranks'.
+//! The kernels, `c = a b^T` on Hopper: A is gathered during the product; partial results are stored
+//! in another rank's memory; partial results are added to those of the others; and the sum over all
+//! ranks.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::arrivals::{Arrivals, ShardTiles, Shards};
@@ -8,7 +9,7 @@ use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
 use moye_device::prelude::*;
 
-/// A type of operands, with its instructions.
+/// A type of operands with its instructions.
 pub trait Half: Boxed + Paired + Convert<f32> + Element<Bits = u16> {
     /// 64 x 256 x 16.
     type Wide: WgmmaAtom<OperandA = u64, D = f32> + 'static;
@@ -34,7 +35,7 @@ pub trait Tiling<T: Half>: 'static {
     type SmemA: StaticLayout;
     /// (BLK_N, 64, PIPE)
     type SmemB: StaticLayout;
-    /// The warpgroups, one below the other.
+    /// The warpgroups, stacked along M.
     type Mma: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>;
 }
 
@@ -44,7 +45,7 @@ swizzled_layout! {
         shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((ROWS, 64, PIPE)));
 }
 tiled_mma! {
-    /// Two warpgroups, one below the other.
+    /// Two warpgroups, stacked along M.
     pub Pair<A: WgmmaAtom>: TiledMma<A> = TiledMma::new(layout!((2, 1, 1)));
 }
 tiled_mma! {
@@ -65,7 +66,7 @@ impl<T: Half> Tiling<T> for Square {
     type SmemB = Smem<128, 6>;
     type Mma = Pair<T::Square>;
 }
-/// 64 x 64, for few rows: many stages, as memory limits it.
+/// 64 x 64, for few rows: many stages, because it is memory-bound.
 pub struct Small;
 impl<T: Half> Tiling<T> for Small {
     type SmemA = Smem<64, 12>;
@@ -77,7 +78,7 @@ impl<T: Half> Tiling<T> for Small {
 pub type CopyA<T, C> = LoadA<T, <C as Tiling<T>>::SmemA>;
 /// The copy of a stage of B.
 pub type CopyB<T, C> = LoadB<T, <C as Tiling<T>>::SmemB>;
-/// The mainloop of a tiling, with the rows of A that `A` says.
+/// The mainloop of a tiling, with `A` as the source of A's rows.
 pub type Loop<T, C, const STAGES: u32, A = TmaTensor<CopyA<T, C>, 2>> = TmaWarpSpecialised<
     T,
     <C as Tiling<T>>::SmemA,
@@ -89,13 +90,13 @@ pub type Loop<T, C, const STAGES: u32, A = TmaTensor<CopyA<T, C>, 2>> = TmaWarpS
     A,
 >;
 
-/// `c = a b^T` where A is this rank's shard and those of other ranks, which copies bring while it
-/// runs: a persistent grid.
+/// `c = a b^T` on a persistent grid, where A is this rank's shard and the shards of other ranks,
+/// which arrive by copies during the kernel.
 ///
 /// # Safety
-/// The maps are of this rank's rows of A, of all shards, and of B in memory of the device, made by
-/// [`CopyA`] and [`CopyB`]. That of C is by [`StoreC`], and needed if `target.tensor` is set. There
-/// is an end and a flag for each shard. `target` has all rows, which overlap no operand.
+/// The maps are of this rank's rows of A, of all shards, and of B, in device memory, built by
+/// [`CopyA`] and [`CopyB`]. C's map is built by [`StoreC`], and used if `target.tensor` is set.
+/// Each shard has an end and a flag. `target` has all rows, which overlap no operand.
 #[kernel(
     threads = Loop::<T, C, STAGES>::THREADS,
     min_blocks = 1,
@@ -129,11 +130,11 @@ pub unsafe fn gathered<T: Half, C: Tiling<T>, const STAGES: u32>(
     gemm_warp_specialised::<Loop<T, C, STAGES, Arrivals<_>>, _, _, _>((a, b), scheduler, (), sink);
 }
 
-/// `c = a b^T`, partial results for another rank or for the sum of all: a persistent grid.
+/// `c = a b^T` on a persistent grid: partial results for another rank or for the sum over all.
 ///
 /// # Safety
-/// The maps are of A, B and C, made by [`CopyA`], [`CopyB`] and [`StoreC`], in memory that the
-/// device reaches, of extents (M, K), (N, K) and (M, N). C overlaps no operand.
+/// The maps are of A, B and C, built by [`CopyA`], [`CopyB`] and [`StoreC`], in memory that the
+/// device can access, with extents (M, K), (N, K) and (M, N). C overlaps no operand.
 #[kernel(
     threads = Loop::<T, C, STAGES>::THREADS,
     min_blocks = 1,
@@ -166,15 +167,15 @@ pub unsafe fn partial<T: Half, C: Tiling<T>, const STAGES: u32>(
     gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, (), sink);
 }
 
-/// Partial results of other ranks, one matrix behind the other.
+/// Partial results of other ranks: matrices one after another.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Slots<T: Element> {
     /// The first.
     pub first: Global<T>,
-    /// Elements from one to the next.
+    /// The stride between them in elements.
     pub apart: i64,
-    /// How many.
+    /// Their number.
     pub count: u32,
     /// Rows of each.
     pub rows: u32,
@@ -182,14 +183,14 @@ pub struct Slots<T: Element> {
     pub columns: u32,
 }
 
-/// Adds the [`Slots`] to the accumulators, in their order: the sum is the same in each run.
+/// Adds the [`Slots`] to the accumulators in order, so the sum is the same in each run.
 #[derive(Clone, Copy, Debug)]
 pub struct AddSlots<T: Element>(pub Slots<T>);
 
 impl<M: Mainloop<Accumulator = f32>, T: Half> TileEpilogue<M> for AddSlots<T> {
     type Loaded = ();
 
-    /// Has L2 fetch the tile.
+    /// Prefetches the tile into L2.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn load(&self, tile: &WorkTile, team: &Team) {
@@ -218,11 +219,11 @@ impl<M: Mainloop<Accumulator = f32>, T: Half> TileEpilogue<M> for AddSlots<T> {
         let at = M::Mma::get_slice(team.thread).coordinates(tCrC, start); // (MMA, MMA_M, MMA_N)
         for slot in 0..count {
             let slot = first.offset(i64::from(slot) * apart);
-            // Accumulators are pairs of neighbours of a row.
+            // Accumulators are pairs of adjacent elements of a row.
             for i in 0..Accumulators::<M>::SIZE / 2 {
                 let (row, column) = at.coordinate(2 * i);
                 let place = slot.offset(i64::from(row) * i64::from(columns) + i64::from(column));
-                // SAFETY: the slot has the pair: its rows are multiples of 8 elements.
+                // SAFETY: the slot contains the pair: its rows are multiples of 8 elements.
                 let pair = unsafe { u32::load_global_if(row < rows && column < columns, place.address()) };
                 tCrC[2 * i] += value::<T>(pair);
                 tCrC[2 * i + 1] += value::<T>(pair >> 16);
@@ -231,7 +232,7 @@ impl<M: Mainloop<Accumulator = f32>, T: Half> TileEpilogue<M> for AddSlots<T> {
     }
 }
 
-/// Cache lines of a row of a tile.
+/// The number of cache lines of a tile's row.
 const fn lines_of_row<M: Mainloop>() -> u32 {
     M::TILE.1 / 64
 }
@@ -242,12 +243,12 @@ fn value<T: Half>(word: u32) -> f32 {
     Convert::<f32>::convert(T::from_bits(word as u16))
 }
 
-/// `c = a b^T` plus the partial results of other ranks, by a persistent grid.
+/// `c = a b^T` plus the partial results of other ranks, on a persistent grid.
 ///
 /// # Safety
-/// The maps are of A and B, as for [`partial`]. That of C is by [`StoreC`], and needed if
+/// The maps are of A and B, as for [`partial`]. C's map is built by [`StoreC`], and used if
 /// `target.tensor` is set. `target` has `slots.rows` rows, which overlap no operand. The slots are
-/// readable, and nothing writes them meanwhile.
+/// readable, and no other work writes them meanwhile.
 #[kernel(
     threads = Loop::<T, C, STAGES>::THREADS,
     min_blocks = 1,
@@ -281,10 +282,10 @@ pub unsafe fn reduced<T: Half, C: Tiling<T>, const STAGES: u32>(
     gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, AddSlots(slots), sink);
 }
 
-/// The most ranks of a group.
+/// The maximum number of ranks of a group.
 pub const MOST_RANKS: usize = 8;
 
-/// The addresses of the partial results: each rank holds its result in its own memory.
+/// The addresses of the partial results: each rank's result is in its own memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Parts {
@@ -304,7 +305,7 @@ pub struct Parts {
     pub p6: u64,
     /// See `p0`.
     pub p7: u64,
-    /// How many there are.
+    /// Their number.
     pub count: u32,
     /// Rows of each.
     pub rows: u32,
@@ -315,11 +316,11 @@ pub struct Parts {
 /// Threads of a block of [`summed`].
 pub const SUM_THREADS: u32 = 128;
 
-/// The sum of all ranks' partial results, in the order of the ranks: the same bits on all of them.
-/// Each thread sums vectors of eight.
+/// The sum of all ranks' partial results, in rank order: the same bits on all ranks. Each thread
+/// sums vectors of eight elements.
 ///
 /// # Safety
-/// The parts are readable, and nothing else writes them meanwhile. `target` has their rows, in
+/// The parts are readable, and no other work writes them meanwhile. `target` has their rows, in
 /// other memory or in that of a part with the same strides.
 #[kernel(
     threads = SUM_THREADS,

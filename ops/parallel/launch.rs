@@ -15,10 +15,10 @@ use moye_device::collective::{StoreC, Target};
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::TensorMap as Map;
 
-/// A kernel's tile and its grid.
+/// A kernel's tile, and its grid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// The number of the instance.
+    /// The index of the instance.
     instance: usize,
     tile: (u32, u32),
     threads: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Step {
 /// The names of tiles that a caller may choose, in the order of [`TILES`].
 pub(crate) const NAMES: [&str; 2] = ["128x256", "128x128"];
 
-/// The tiles, in the order of the instances; few rows have the last one.
+/// The tiles, in the order of the instances; the last one is for few rows.
 const TILES: [Step; 3] = [
     Step { instance: 0, tile: (128, 256), threads: 384, rate: 1.0, multiprocessors: 0 },
     Step { instance: 1, tile: (128, 128), threads: 384, rate: 0.8, multiprocessors: 0 },
@@ -38,8 +38,8 @@ const TILES: [Step; 3] = [
 ];
 
 impl Step {
-    /// The tile of this number, or the fastest one for results of `rows` x `columns`: with that of
-    /// few rows if `few`.
+    /// The tile with this index, or the fastest one for results of `rows` x `columns`; if `few`,
+    /// the tile for few rows is included.
     pub fn new(rows: u32, columns: u32, card: &Rates, few: bool, tile: Option<usize>) -> Self {
         let cost = |step: &Self| {
             let tiles = rows.div_ceil(step.tile.0) * columns.div_ceil(step.tile.1);
@@ -71,34 +71,34 @@ impl Step {
         }
     }
 
-    /// The grid for results of `rows` x `columns`, with this many more rows of tiles.
+    /// The grid for results of `rows` x `columns`, with `more` additional rows of tiles.
     fn grid(self, rows: u32, columns: u32, more: u32) -> Grid {
         let tiles = (rows.div_ceil(self.tile.0) + more) * columns.div_ceil(self.tile.1);
         Grid::new(self.multiprocessors.clamp(1, tiles.max(1)), self.threads).dependent()
     }
 
-    /// Rows of tiles in a band.
+    /// The number of rows of tiles in a band.
     fn band(self) -> u32 {
         2048 / self.tile.0
     }
 
-    /// The kernel that gathers.
+    /// The gathering kernel.
     pub fn gathered<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
         &<T as GatheredKernels>::KERNELS[self.instance]
     }
 
-    /// The kernel of partial results.
+    /// The kernel that stores partial results.
     pub fn partial<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
         &<T as PartialKernels>::KERNELS[self.instance]
     }
 
-    /// The kernel that adds those of others.
+    /// The kernel that adds the others' partial results.
     pub fn reduced<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
         &<T as ReducedKernels>::KERNELS[self.instance]
     }
 }
 
-/// The map of a matrix whose rows begin at multiples of 16 bytes.
+/// The map of a matrix whose rows start at multiples of 16 bytes.
 fn map<T: ParallelElement>(stream: &Stream, tile: &TmaTile, rows: Rows) -> Result<TensorMap> {
     let shape = IntTuple::flat(&[rows.rows.into(), rows.columns.into()]);
     let tensor = Layout::new(shape, IntTuple::flat(&[rows.row, 1]));
@@ -106,7 +106,7 @@ fn map<T: ParallelElement>(stream: &Stream, tile: &TmaTile, rows: Rows) -> Resul
     TensorMap::new(stream.device(), &fields)
 }
 
-/// A result's map, if TMA takes it, and the rest.
+/// A result's map, if TMA supports it, and the rest of the target.
 fn target<T: ParallelElement>(stream: &Stream, c: &Array) -> Result<(Map, Target<T>)> {
     let (rows, columns) = (c.shape[0] as u32, c.shape[1] as u32);
     let row = if rows > 1 { c.strides[0] } else { i64::from(columns.next_multiple_of(8)) };
@@ -128,10 +128,10 @@ fn target<T: ParallelElement>(stream: &Stream, c: &Array) -> Result<(Map, Target
     Ok((words, Target { c, group: 0, row, column, columns, aligned, tensor: aligned }))
 }
 
-/// Multiplies the rows of all ranks: this rank's `a`, and those at `data`.
+/// Multiplies the rows of all ranks: this rank's `a`, and the others' at `data`.
 ///
 /// # Safety
-/// The operands are in memory of the stream's device, and the ends and flags of the shards.
+/// The operands, and the shards' ends and flags, are in memory of the stream's device.
 pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
     step: Step,
     stream: &Stream,
@@ -146,24 +146,24 @@ pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
         return Ok(());
     }
     let all = Rows { address: data, rows: shards.rows.count * shards.apart, columns: k, row: k.into() };
-    // A tensor map needs rows: a rank without rows passes the map of all shards.
+    // A tensor map needs rows, so a rank without rows passes the map of all shards.
     let own = if a.rows > 0 { a } else { all };
     let own = map::<T>(stream, step.map_a::<T>(), own)?;
     let all = map::<T>(stream, step.map_a::<T>(), all)?;
     let b = map::<T>(stream, step.map_b::<T>(), b)?;
     let (c, target) = target::<T>(stream, c)?;
-    // Each shard may have a row of tiles more.
+    // Each shard may add a row of tiles.
     let grid = step.grid(m, n, shards.rows.count);
     let kernel = &<T as GatheredKernels>::KERNELS[step.instance];
     let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: the maps are of the operands; the caller's contract.
+    // SAFETY: the maps are of the operands, which the caller guarantees.
     unsafe { module.launch_on(stream, kernel, grid, (&own, &all, &b, c, target, shards, n, k, step.band())) }
 }
 
-/// Multiplies, with the results at `place` in rows of a multiple of 8 elements.
+/// Multiplies, and stores the results at `place`, in rows of a multiple of 8 elements.
 ///
 /// # Safety
-/// The operands are in memory of the stream's device, which reaches that of the results.
+/// The operands are in memory of the stream's device, which can access that of the results.
 pub(crate) unsafe fn launch_partial<T: ParallelElement>(
     step: Step,
     stream: &Stream,
@@ -212,7 +212,7 @@ pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
     let grid = step.grid(m, n, 0);
     let kernel = &<T as ReducedKernels>::KERNELS[step.instance];
     let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: the maps are of the operands; the caller's contract.
+    // SAFETY: the maps are of the operands, which the caller guarantees.
     unsafe { module.launch_on(stream, kernel, grid, (&a, &b, c, target, slots, n, k, step.band())) }
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn load_sum<T: ParallelElement>(device: &Device) -> Result<()> {
 /// Sums the partial results of all ranks.
 ///
 /// # Safety
-/// The stream's device reaches them, and they are complete. `c` is in its memory.
+/// The stream's device can access them, and they are complete. `c` is in its memory.
 pub(crate) unsafe fn launch_sum<T: ParallelElement>(stream: &Stream, parts: &[u64], c: &Array) -> Result<()> {
     let (m, n) = (c.shape[0] as u32, c.shape[1] as u32);
     if m == 0 || n == 0 {

@@ -1,9 +1,9 @@
-//! Products over several GPUs: a product and the collective beside it as one operation.
+//! Products over several GPUs: a product and its collective as one operation.
 //!
 //! - [`Group`] holds the ranks: the GPUs of one process, or one GPU of each of several.
-//! - [`ParallelMatmul`] multiplies by weights that are cut over the ranks: columns, whose
-//!   activations are gathered while it multiplies, or rows, whose partial results are reduced.
-//! - [`Collectives`] sum, gather and send buffers: by NCCL on GPUs.
+//! - [`ParallelMatmul`] multiplies by weights that are cut over the ranks: by columns, with
+//!   activations gathered during the product, or by rows, with partial results reduced.
+//! - [`Collectives`] sum, gather and send buffers: with NCCL on GPUs.
 //!
 //! `kernel.rs` has the kernels, `arrivals.rs` their tile order and the wait for a shard.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
@@ -63,7 +63,7 @@ pub static PTX: moye::Ptx = moye::include_ptx!("moye_parallel");
 #[cfg(all(not(target_arch = "nvptx64"), not(feature = "kernels")))]
 pub static PTX: moye::Ptx = moye::Ptx::new("moye_parallel", &[]);
 
-/// What a registry shows.
+/// The crate's page in a registry.
 #[cfg(doctest)]
 #[doc = include_str!("README.md")]
 mod readme {}

@@ -23,23 +23,23 @@ impl<T> ParallelElement for T where
 {
 }
 
-/// What is exchanged beside a product `c = a b^T`.
+/// The collective of a product `c = a b^T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Before it the rows of A are gathered: the weights are cut by columns, and activations by
+    /// The rows of A are gathered before the product: weights are cut by columns, activations by
     /// rows (sequence-parallel).
     AllGather,
-    /// After it the sums over all ranks are scattered by rows: the weights are cut by rows, along
-    /// K.
+    /// The sums over all ranks are scattered by rows after the product: weights are cut by rows,
+    /// along K.
     ReduceScatter,
-    /// After it all ranks have the sums over all ranks.
+    /// All ranks have the sums over all ranks after the product.
     AllReduce,
 }
 
 /// A product by weights that are cut over the ranks of a group, with the collective before or after
 /// it.
 ///
-/// `b` has the weights of a rank as rows of K elements (`torch.nn.Linear`). With shards of
+/// `b` holds the weights of a rank as rows of K elements (as in `torch.nn.Linear`). With shards of
 /// `rows` rows:
 ///
 /// | form | a | b | c |
@@ -80,11 +80,11 @@ pub struct ParallelMatmul<'g, T: ParallelElement> {
     pub(crate) extents: [u32; 3],
     /// Rows by rank.
     pub(crate) shards: Vec<u32>,
-    /// Rows from the start of a gathered shard to the next.
+    /// Rows from the start of one gathered shard to the next.
     pub(crate) apart: u32,
     /// The shards' ends, in each member's memory.
     pub(crate) tables: Vec<Buffer<i32>>,
-    /// The number of the tile that was chosen.
+    /// The index of the chosen tile.
     pub(crate) tile: Option<usize>,
     pub(crate) number: u32,
     pub(crate) elements: PhantomData<T>,
@@ -106,7 +106,8 @@ macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident $form:ident;)*) => { $(
         $(#[$doc])*
         ///
-        /// `extents` are M, N and K: all rows, the rows of `b` and the elements of a row on a rank.
+        /// `extents` are M, N and K: all rows, the rows of `b`, and the elements of a row on a
+        /// rank.
         pub fn $name(group: &Group, extents: [usize; 3]) -> ParallelMatmulBuilder<'_> {
             ParallelMatmulBuilder::new(group, Form::$form, extents)
         }
@@ -115,14 +116,15 @@ macro_rules! forms {
 
 impl ParallelMatmul<'_, half::bf16> {
     forms! {
-        /// Column-parallel: gathers the rows of A while it multiplies. The copy engine brings the
-        /// shards, and a tile's loads wait for its shard.
+        /// Column-parallel: gathers the rows of A during the product. The copy engine transfers
+        /// the shards, and a tile's loads wait for its shard.
         all_gather AllGather;
-        /// Row-parallel: multiplies rows of other ranks first, stores the results in their memory,
-        /// and adds those of the others to its own. The sum is in float32, in one order.
+        /// Row-parallel: multiplies the rows of other ranks first, stores the results in their
+        /// memory, and adds the others' results to its own. The sum is in float32, in a fixed
+        /// order.
         reduce_scatter ReduceScatter;
-        /// Row-parallel, for few rows: each rank sums all ranks' results, which it reads in their
-        /// memory, in one order.
+        /// Row-parallel, for few rows: each rank sums all ranks' results in a fixed order, reading
+        /// them from their memory.
         all_reduce AllReduce;
     }
 }
@@ -133,7 +135,7 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         self.form
     }
 
-    /// What a call does: its kernels, and the bytes that each rank sends.
+    /// The kernels of a call, and the bytes that each rank sends.
     pub fn explain(&self) -> String {
         let ([m, n, k], world) = (self.extents.map(u64::from), self.group.world as u64);
         let row = n.next_multiple_of(8);
@@ -164,13 +166,13 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         )
     }
 
-    /// The launch for this many rows, by the tile for few of them where there is one.
+    /// The launch for this number of rows; with `few`, the tile for few rows is included.
     pub(crate) fn step(&self, rows: u64, few: bool) -> Step {
         Step::new(rows as u32, self.extents[1], &self.group.members[0].device.rates(), few, self.tile)
     }
 
-    /// Loads the kernels of all calls: a kernel that waits for another rank's copies must not wait
-    /// while the driver loads the next one.
+    /// Loads the kernels of all calls: while a kernel waits for another rank's copies, the driver
+    /// may not load the next one.
     pub(crate) fn load_kernels(&self) -> Result<()> {
         for member in &self.group.members {
             if member.device.is_gpu() {
@@ -194,18 +196,17 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         Ok(())
     }
 
-    /// Computes the product, with the operands of each rank of this caller, by rank. It returns
-    /// while the ranks compute: [`Group::wait`] waits for them, and finds a rank that does not
-    /// come.
+    /// Computes the product, with the operands of each rank of this caller, by rank. Returns while
+    /// the ranks compute: [`Group::wait`] waits for them, and reports a rank that does not arrive.
     ///
-    /// The calls of a group are in one order on all ranks. A call is ordered after the group's
-    /// calls before, whatever their streams.
+    /// All ranks make the calls of a group in one order. A call is ordered after the group's
+    /// earlier calls, on any streams.
     ///
     /// # Errors
-    /// Shapes that are not the product's, operands that TMA does not take, matrices of other
-    /// devices than the rank's, a capture of a graph; at the first call a rank that calls another
-    /// product; the errors of launches. Where other ranks are of other callers, they may have made
-    /// the call that this one did not: the group is then of no more use.
+    /// Shapes that do not match the product, operands that TMA does not support, matrices on other
+    /// devices than the rank's, a capture of a graph; at the first call, a rank that calls another
+    /// product; the errors of launches. If ranks belong to other callers, they may have made the
+    /// call that this one did not: the group is then unusable.
     ///
     /// # Safety
     /// Until the work is complete, no other stream writes the operands, or reads or writes the
@@ -229,8 +230,8 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         let kind = ("product", <T as moye::Element>::NAME, self.number as usize, 0);
         group.round(&streams, kind, group.apart.is_none().then_some(0), |round| {
             let call = Call { product: self, round };
-            // SAFETY: the caller's contract; the operands are checked. Each rank raises its flags
-            // after its work of the calls before.
+            // SAFETY: the caller keeps other streams away; the operands are checked. Each rank
+            // raises its flags after its work of earlier calls.
             unsafe {
                 if group.apart.is_some() {
                     return call.by_collectives(&calls);

@@ -8,21 +8,21 @@ use std::time::Duration;
 /// M, N and K of the whole product.
 const LARGE: [[usize; 3]; 3] = [[4096, 8192, 8192], [8192, 8192, 8192], [16_384, 16_384, 16_384]];
 const FEW: [[usize; 3]; 2] = [[64, 8192, 8192], [1, 8192, 8192]];
-/// Calls of a sample, ten times as many with few rows, and samples.
+/// Calls of a sample (ten times as many with few rows), and the number of samples.
 const CALLS: usize = 10;
 const SAMPLES: usize = 5;
 const REST: Duration = Duration::from_millis(100);
 
-/// A product that was measured.
+/// A measured product.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Its form.
     pub form: Form,
     /// M, N and K of the whole product.
     pub extents: [usize; 3],
-    /// The product of a rank without the exchange, by the same kernels, in microseconds.
+    /// The time of a rank's product without the exchange, by the same kernels, in microseconds.
     pub alone: f64,
-    /// With the exchange.
+    /// The time with the exchange.
     pub time: f64,
     /// TFLOP/s of a rank.
     pub rate: f64,
@@ -58,7 +58,7 @@ pub fn measure(devices: &[Device], mut done: impl FnMut(&Measured)) -> Result<()
     Ok(())
 }
 
-/// Two products of a feed-forward part without its activation, in microseconds: `extents` are
+/// Two products of a feed-forward block without its activation, in microseconds: `extents` are
 /// tokens, hidden and intermediate elements. The first gathers, and the second scatters the sums.
 ///
 /// # Errors
@@ -92,16 +92,16 @@ pub fn feed_forward(devices: &[Device], [tokens, hidden, inner]: [usize; 3]) -> 
     })
 }
 
-/// Bytes that the copy engine of the first device sends to the second, in a second.
+/// The rate at which the first device's copy engine sends to the second, in bytes per second.
 ///
 /// # Errors
-/// Those of the driver.
+/// The errors of the driver.
 pub fn link(devices: &[Device]) -> Result<f64> {
     const BYTES: usize = 1 << 28;
     let (from, to) = (devices[0].alloc_zeroed::<u8>(BYTES)?, devices[1].alloc_zeroed::<u8>(BYTES)?);
     let group = Group::local(&devices[..2])?;
     let streams = [devices[0].new_stream()?];
-    // SAFETY: the buffers have the bytes, and the group has made them accessible.
+    // SAFETY: the buffers have the bytes, and the group has enabled peer access.
     let us =
         sampled(&group, &streams, CALLS, || unsafe { streams[0].copy(to.address(), from.address(), BYTES) })?;
     Ok(BYTES as f64 / us * 1e6)
@@ -143,7 +143,7 @@ fn time(
     Ok((time, product.explain()))
 }
 
-/// The median of samples of `count` calls, in microseconds of a call by the slowest stream.
+/// The median of samples of `count` calls: microseconds per call on the slowest stream.
 fn sampled(
     group: &Group,
     streams: &[Stream],
@@ -168,7 +168,7 @@ fn sampled(
     Ok(times[SAMPLES / 2])
 }
 
-/// Values from -1 to 1: a million, again and again.
+/// Values from -1 to 1: a million of them, repeated.
 fn random(count: usize, seed: u64) -> Vec<bf16> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {

@@ -1,7 +1,7 @@
-//! NCCL, opened when a group first needs it: a communicator of each rank of this caller.
+//! NCCL, opened when a group first needs it: one communicator for each rank of this caller.
 //!
-//! Its own bindings: the loader of `cudarc` 0.19 tries eighteen names of the library, and not
-//! `libnccl.so.2`, the one that NCCL's packages and PyTorch's install.
+//! The bindings are separate because the loader of `cudarc` 0.19 tries eighteen names of the
+//! library, but not `libnccl.so.2`, which NCCL's packages and PyTorch's install.
 
 use crate::collectives::{Collective, Issue};
 use crate::exchange::error;
@@ -10,7 +10,7 @@ use moye::Result;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-/// The names under which it is looked for.
+/// The file names that are tried.
 const FILES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 /// `ncclSum`.
 const SUM: c_int = 0;
@@ -80,7 +80,7 @@ fn library() -> Result<&'static Library> {
 /// The version of NCCL that groups use, such as 22809 for 2.28.9.
 ///
 /// # Errors
-/// The library is not found; the message has its names.
+/// The library is not found; the message lists its names.
 pub fn nccl_version() -> Result<u32> {
     let library = library()?;
     let mut version = 0;
@@ -93,7 +93,7 @@ fn check(library: &Library, call: &str, code: c_int) -> Result<()> {
     if code == 0 {
         return Ok(());
     }
-    // SAFETY: NCCL returns a text that lives as long as the library.
+    // SAFETY: NCCL returns a string that lives as long as the library.
     let text = unsafe { CStr::from_ptr((library.text)(code)) };
     Err(error(format!("{call}: {} (NCCL_DEBUG=WARN says more)", text.to_string_lossy())))
 }
@@ -105,13 +105,13 @@ pub(crate) struct Communicators {
     is_owned: bool,
 }
 
-// SAFETY: NCCL's communicators may be used by any thread, by one at a time: the group's lock.
+// SAFETY: any thread may use NCCL's communicators, one at a time: the group's lock ensures that.
 unsafe impl Send for Communicators {}
 // SAFETY: as above.
 unsafe impl Sync for Communicators {}
 
 impl Communicators {
-    /// All ranks of the group make them together.
+    /// Creates the communicators; all ranks of the group do so together.
     pub fn new(group: &Group) -> Result<Self> {
         let opened = library();
         let mut id = UniqueId([0; 128]);
@@ -124,7 +124,7 @@ impl Communicators {
                 )
             }
             Ok(_) => id.0.to_vec(),
-            // No text has the length of an identity.
+            // No message has the length of an identity.
             Err(error) => format!("{:129}", error.to_string()).into_bytes(),
         };
         let all = group.exchange.all(vec![own; group.members.len()])?;
@@ -151,10 +151,10 @@ impl Communicators {
         Ok(Self { library, all: communicators, is_owned: true })
     }
 
-    /// The program's own, by rank of this caller.
+    /// The program's communicators, by rank of this caller.
     ///
     /// # Safety
-    /// They are alive, and not destroyed before the group.
+    /// They are alive, and are not destroyed before the group.
     pub unsafe fn adopt(group: &Group, all: &[*mut c_void]) -> Result<Self> {
         let library = library()?;
         let ranks: Vec<_> = group.ranks().collect();
@@ -180,17 +180,18 @@ impl Communicators {
         Ok(Self { library, all: all.to_vec(), is_owned: false })
     }
 
-    /// Issues collectives as one: each has a count of elements, and a part of each member.
+    /// Issues several collectives as one: each has a number of elements, and a part for each
+    /// member.
     ///
     /// # Safety
-    /// The parts are in memory of their streams' devices, and nothing else uses them meanwhile.
+    /// The parts are in memory of their streams' devices, and no other work uses them meanwhile.
     pub unsafe fn issue(&self, calls: &[Issue<'_>], data: c_int) -> Result<()> {
         let library = self.library;
         together(library, || {
             for (collective, count, parts) in calls {
                 for (part, &communicator) in parts.iter().zip(&self.all) {
                     let (stream, count, from, to) = (part.stream.raw_handle()?, *count, part.from, part.to);
-                    // SAFETY: the caller's parts; the communicator is alive.
+                    // SAFETY: the caller guarantees the parts; the communicator is alive.
                     let code = unsafe {
                         match *collective {
                             Collective::AllReduce => {
@@ -219,12 +220,12 @@ impl Communicators {
         })
     }
 
-    /// Ends what waits for a rank that does not come. The program's own communicators are the
-    /// program's to abort.
+    /// Ends the work that waits for a rank that does not arrive. The program's communicators are
+    /// the program's to abort.
     pub fn abort(&self) {
         if self.is_owned {
             for &communicator in &self.all {
-                // SAFETY: the group has failed, and uses the communicator no more.
+                // SAFETY: the group has failed, and does not use the communicator again.
                 unsafe { (self.library.abort)(communicator) };
             }
         }
@@ -234,19 +235,20 @@ impl Communicators {
     pub fn destroy(&self) {
         if self.is_owned {
             for &communicator in &self.all {
-                // SAFETY: the last use of the communicator.
+                // SAFETY: this is the last use of the communicator.
                 unsafe { (self.library.destroy)(communicator) };
             }
         }
     }
 }
 
-/// Calls that NCCL begins together: of several members a thread would wait in the first.
+/// Makes calls that NCCL starts together: otherwise a thread with several members would wait in the
+/// first.
 fn together(library: &Library, calls: impl FnOnce() -> Result<()>) -> Result<()> {
     // SAFETY: the group of calls is ended below.
     check(library, "ncclGroupStart", unsafe { (library.start)() })?;
     let issued = calls();
-    // SAFETY: begun above.
+    // SAFETY: the group was started above.
     let ended = check(library, "ncclGroupEnd", unsafe { (library.end)() });
     issued.and(ended)
 }

@@ -1,24 +1,24 @@
-//! A round: one call of all ranks, in one order on all of them.
+//! A round: one call of all ranks, in the same order on all of them.
 
 use crate::exchange::error;
 use crate::group::{Group, State};
 use moye::{Result, Stream};
 
-/// What a call is, the same on all ranks: its name, a type, and two numbers.
+/// The kind of a call, equal on all ranks: its name, a type, and two numbers.
 pub(crate) type Kind = (&'static str, &'static str, usize, usize);
 
-/// A call that has begun.
+/// A call that has started.
 pub(crate) struct Round<'g> {
     group: &'g Group,
     pub state: &'g State,
-    /// The number of the call, which its flags hold.
+    /// The number of the call, which its flags reach.
     pub epoch: u32,
     /// Bytes of half a workspace.
     pub half: usize,
 }
 
 impl Round<'_> {
-    /// A simulator runs work when it is issued: that of all ranks before the waits.
+    /// A simulator runs work when it is issued, so all ranks must issue theirs before any waits.
     pub fn meet(&self) -> Result<()> {
         if self.group.members.iter().any(|member| !member.device.is_gpu()) {
             self.group.exchange.all(vec![Vec::new(); self.group.members.len()])?;
@@ -28,9 +28,9 @@ impl Round<'_> {
 }
 
 impl Group {
-    /// Issues a call on a stream of each member, ordered after the group's calls before, with
-    /// `bytes` of half a workspace or more, or without flags. At the first call of a kind all ranks
-    /// must make it. After an error the group is of no more use: ranks that went on would not agree
+    /// Starts a call on a stream of each member, ordered after the group's earlier calls, with at
+    /// least `bytes` of half a workspace, or without flags. At the first call of a kind all ranks
+    /// must make it. After an error the group is unusable: ranks that continue would disagree about
     /// which call is which.
     pub(crate) fn round(
         &self,

@@ -1,7 +1,7 @@
 """GPU kernels in Rust, from Python: matrix products, attention, copies, CuTe's layout algebra.
 
-The operations take any array with ``__dlpack__``. Arrays on a GPU (PyTorch, CuPy, JAX) are used
-where they are, on PyTorch's current stream; arrays on the host (NumPy, with ``ml_dtypes`` for
+The operations accept any array with ``__dlpack__``. Arrays on a GPU (PyTorch, CuPy, JAX) are used
+in place, on PyTorch's current stream; arrays on the host (NumPy, with ``ml_dtypes`` for
 bfloat16 and 8-bit floats) are copied to the GPU or to the simulator.
 
 >>> import moye, numpy as np

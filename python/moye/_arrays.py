@@ -1,14 +1,14 @@
-"""The library of an array: how it becomes an operand, and how a matching result is made."""
+"""Array libraries: how an array becomes an operand, and how a matching result is made."""
 
 import sys
 
 from . import _moye
 from ._moye import Array, Operand
 
-# What `ml_dtypes` has and NumPy's own interfaces refuse.
+# Types of `ml_dtypes` that NumPy's own interfaces refuse.
 _ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
-# The types by whose size elements are moved, whatever they mean.
+# Elements are moved as words of their size, whatever their type.
 _WORDS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 
 
@@ -39,7 +39,7 @@ class Numpy:
 
     @staticmethod
     def moved(array, name, stream):
-        """The array as an operand that is copied by its bytes, and its type."""
+        """The array as an operand whose elements are moved as words, and its type."""
         dtype = array.dtype
         if dtype.hasobject:
             raise TypeError(f"{name} has elements of {dtype}, references to objects of Python; convert it")
@@ -80,7 +80,7 @@ class Numpy:
 class Torch:
     """PyTorch's tensors, on a GPU or on the host."""
 
-    # The names of its element types, filled at the first call.
+    # The names of its element types, filled by the first call.
     names = {}
 
     @staticmethod
@@ -106,7 +106,7 @@ class Torch:
             raise TypeError(f"{name} is a negated view, whose elements have the other sign in memory; pass {name}.resolve_neg()")
         is_conjugate = array.is_complex() and array.is_conj()
         if dtype is None or not is_plain or is_conjugate or not (array.is_cuda or array.is_cpu):
-            # DLPack says what cannot be taken. -1: no synchronisation, as the work goes to the
+            # DLPack reports what it cannot export. -1: no synchronisation, as the work goes to the
             # tensor's own stream. On the host there are no streams.
             return Operand.from_dlpack(array.detach(), -1 if array.is_cuda else None)
         gpu = array.get_device() if array.is_cuda else None
@@ -122,7 +122,7 @@ class Torch:
     def stream(array, stream):
         if stream is None and array.is_cuda:
             torch = sys.modules["torch"]
-            # Its handle alone; without the object of a stream, which takes some microseconds.
+            # Only the handle: a stream object takes some microseconds.
             raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
             if raw is not None:
                 return raw(array.get_device())
@@ -149,7 +149,7 @@ class Torch:
         result = Torch.empty(shape, dtype, like)
         if not like.is_cuda or stream == torch.cuda.current_stream(like.device).cuda_stream:
             return result.fill_(value)
-        # In the order of the stream that the work goes to.
+        # Ordered with the work, on its stream.
         with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=like.device)):
             return result.fill_(value)
 
@@ -162,8 +162,8 @@ class Other:
     @staticmethod
     def operand(array, name, stream):
         device, _ = array.__dlpack_device__()
-        # The producer makes this stream wait for what computes the array: by default the legacy
-        # default stream, 1.
+        # The producer makes this stream wait for the computation of the array: by default the
+        # legacy default stream, 1.
         wait = None if device in (1, 3) else (1 if not stream else stream)
         return Operand.from_dlpack(array, wait)
 
@@ -211,7 +211,7 @@ def library(array, name):
 
 
 def without_booleans(array):
-    """The array, or booleans as the bytes that they are."""
+    """The array, with booleans as bytes."""
     if _torch(array):
         torch = sys.modules["torch"]
         return array.view(torch.uint8) if array.dtype is torch.bool else array

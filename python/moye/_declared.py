@@ -1,5 +1,5 @@
-"""A function for each operation that the extension module declares: signature, documentation and
-call come from the declaration."""
+"""A function for each operation that the extension module declares, with the signature, the
+documentation and the call from the declaration."""
 
 import inspect
 

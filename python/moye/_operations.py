@@ -26,8 +26,8 @@ def matmul(
 ):
     """The matrix product ``activation(alpha * a @ b + beta * c + bias)``.
 
-    All arrays are of one library, on one device. Strides may be any, so ``a.T`` costs nothing;
-    operands that no kernel reads as they are are rearranged first.
+    All arrays are of one library, on one device. Any strides are accepted, so ``a.T`` costs
+    nothing; operands in a layout that no kernel reads are rearranged first.
 
     Args:
         a: (M, K) or (batches, M, K): float16, bfloat16, float32, float64, int8, float8_e4m3fn or
@@ -37,24 +37,23 @@ def matmul(
         c: (M, N) or (batches, M, N), of the result's type; it may be ``out`` itself.
         bias: (N,), added to each row, or (M, 1), added to each column; of the result's type.
         alpha: the factor of the product. With 0 neither ``a`` nor ``b`` is read.
-        beta: the factor of ``c``; 1 where there is a ``c``.
+        beta: the factor of ``c``, by default 1.
         activation: None, "relu", "gelu" (``x / 2 * (1 + erf(x / sqrt(2)))``, PyTorch's default),
             "gelu_tanh" (its form with a hyperbolic tangent, PyTorch's ``approximate="tanh"`` and
             cuBLASLt's GELU) or "silu".
         out: where the result is written, (M, N) or (batches, M, N); it shares no memory with what
             is read, ``c`` excepted.
-        out_dtype: the result's type: by default that of ``a``, int32 for int8 and bfloat16 for
+        out_dtype: the result's type; by default that of ``a``, int32 for int8 and bfloat16 for
             8-bit floats; "float32" for types of 16 and 8 bits.
         precision: None, "tf32" (tensor cores, which drop all but 10 bits of each fraction:
-            products of positive numbers are about 6.5e-4 too small) for float32, or "float16"
-            (accumulators of 16 bits) for float16.
-        scale_a: factors of 8-bit floats in float32: one, one for each row of ``a``, or (batches,
-            M).
-        scale_b: one, one for each column of ``b``, or (batches, N).
+            products of positive elements are about 6.5e-4 too small) for float32, or "float16"
+            (16-bit accumulators) for float16.
+        scale_a: float32 factors for 8-bit floats: one, one per row of ``a``, or (batches, M).
+        scale_b: one, one per column of ``b``, or (batches, N).
         tile: (M, N) of the kernel's tile; kernel: its name; split_k: the number of slices of K, at
-            least 1. By default they are chosen.
-        device: "auto", "gpu", "gpu:N" or "sim", for arrays on the host; by default what the
-            environment variable MOYE_DEVICE says, or "auto".
+            least 1. By default they are chosen automatically.
+        device: "auto", "gpu", "gpu:N" or "sim", for arrays on the host; by default the value of
+            the environment variable MOYE_DEVICE, or "auto".
         stream: the handle of a CUDA stream, for arrays on a GPU; by default PyTorch's current one,
             and the legacy default stream for other libraries.
 
@@ -63,8 +62,8 @@ def matmul(
         before the product is computed, as PyTorch's operations do.
 
     Raises:
-        ValueError: shapes, batches or strides that do not fit, ``out`` over an operand, a tile or
-            kernel that there is not.
+        ValueError: shapes, batches or strides that do not fit, ``out`` over an operand, or no
+            such tile or kernel.
         TypeError: element types that cannot be combined, or an argument of another type.
         moye.DeviceError: a GPU that cannot be used. moye.KernelFault: a kernel that failed.
             MemoryError.
@@ -122,10 +121,10 @@ def _name(dtype):
 
 
 def transpose(x, *, out=None, device=None, stream=None):
-    """The transposed matrix, moved: (M, N) as (N, M), and (batches, M, N) as (batches, N, M).
+    """A transposed copy: (M, N) as (N, M), and (batches, M, N) as (batches, N, M).
 
     Args:
-        x: of any type of 1, 2, 4, 8 or 16 bytes; strides may be any.
+        x: elements of 1, 2, 4, 8 or 16 bytes, with any strides.
         out: where the result is written; it shares no memory with ``x``.
         device, stream: as for :func:`matmul`.
 
@@ -142,7 +141,7 @@ def copy(x, *, out=None, device=None, stream=None):
     """A copy of ``x``: (N,), (M, N) or (batches, M, N).
 
     Args:
-        x: of any type of 1, 2, 4, 8 or 16 bytes; strides may be any.
+        x: elements of 1, 2, 4, 8 or 16 bytes, with any strides.
         out: where the elements are written, of the same shape and type; it shares no memory with
             ``x``.
         device, stream: as for :func:`matmul`.

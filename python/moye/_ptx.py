@@ -20,9 +20,9 @@ class Module:
         return self._module.kernels()
 
     def launch(self, kernel, blocks, threads, *arguments, shared_bytes=0, cluster=1, device=None, stream=None):
-        """Launches a kernel, and returns while it runs.
+        """Launches a kernel, without waiting for it.
 
-        Nothing checks that the kernel keeps within its arrays, nor that they have its elements.
+        Nothing checks that the kernel stays within its arrays, nor that it has their element types.
 
         Args:
             kernel: its name.
@@ -36,7 +36,7 @@ class Module:
         Raises:
             ValueError: a number out of range, no such kernel, arrays on the host, or the simulator,
                 which runs no PTX.
-            TypeError: an argument that is none of its parameter.
+            TypeError: an argument that does not fit its parameter.
             DeviceError: the driver refuses the PTX or the launch.
         """
         arrays = [argument for argument in arguments if hasattr(argument, "__dlpack__")]

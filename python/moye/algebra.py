@@ -1,14 +1,14 @@
 """The layout algebra: every operation of ``moye eval``, as a function.
 
-The functions take layouts, integers, tuples of integers, ``None`` for the wildcard ``_``, and the
-text of any of these. Those whose first argument is a layout are methods of layouts, too:
+The functions take layouts, integers, tuples of integers, ``None`` for the wildcard ``_``, and
+strings of any of these. Those whose first argument is a layout are methods of layouts, too:
 ``composition(a, b)`` is ``a.composition(b)`` and ``a @ b``.
 
 A tiler is a layout, a shape, or a tuple of layouts, shapes and ``None``. Strides along basis
-vectors are texts such as ``"1@0"``.
+vectors are strings such as ``"1@0"``.
 
-All raise :class:`moye.LayoutError`, a ``ValueError``, where an operation has no answer, with the
-operands and the reason.
+All raise :class:`moye.LayoutError`, a ``ValueError`` with the operands and the reason, if an
+operation has no result.
 """
 
 import inspect as _inspect
@@ -20,13 +20,13 @@ from ._moye import operations as _operations
 
 # Attributes of layouts rather than methods.
 _PROPERTIES = ("shape", "stride", "size", "cosize", "rank", "depth")
-# What a first parameter is called where it may be a layout.
+# The kinds of a first parameter that may be a layout.
 _LAYOUTS = ("layout", "tuple or layout", "layout or swizzle")
 
 
 def _function(name, parameters, about):
     def operation(*arguments):
-        # An optional argument that is None is left out: no operation has the wildcard there.
+        # An optional argument that is None is omitted: no operation has the wildcard there.
         while arguments and arguments[-1] is None and len(arguments) > required:
             arguments = arguments[:-1]
         return _apply(name, *arguments)

@@ -1,4 +1,5 @@
-"""Pictures of layouts and of what is made of them. Each function gives a :class:`moye.Picture`."""
+"""Pictures of layouts and of what is built from them. Each function returns a
+:class:`moye.Picture`."""
 
 from ._moye import Layout as _Layout
 from ._moye import TiledCopy, TiledMma, banks, copy_atom_names, mma_atoms, thread_value
@@ -10,9 +11,9 @@ __all__ = ["TiledCopy", "TiledMma", "banks", "copy_atom_names", "layout", "mma_a
 def layout(layout):
     """A grid with the index of each coordinate.
 
-    layout: plain or swizzled, the text of one, or a shape.
+    layout: plain or swizzled, a string of one, or a shape.
 
-    Raises LayoutError where it has too many elements for a picture.
+    Raises LayoutError if it has too many elements for a picture.
     """
     if isinstance(layout, str):
         layout = _evaluate(layout)

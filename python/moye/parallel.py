@@ -1,6 +1,6 @@
-"""Products whose weights are cut over several GPUs, with the collective beside each.
+"""Products whose weights are sharded over several GPUs, with the collective of each.
 
-Every rank is a process with a GPU. With PyTorch the ranks are those of a process group::
+Each rank is a process with a GPU. With PyTorch the ranks are those of a process group::
 
     group = moye.parallel.Group.from_torch()
     gather = moye.parallel.ParallelMatmul(group, "all_gather", (m, n, k))
@@ -21,13 +21,13 @@ class Group:
 
     Args:
         rank: this rank's number, from 0 on.
-        world: how many there are.
+        world: the number of ranks.
         address: "HOST:PORT", where rank 0 listens.
         device: "gpu:N", "sim", or as for :func:`moye.matmul`.
         timeout: how long ranks wait for each other, in seconds.
 
     Raises:
-        RuntimeError: a rank that does not come; the message names it.
+        RuntimeError: a rank that does not arrive; the message names it.
     """
 
     def __init__(self, rank, world, address, *, device=None, timeout=60.0):
@@ -55,14 +55,14 @@ class Group:
 
     def wait(self, stream=None):
         """Waits for the work on a stream, by default the legacy default stream. A rank that does
-        not come is an error that names it."""
+        not arrive is an error that names it."""
         self._group.wait(stream)
 
 
 class ParallelMatmul:
-    """The product ``a @ b.T`` by weights that are cut over the ranks of a group.
+    """The product ``a @ b.T`` with weights sharded over the ranks of a group.
 
-    All ranks make the same products in the same order, and call them in the same order.
+    All ranks create the same products in the same order, and call them in the same order.
 
     Args:
         group: a :class:`Group`.
@@ -115,7 +115,7 @@ def _free_address():
         try:
             free.bind((host, 0))
         except OSError:
-            # The first rank of a part of the ranks, on another host than the first of all.
+            # The first rank of a subgroup, on another host than the first rank of all.
             host = socket.gethostbyname(socket.gethostname())
             free.bind((host, 0))
         return f"{host}:{free.getsockname()[1]}"

@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A value of the algebra from Python: a layout, a swizzle, a number, None for the wildcard `_`, a
-/// tuple or list of these, or the text of an expression.
+/// A value of the algebra from Python: a layout, a swizzle, an integer, None for the wildcard `_`,
+/// a tuple or list of these, or the string of an expression.
 pub fn value_of(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(layout) = object.cast::<Layout>() {
         return Ok(Value::Layout(layout.get().0));
@@ -60,7 +60,7 @@ pub fn list(values: Vec<Value>) -> PyResult<Value> {
     }
 }
 
-/// A value of the algebra as Python has it: strides along basis vectors are texts, `"1@0"`.
+/// A value of the algebra as a Python object: strides along basis vectors are strings, `"1@0"`.
 pub fn object_of<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::Bool(value) => value.into_bound_py_any(py),
@@ -112,7 +112,7 @@ pub fn apply<'py>(
     object_of(py, call(name, values)?)
 }
 
-/// The value of the text of an expression.
+/// The value of an expression in a string.
 ///
 /// >>> moye.evaluate("coalesce(composition((6,2):(8,2), (4,3):(3,1)))")
 /// Layout("(2,2,3):(24,2,8)")
@@ -122,10 +122,10 @@ pub fn evaluated<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>
     object_of(py, evaluate(text).map_err(of_eval)?)
 }
 
-/// What an operation takes at one place: its name, what it is, and `one`, `optional` or `many`.
+/// A parameter of an operation: its name, its kind, and `one`, `optional` or `many`.
 type Parameter = (&'static str, &'static str, &'static str);
 
-/// All operations: name, parameters, what it does.
+/// All operations: name, parameters, description.
 #[pyfunction]
 pub fn operations() -> Vec<(&'static str, Vec<Parameter>, &'static str)> {
     let parameters = |operation: &Operation| {
@@ -145,7 +145,7 @@ pub fn operations() -> Vec<(&'static str, Vec<Parameter>, &'static str)> {
 /// A layout: a function from coordinates to indices, given by a shape and a stride.
 ///
 /// `Layout("(4,8):(8,1)")`, `Layout((4, 8), (8, 1))`, or with a shape alone the compact
-/// column-major layout. The text may be any expression that gives a layout.
+/// column-major layout. The string may be any expression whose value is a layout.
 ///
 /// >>> layout = moye.Layout((4, 8), (8, 1))
 /// >>> layout(2, 3), layout.size, layout.cosize
@@ -226,7 +226,7 @@ impl Composed {
         Layout(self.0.layout)
     }
 
-    /// What is added to the layout's index before the swizzle.
+    /// The offset added to the layout's index before the swizzle.
     #[getter]
     fn offset(&self) -> i64 {
         self.0.offset
@@ -347,7 +347,7 @@ macro_rules! layouts {
                 self._scene()
             }
 
-            /// For notebooks. None where it cannot be drawn, which shows the text.
+            /// For notebooks. None if it cannot be drawn; the notebook then shows the string.
             fn _repr_svg_(&self) -> Option<String> {
                 self._scene().ok().map(|picture| picture.svg())
             }
@@ -366,7 +366,7 @@ layouts! { Layout: Layout Composed: Composed }
 
 #[pymethods]
 impl Layout {
-    /// The stride: an integer, a text such as "1@0", or a tuple of strides.
+    /// The stride: an integer, a string such as "1@0", or a tuple of strides.
     #[getter]
     fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.asked(py, "stride")

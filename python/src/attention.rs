@@ -13,7 +13,7 @@ use moye::{Attention, AttentionElement, Buffer, Device, Heads, HeadsMut};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// What may be asked of attention beside its arrays.
+/// The options of attention, without its arrays.
 struct Options {
     causal: bool,
     window: Option<(Option<u32>, Option<u32>)>,
@@ -134,8 +134,8 @@ impl Arrays<'_> {
         [("q", &*self.q), ("k", &*self.k), ("v", &*self.v)].into_iter().chain(options)
     }
 
-    /// That all arrays are on one device, have elements of the right types, and that what is
-    /// written shares no memory with the others.
+    /// Checks that all arrays are on one device, have elements of the right types, and that the
+    /// outputs share no memory with the other arrays.
     fn check(&self) -> PyResult<()> {
         let element = self.q.dtype.name;
         for (name, array) in self.read() {
@@ -174,8 +174,8 @@ impl Arrays<'_> {
         self.check_numbers()
     }
 
-    /// That numbers on the host point into the tensors. On a GPU they are the caller's promise, as
-    /// reading them would wait for the device.
+    /// Checks that indices on the host point into the tensors. On a GPU the caller guarantees it,
+    /// as reading them would wait for the device.
     fn check_numbers(&self) -> PyResult<()> {
         if self.q.place != Place::Host {
             return Ok(());
@@ -228,7 +228,7 @@ impl Arrays<'_> {
         Ok(())
     }
 
-    /// That pages that hold keys are there.
+    /// Checks that the pages that hold keys exist.
     fn check_pages(&self, numbers: &[i32]) -> PyResult<()> {
         let [pages, ..] = four("k", &self.k)?;
         match numbers.iter().find(|&&page| page < 0 || page as usize >= pages) {
@@ -239,7 +239,7 @@ impl Arrays<'_> {
         }
     }
 
-    /// The longest sequences: what is given, or else the numbers of the host, or else all tokens.
+    /// The longest sequences: those given, else from the offsets on the host, else all tokens.
     fn longest(&self, options: &Options) -> PyResult<[usize; 2]> {
         let mut longest = [0; 2];
         let of = [("q", &self.q, &self.q_offsets), ("k", &self.k, &self.k_offsets)];
@@ -267,11 +267,11 @@ impl Arrays<'_> {
     }
 }
 
-/// The numbers of a vector or table on the host.
+/// The integers of a vector or table on the host.
 fn integers(name: &str, array: &Operand) -> PyResult<Vec<i32>> {
     array.expect_dtype(name, "int32")?;
     let (numbers, strides) = gathered::<i32>(array);
-    // A number that repeats is there once; tables are read as they are laid out.
+    // A repeated integer is stored once; tables are read as they are laid out.
     if array.shape.iter().zip(strides).any(|(&extent, stride)| extent > 1 && stride == 0) {
         return Err(error::value(format!("{name} repeats its elements by a stride of 0; copy it")));
     }
@@ -318,7 +318,7 @@ fn contiguous<T: moye::Element>(
     Ok(Tensor::read(device, operand, name)?.buffer)
 }
 
-/// Strides of a tensor of scores: shorter shapes and extents of 1 repeat, by NumPy's rules of
+/// Strides of a tensor of scores: shorter shapes and extents of 1 repeat, as in NumPy's
 /// broadcasting.
 fn broadcast(name: &str, operand: &Operand, strides: &[usize], extents: [usize; 4]) -> PyResult<[usize; 4]> {
     let rank = operand.shape.len();
@@ -394,7 +394,7 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
         Tensor::<T>::read(&device, k, "k")?,
         Tensor::<T>::read(&device, v, "v")?,
     );
-    // Tokens of no sequence keep the elements that the caller's arrays have.
+    // Tokens of no sequence keep the elements of the caller's arrays.
     let is_partial = arrays.q_offsets.is_some();
     let mut result = match is_partial {
         true => Tensor::<T::Output>::read(&device, out, "out")?,
@@ -445,7 +445,7 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
         of_longest(arrays.q_offsets.is_some(), longest[0], tokens),
         of_longest(arrays.k_offsets.is_some(), longest[1], keys),
     ];
-    // What the call borrows lives until it has been launched.
+    // The call borrows this until it has been launched.
     let bias =
         arrays.bias.as_deref().map(|bias| Ok::<_, PyErr>((bias, Tensor::<T>::read(&device, bias, "bias")?)));
     let bias = bias.transpose()?;
@@ -479,7 +479,7 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
         vector!(k_scale: f32, [1], [kv_heads], [batches, kv_heads]),
         vector!(v_scale: f32, [1], [kv_heads], [batches, kv_heads]),
     ];
-    // Factors that are not given beside others are 1.
+    // Factors that are not given while others are count as 1.
     let given = scales.iter().filter(|scale| scale.is_some()).count();
     let one = if given.is_multiple_of(3) { None } else { Some(device::one(&device)?) };
     if let [Some(q_scale), Some(k_scale), Some(v_scale)] =
@@ -496,7 +496,7 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
     let (q_offsets, k_offsets) =
         (vector!(q_offsets: i32, [sequences + 1]), vector!(k_offsets: i32, [sequences + 1]));
     if let Some(queries) = &q_offsets {
-        // SAFETY: numbers on the host were checked; those on a GPU are the caller's promise.
+        // SAFETY: indices on the host were checked; the caller guarantees those on a GPU.
         call = unsafe {
             match &k_offsets {
                 Some(keys) => call.variable_length(queries, keys, longest),
@@ -518,7 +518,8 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
         .lse
         .as_deref()
         .map(|lse| {
-            // The layout is checked as of what is read; a new buffer takes the results of the host.
+            // The layout is checked like that of an input; a new buffer receives the results of the
+            // host.
             if lse.place != Place::Host || lse.shape != [batches, heads, tokens] {
                 contiguous::<f32>(&device, lse, "lse", &[&[batches, heads, tokens]])?;
             }
@@ -535,9 +536,8 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
         let strides = of_heads("out", out, &result.strides)?;
         let extents = four("out", out)?;
         let mut o = HeadsMut::strided(&mut result.buffer, extents, strides).map_err(error::raised)?;
-        // SAFETY: what is written shares no memory with what is read. On a GPU the library of the
-        // arrays launches what uses them on this stream; from the host the default stream has its
-        // work in order.
+        // SAFETY: outputs share no memory with inputs. On a GPU the arrays' library launches what
+        // uses them on this stream; from the host the default stream orders its work.
         let ran = work::run(py, &device, || unsafe { call.run_on(&stream, &mut o) });
         ran.map_err(|error| lent.error().unwrap_or(error))?;
     }

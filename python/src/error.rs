@@ -1,4 +1,4 @@
-//! Errors of the layout algebra as exceptions of Python, beside those of the runtime.
+//! Errors of the layout algebra as Python exceptions, beside those of the runtime.
 
 pub use moye_python_support::error::*;
 

@@ -1,11 +1,11 @@
 //! Workspaces from the allocator of the arrays' library: in a CUDA graph they belong to the graph's
-//! memory, as the library's own do.
+//! memory, as the library's own workspaces do.
 
 use moye::{Error, Stream};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Arrays of a library that are workspaces, until the call has launched its work.
+/// Arrays of a library that serve as workspaces until the call has launched its work.
 #[derive(Clone, Default)]
 pub struct Lent(Arc<Mutex<State>>);
 
@@ -16,8 +16,8 @@ struct State {
 }
 
 impl Lent {
-    /// The stream with workspaces by `allocate`, a function from a number of bytes to an array of
-    /// PyTorch with as many; the stream's own if that is `None`.
+    /// The stream with workspaces from `allocate`, which returns a PyTorch array of a number of
+    /// bytes; the stream's own workspaces if that is `None`.
     pub fn on(&self, stream: Stream, allocate: Option<Py<PyAny>>) -> Stream {
         let Some(allocate) = allocate else { return stream };
         let state = self.0.clone();

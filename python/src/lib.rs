@@ -1,7 +1,7 @@
 //! The extension module `moye._moye` of the Python package `moye`.
 //!
-//! The package's Python files name the arguments, find out which library an array is of and make
-//! results of the same kind; this module checks and computes. `algebra` and `picture` have the
+//! The package's Python files name the arguments, determine the library of an array and create
+//! results of the same kind; this module checks and computes. `algebra` and `picture` contain the
 //! layout algebra; `moye_python_support` exchanges arrays and has declared operations; `lent`,
 //! `resident`, `matmul`, `attention`, `movement` and `parallel` compute with arrays; `ptx` launches
 //! kernels of a PTX file.

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 /// The requested kernel, tile and split-K slices.
 type Explained = Option<(Option<&'static str>, (u32, u32), u32)>;
 
-/// What may be asked of a product beside its operands.
+/// The options of a product, without its operands.
 struct Options {
     alpha: f64,
     beta: Option<f64>,
@@ -53,7 +53,7 @@ impl Options {
     }
 }
 
-/// What an activation may be.
+/// The valid activations, for messages.
 const ACTIVATIONS: &str = "None, \"relu\", \"gelu\", \"gelu_tanh\" or \"silu\"";
 
 /// The arrays of a product.
@@ -92,8 +92,8 @@ pub fn matmul_result(
     Ok((c[usize::from(!is_batched)..].to_vec(), dtype))
 }
 
-/// Computes `activation(alpha * a @ b + beta * c + bias)` into `out`; with `explain` tells how and
-/// computes nothing.
+/// Computes `activation(alpha * a @ b + beta * c + bias)` into `out`; with `explain` only returns
+/// the kernel that would compute it.
 #[pyfunction]
 #[pyo3(signature = (a, b, out, c, bias, scale_a, scale_b, options))]
 #[allow(clippy::too_many_arguments, reason = "they are the operands, which Python's side names")]
@@ -131,7 +131,7 @@ pub fn matmul(
     }
 }
 
-/// The element type of a product by default.
+/// The default element type of a product.
 fn narrow(a: &Operand, b: &Operand) -> PyResult<&'static str> {
     b.expect_dtype("b", a.dtype.name)?;
     match a.dtype.name {
@@ -173,8 +173,8 @@ fn shapes(a: &Operand, b: &Operand) -> PyResult<[[usize; 3]; 3]> {
 }
 
 impl Operands<'_> {
-    /// What all element types have in common: that the arrays are on one device, fit together, and
-    /// that `out` may be written.
+    /// Checks common to all element types: the arrays are on one device and fit together, and `out`
+    /// may be written.
     fn check(&self) -> PyResult<()> {
         let Self { a, b, out, c, bias, scales } = self;
         let (shape, _) = matmul_result(a, b, None)?;
@@ -238,9 +238,9 @@ impl Operands<'_> {
     }
 }
 
-/// An operand type with what only some have.
+/// An operand type with the features that only some types have.
 trait Special: moye::Operand {
-    /// The product with this precision and these scales, where the type has them.
+    /// The product with this precision and these scales, if the type has them.
     fn special<'a, U: Output<Self>>(
         product: Matmul<'a, Self, U>,
         precision: Option<&str>,
@@ -406,9 +406,8 @@ fn product<T: Special, U: Output<T>>(
                 Some((explanation.kernel, explanation.tile, explanation.splits))
             }
             false => {
-                // SAFETY: `out` shares no memory with what is read. On a GPU the library of the
-                // arrays launches what uses them on this stream; from the host the default stream
-                // has its work in order.
+                // SAFETY: `out` shares no memory with inputs. On a GPU the arrays' library launches
+                // what uses them on this stream; from the host the default stream orders its work.
                 let ran = work::run(py, &device, || unsafe { product.run_on(&stream, &mut c) });
                 ran.map_err(|error| lent.error().unwrap_or(error))?;
                 None
@@ -421,7 +420,7 @@ fn product<T: Special, U: Output<T>>(
     Ok(explained)
 }
 
-/// Takes a kernel by its name.
+/// Selects a kernel by its name.
 fn named<'a, T: Special, U: Output<T>>(
     product: Matmul<'a, T, U>,
     name: &str,
@@ -439,7 +438,7 @@ fn named<'a, T: Special, U: Output<T>>(
     }
 }
 
-/// Copies `c` to where the result will be, unless it is there.
+/// Copies `c` to the place of the result, unless it is there.
 fn start_from<U: Element>(
     result: &mut Resident<U>,
     c: &Operand,

@@ -8,8 +8,8 @@ use crate::{error, work};
 use moye::{Device, Element, Stream};
 use pyo3::prelude::*;
 
-/// Writes `x` to `out`, of the same shape; with `transposed`, the last two modes of `x` in reverse
-/// order. Elements are moved by their bytes: Python's side compares the types.
+/// Writes `x` to `out`, of the same shape; with `transposed`, with the last two modes of `x`
+/// swapped. Elements are moved as words: Python's side compares the types.
 #[pyfunction]
 #[pyo3(signature = (x, out, *, transposed, device, stream))]
 pub fn copy(

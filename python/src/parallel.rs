@@ -1,4 +1,4 @@
-//! Products over several GPUs: a rank in each process.
+//! Products over several GPUs, with one rank per process.
 
 use crate::arguments::{self, taken};
 use crate::device::{Place, named, target};
@@ -23,7 +23,7 @@ pub struct ParallelGroup {
 
 #[pymethods]
 impl ParallelGroup {
-    /// Meets the other ranks at an address at which rank 0 listens.
+    /// Connects to the other ranks at an address where rank 0 listens.
     #[new]
     fn new(
         py: Python<'_>,
@@ -63,7 +63,7 @@ impl ParallelGroup {
 }
 
 impl Drop for ParallelGroup {
-    /// Waits for the other ranks, which may be threads that need Python's lock.
+    /// Waits for the other ranks, which may be threads that need the GIL.
     fn drop(&mut self) {
         let group = self.group.take();
         Python::attach(|py| py.detach(|| drop(group)));
@@ -78,14 +78,14 @@ enum Built {
 /// A product of all ranks.
 #[pyclass(frozen, module = "moye._moye")]
 pub struct ParallelProduct {
-    // Dropped before the group that it refers to.
+    // Dropped before the group, to which it refers.
     product: Built,
     group: Py<ParallelGroup>,
 }
 
 #[pymethods]
 impl ParallelProduct {
-    /// All ranks make the same products in the same order.
+    /// All ranks create the same products in the same order.
     #[new]
     fn new(
         py: Python<'_>,
@@ -95,8 +95,8 @@ impl ParallelProduct {
         dtype: &str,
         shards: Option<Vec<usize>>,
     ) -> PyResult<Self> {
-        // SAFETY: the class is frozen, so that the group stays where it is, and `group` keeps it
-        // until after the product.
+        // SAFETY: the class is frozen, so the group stays in place, and `group` keeps it until the
+        // product is dropped.
         let of: &'static Group = unsafe { &*std::ptr::from_ref(group.get().group()) };
         let builder = match form {
             "all_gather" => ParallelMatmul::all_gather(of, extents),
@@ -127,7 +127,7 @@ impl ParallelProduct {
         }
     }
 
-    /// The product of this rank's operands, with rows of b as the columns of the product.
+    /// The product of this rank's operands; rows of b are columns of the product.
     fn run(
         &self,
         py: Python<'_>,

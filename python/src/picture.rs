@@ -14,13 +14,13 @@ use moye_eval::Value;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// A picture, which shows itself in a notebook. Its text is a table.
+/// A picture, which shows itself in a notebook. As a string it is a table.
 #[pyclass(frozen, module = "moye")]
 pub struct Picture(pub Scene);
 
 #[pymethods]
 impl Picture {
-    /// What is drawn.
+    /// The subject of the picture.
     #[getter]
     fn title(&self) -> &str {
         &self.0.title
@@ -31,8 +31,8 @@ impl Picture {
         self.0.render(Format::Svg, &Style::default())
     }
 
-    /// The picture as text of a format: `svg`, `tikz`, `typst`, `table`, `moye` or `cute` (their
-    /// `print_layout`).
+    /// The picture as a string in a format: `svg`, `tikz`, `typst`, `table`, `moye` or `cute`
+    /// (their `print_layout`).
     fn render(&self, format: &str) -> PyResult<String> {
         let format = match format {
             "svg" => Format::Svg,
@@ -69,7 +69,8 @@ impl Picture {
     }
 }
 
-/// A layout from Python: one, its text, or a shape, which is the compact column-major one.
+/// A layout from Python: a layout, its string, or a shape, for which it is the compact column-major
+/// one.
 fn layout_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<device::Layout> {
     match value_of(object)? {
         Value::Layout(layout) => Ok(layout),
@@ -89,7 +90,7 @@ fn no_tiling(error: TilingError) -> PyErr {
 /// A tile with, in each element, the thread and the value that hold it.
 ///
 /// layout: maps (thread, value) to the index of an element, counted down the columns. tile: rows
-/// and columns. threads: the ids of the threads, where they are not 0, 1, ...
+/// and columns. threads: the ids of the threads, if they are not 0, 1, ...
 #[pyfunction]
 #[pyo3(signature = (layout, tile, threads=None))]
 pub fn thread_value(
@@ -186,19 +187,19 @@ impl TiledCopy {
         tuple_of(&self.tile)
     }
 
-    /// The thread-value layout of what is read.
+    /// The thread-value layout of the source.
     #[getter]
     fn source(&self) -> Layout {
         Layout(self.source)
     }
 
-    /// The thread-value layout of what is written.
+    /// The thread-value layout of the destination.
     #[getter]
     fn destination(&self) -> Layout {
         Layout(self.destination)
     }
 
-    /// A picture: what is read on the left, what is written on the right.
+    /// A picture: the source on the left, the destination on the right.
     fn draw(&self) -> PyResult<Picture> {
         let rows = if self.tile.rank() < 2 { 1 } else { self.tile.mode(0).size() };
         let mut scene = draw::tiled_copy(&self.source, &self.destination, [rows, self.tile.size() / rows])
@@ -231,8 +232,8 @@ fn values_of(atom: &str, bits: i64) -> PyResult<ValueLayouts> {
 /// A matrix instruction, side by side over a tile.
 ///
 /// atom: its name in CuTe or MoYe (`mma_atoms()` lists them), or "UniversalFma". atoms: the layout
-/// of the instructions along M, N and K. tile: extents along M, N and K, where the tile is larger
-/// than the atoms.
+/// of the instructions along M, N and K. tile: extents along M, N and K, if the tile is larger than
+/// the atoms.
 #[pyclass(frozen, module = "moye")]
 pub struct TiledMma {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Kernels of a PTX text, launched by name with arguments of Python.
+//! Kernels of a PTX module, launched by name with arguments from Python.
 
 use crate::arguments::{self, taken};
 use crate::device::target;
@@ -9,16 +9,16 @@ use moye::{Grid, Ptx, PtxParam};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// The kernels of a PTX text.
+/// The kernels of a PTX module.
 #[pyclass(frozen, module = "moye._moye")]
 pub struct PtxModule(Ptx);
 
-/// What extents may be.
+/// The valid extents, for messages.
 const EXTENT: &str = "an integer, or up to three of them";
 
 #[pymethods]
 impl PtxModule {
-    /// `name` is for messages. The text is kept as long as the process.
+    /// `name` is for messages. The PTX is kept for the life of the process.
     #[new]
     fn new(name: &str, text: &str) -> PyResult<Self> {
         let target = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
@@ -104,7 +104,8 @@ impl PtxModule {
         let module = device.load(&self.0).map_err(error::raised)?;
         let parameters: Vec<&[u8]> = parameters.iter().map(Vec::as_slice).collect();
         work::run(py, &device, || {
-            // SAFETY: the caller of Python's method says that the kernel keeps within its arrays.
+            // SAFETY: the caller of Python's method guarantees that the kernel stays within its
+            // arrays.
             unsafe { module.launch_entry(&stream, kernel, grid, shared_bytes, &parameters) }
         })
     }
@@ -123,7 +124,7 @@ fn extents(value: &Bound<'_, PyAny>) -> PyResult<(u32, u32, u32)> {
     }
 }
 
-/// The bytes of a number, or of a struct that is given as bytes.
+/// The bytes of a scalar, or of a struct that is passed as bytes.
 fn scalar(param: &PtxParam, value: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<u8>> {
     let size = param.size();
     if param.count.is_some() {

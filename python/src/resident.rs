@@ -1,5 +1,5 @@
-//! Elements in the memory of the device that computes: borrowed where an array is on the GPU,
-//! copied where it is on the host.
+//! Elements in the memory of the computing device: borrowed from an array on the GPU, copied from
+//! one on the host.
 
 use crate::device::Place;
 use crate::error;
@@ -16,7 +16,7 @@ pub struct Resident<T: Element> {
 }
 
 impl<T: Element> Resident<T> {
-    /// The elements of an operand, to be read.
+    /// The elements of an input operand.
     ///
     /// # Errors
     /// `ValueError` for negative strides on a GPU, `MemoryError`, and the driver's own.
@@ -24,8 +24,8 @@ impl<T: Element> Resident<T> {
         if let Place::Gpu(_) = operand.place {
             return Self::borrowed(device, operand, view, name);
         }
-        // SAFETY: the operand keeps the array's memory, and describes it as its library did.
-        // Python's lock is held.
+        // SAFETY: the operand keeps the array's memory alive, and describes it as its library did.
+        // The GIL is held.
         let (elements, strides) = unsafe { elements::<T>(operand.address, view) };
         let buffer = device.upload(&elements).map_err(error::raised)?;
         Ok(Self { buffer, shape: view.shape, strides })
@@ -47,7 +47,7 @@ impl<T: Element> Resident<T> {
     fn borrowed(device: &Device, operand: &Operand, view: Batched, name: &str) -> PyResult<Self> {
         let mut strides = [0; 3];
         for ((own, &stride), &extent) in strides.iter_mut().zip(&view.strides).zip(&view.shape) {
-            // A stride that leads to no element may be anything.
+            // A stride along which there is no second element may be anything.
             let stride = if extent <= 1 { 0 } else { stride };
             *own = usize::try_from(stride).map_err(|_| {
                 error::value(format!(
@@ -64,14 +64,13 @@ impl<T: Element> Resident<T> {
             0 => 0,
             _ => reach.fold(1, usize::saturating_add),
         };
-        // SAFETY: the operand keeps the array, and describes it as its library did. The work is
-        // launched on the stream on which the array's library goes on.
+        // SAFETY: the operand keeps the array alive, and describes it as its library did. The work
+        // is launched on the stream on which the array's library continues.
         let buffer = unsafe { Buffer::from_raw_parts(operand.address as u64, len, device) };
         Ok(Self { buffer: buffer.map_err(error::raised)?, shape: view.shape, strides })
     }
 
-    /// Fills memory for a result on the host's side with the elements of another array of the same
-    /// shape.
+    /// Fills host memory for a result with the elements of another array of the same shape.
     pub fn fill_from(&mut self, operand: &Operand, view: Batched) -> PyResult<()> {
         let [_, rows, columns] = view.shape;
         // SAFETY: as in `read`.
@@ -90,7 +89,7 @@ impl<T: Element> Resident<T> {
         Ok(())
     }
 
-    /// The number of matrices, and the elements from one to the next.
+    /// The number of matrices, and the stride between them in elements.
     pub fn batch(&self) -> (usize, usize) {
         (self.shape[0], self.strides[0])
     }
@@ -102,7 +101,7 @@ impl<T: Element> Resident<T> {
         Matrix::new(self.buffer.slice(self.start(batch)..)?, rows, columns, (row, column))
     }
 
-    /// The matrix of a batch, to be written.
+    /// The matrix of a batch, for writing.
     pub fn matrix_mut(&mut self, batch: usize) -> moye::Result<MatrixMut<'_, T>> {
         let start = self.start(batch);
         let [_, rows, columns] = self.shape;
@@ -111,12 +110,12 @@ impl<T: Element> Resident<T> {
     }
 
     fn start(&self, batch: usize) -> usize {
-        // Without elements there is nothing to begin with.
+        // Without elements there is no start.
         if self.buffer.is_empty() { 0 } else { batch * self.strides[0] }
     }
 }
 
-/// The elements of host memory for an upload, and their strides there: as they are where they are
+/// The elements of host memory for an upload, and their strides there: in place if they are
 /// compact, otherwise gathered with the axis of the smaller stride first.
 ///
 /// # Safety
@@ -135,14 +134,14 @@ unsafe fn elements<'a, T: Element>(address: usize, mut view: Batched) -> (Cow<'a
     let is_compact = (0..3).all(|mode| view.shape[mode] <= 1 || view.strides[mode] == strides[mode] as isize);
     if is_compact && view.elements() > 0 && address.is_multiple_of(align_of::<T>()) {
         let first = std::ptr::with_exposed_provenance(address);
-        // SAFETY: the caller's contract; compact and aligned, and any bytes are elements.
+        // SAFETY: the elements may be read; they are compact and aligned, and any bits are valid.
         return (Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, view.elements()) }), strides);
     }
     // SAFETY: the elements at `address` may be read, and are not written meanwhile.
     (Cow::Owned(unsafe { gathered(address, view, strides) }), strides)
 }
 
-/// The elements of host memory at other strides, which are compact.
+/// The elements of host memory, copied to compact strides.
 ///
 /// # Safety
 /// As for [`elements`].
@@ -156,7 +155,7 @@ unsafe fn gathered<T: Element>(address: usize, view: Batched, strides: [usize; 3
         for j in 0..middle.0 as isize {
             for k in 0..inner.0 as isize {
                 let offset = i * outer.1 + j * middle.1 + k * inner.1;
-                // SAFETY: the caller's contract; it may be unaligned.
+                // SAFETY: the element may be read; it may be unaligned.
                 gathered.push(unsafe { first.wrapping_offset(offset).read_unaligned() });
             }
         }
@@ -178,7 +177,7 @@ unsafe fn scattered<T: Element>(address: usize, view: Batched, elements: &[T]) {
         for j in 0..rows as isize {
             for (k, element) in elements.by_ref().take(columns).enumerate() {
                 let offset = i * batch + j * row + k as isize * column;
-                // SAFETY: the caller's contract; it may be unaligned.
+                // SAFETY: the element may be written; it may be unaligned.
                 unsafe { first.wrapping_offset(offset).write_unaligned(*element) };
             }
         }

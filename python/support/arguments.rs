@@ -1,20 +1,20 @@
-//! Arguments by name, with errors that say which one is wrong, what it was, and what is taken.
+//! Arguments by name, with errors that state which one is wrong, its value, and what is accepted.
 
 use crate::error;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// What a device may be.
+/// The valid devices, for messages.
 pub const DEVICE: &str = "None, \"auto\", \"gpu\", \"gpu:N\" or \"sim\"";
-/// What a stream may be.
+/// The valid streams, for messages.
 pub const STREAM: &str = "None, or the handle of a CUDA stream, an integer";
 
-/// The options of a call, by their names.
+/// The options of a call by name.
 pub struct Given<'a, 'py>(pub &'a Bound<'py, PyDict>);
 
 impl<'py> Given<'_, 'py> {
-    /// An option as `extract` takes it; `wanted` says what may be given.
+    /// An option as extracted by `extract`; `wanted` states what may be given.
     pub fn get<T>(
         &self,
         name: &str,
@@ -42,11 +42,11 @@ impl<'py> Given<'_, 'py> {
     }
 }
 
-/// A value as `extract` takes it.
+/// A value as extracted by `extract`.
 ///
 /// # Errors
 /// `TypeError`, or `ValueError` for a number out of range, with the name, the value and what is
-/// taken.
+/// accepted.
 pub fn taken<'py, T>(
     value: &Bound<'py, PyAny>,
     name: &str,
@@ -62,7 +62,7 @@ pub fn taken<'py, T>(
     })
 }
 
-/// A value as Python writes it, on one line and not too long.
+/// A value as Python writes it, on one line and shortened.
 fn shown(value: &Bound<'_, PyAny>) -> String {
     const MOST: usize = 60;
     let kind =

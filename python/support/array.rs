@@ -1,4 +1,4 @@
-//! Arrays of this package: results for libraries whose arrays it cannot make.
+//! Arrays of this package: results for libraries whose arrays it cannot create.
 
 use crate::device::{self, Place};
 use crate::dlpack;
@@ -11,10 +11,10 @@ use pyo3::types::PyTuple;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 
-/// A row-major array on the host or on a GPU, for other libraries to take over by `from_dlpack`.
+/// A row-major array on the host or on a GPU, which other libraries take over by `from_dlpack`.
 ///
-/// `device` is a GPU's index, or None for the host. The elements are unspecified at first, or have
-/// a `value`: 0, or any number of float32.
+/// `device` is a GPU's index, or None for the host. The elements are unspecified initially, or
+/// equal `value`: 0, or any number for float32.
 #[pyclass(frozen, module = "moye")]
 pub struct Array {
     shape: Vec<usize>,
@@ -27,7 +27,7 @@ pub struct Array {
 #[repr(align(256))]
 struct Line(#[allow(dead_code, reason = "only its address is used")] UnsafeCell<[u8; 256]>);
 
-// SAFETY: nothing here reads or writes the bytes. The libraries that do have the array from Python,
+// SAFETY: nothing here accesses the bytes. The libraries that do received the array from Python,
 // and order their accesses as for every array.
 unsafe impl Sync for Line {}
 

@@ -1,4 +1,4 @@
-//! Which device computes, and on which stream.
+//! The device and the stream of a call.
 
 use crate::error;
 use moye::{Buffer, Device, DeviceChoice, Stream};
@@ -25,7 +25,7 @@ impl std::fmt::Display for Place {
 }
 
 /// The device of a name: `auto`, `gpu`, `gpu:N` or `sim`; `cuda` and `cuda:N` are PyTorch's names
-/// of GPUs. Without a name what the environment variable `MOYE_DEVICE` says.
+/// of GPUs. Without a name, the environment variable `MOYE_DEVICE` selects it.
 ///
 /// The process has one simulator.
 pub fn named(name: Option<&str>) -> PyResult<Device> {
@@ -50,10 +50,10 @@ pub fn named(name: Option<&str>) -> PyResult<Device> {
     }
 }
 
-/// The simulator that stands for a GPU that there is not; it knows why.
+/// The simulator in place of a missing GPU; it knows why.
 static SIM_BY_DEFAULT: OnceLock<Device> = OnceLock::new();
 
-/// The GPU of arrays that are on it, where the caller names that GPU or none.
+/// The GPU of arrays on a GPU; the caller may name only that one.
 ///
 /// It is the GPU's primary context, which PyTorch, CuPy and JAX use too.
 pub fn of_gpu(index: u32, name: Option<&str>) -> PyResult<Device> {
@@ -66,18 +66,17 @@ pub fn of_gpu(index: u32, name: Option<&str>) -> PyResult<Device> {
     }
 }
 
-/// A stream of another library, by its handle. Its workspace is kept from call to call.
+/// A stream of another library by its handle. Its workspace is kept between calls.
 ///
 /// # Safety
 /// The stream is alive until the call for which it is used returns.
 pub unsafe fn stream(device: &Device, index: u32, handle: u64) -> PyResult<Stream> {
-    /// The per-thread default stream: each thread has another one of this handle.
+    /// The per-thread default stream: this handle is another stream in each thread.
     const PER_THREAD: u64 = 2;
-    /// The identity of a stream: its GPU, its handle, and the thread for streams that are one per
-    /// thread.
+    /// The identity of a stream: its GPU, its handle, and for per-thread streams the thread.
     type Key = (u32, u64, Option<ThreadId>);
-    // A stream that is destroyed stays here, and its workspace with it. The driver gives its handle
-    // to a new stream only when its work has ended, so that the new one may use that workspace.
+    // A destroyed stream stays here with its workspace. The driver reuses its handle for a new
+    // stream only when its work has ended, so the new one may use that workspace.
     static KNOWN: OnceLock<Mutex<HashMap<Key, Stream>>> = OnceLock::new();
     let key = (index, handle, (handle == PER_THREAD).then(|| thread::current().id()));
     let mut known = KNOWN.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,8 +114,8 @@ pub fn target(place: Place, device: Option<&str>, stream: Option<u64>) -> PyResu
     }
 }
 
-/// A 1 in the device's memory, for factors that are not given. It is uploaded once, as an upload
-/// cannot be captured in a graph.
+/// A 1 in the device's memory, for missing factors. It is uploaded once, as a graph cannot capture
+/// an upload.
 pub fn one(device: &Device) -> PyResult<Arc<Buffer<f32>>> {
     static ONES: Mutex<Vec<Arc<Buffer<f32>>>> = Mutex::new(Vec::new());
     let mut ones = ONES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,15 +129,15 @@ pub fn one(device: &Device) -> PyResult<Arc<Buffer<f32>>> {
 
 /// The name of a device: a GPU's, or `simulator`.
 ///
-/// device: `auto`, `gpu`, `gpu:N` or `sim`; without it what the environment variable MOYE_DEVICE
-/// says, or `auto`.
+/// device: `auto`, `gpu`, `gpu:N` or `sim`; by default the value of the environment variable
+/// MOYE_DEVICE, or `auto`.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
 pub fn device_name(device: Option<&str>) -> PyResult<String> {
     Ok(named(device)?.name().to_owned())
 }
 
-/// Why `auto` is the simulator; None where it is a GPU.
+/// Why `auto` is the simulator; None if it is a GPU.
 #[pyfunction]
 pub fn why_simulated() -> PyResult<Option<String>> {
     Ok(named(Some("auto"))?.why_simulated().map(ToString::to_string))

@@ -1,9 +1,9 @@
 //! DLPack: imports tensors of other libraries and exports ours, both through capsules of
 //! Python.
 //!
-//! The structures are those of `dlpack.h`, version 1.1. A producer gives a `PyCapsule` named
+//! The structures are those of `dlpack.h`, version 1.1. A producer returns a `PyCapsule` named
 //! `dltensor` (before version 1) or `dltensor_versioned`, which points to a managed tensor. The
-//! consumer renames the capsule, which passes ownership on, and calls the tensor's deleter when it
+//! consumer renames the capsule, which transfers ownership, and calls the tensor's deleter when it
 //! has finished.
 
 use crate::element::Dtype;
@@ -22,7 +22,7 @@ pub const CUDA_MANAGED: i32 = 13;
 
 /// The version whose structures these are.
 const VERSION: Version = Version { major: 1, minor: 1 };
-/// The flag of a tensor that may not be written.
+/// The flag of a read-only tensor.
 const READ_ONLY: u64 = 1;
 
 const LEGACY: &CStr = c"dltensor";
@@ -86,7 +86,7 @@ struct ManagedVersioned {
     tensor: Tensor,
 }
 
-/// A tensor that was taken over from its producer. Dropping it calls the producer's deleter.
+/// A tensor taken over from its producer. Dropping it calls the producer's deleter.
 pub struct Imported(Owned);
 
 enum Owned {
@@ -138,9 +138,9 @@ pub struct Description {
 /// Takes over the tensor in a capsule.
 ///
 /// # Errors
-/// `TypeError` for an object that is not a capsule of DLPack or a tensor of an element type that is
-/// not known, `BufferError` for a major version other than 1, `ValueError` for extents or strides
-/// that do not fit an address.
+/// `TypeError` for an object that is not a DLPack capsule or a tensor of an unknown element type,
+/// `BufferError` for a major version other than 1, `ValueError` for extents or strides that do not
+/// fit an address.
 pub fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Description)> {
     let capsule = capsule
         .cast::<PyCapsule>()
@@ -199,7 +199,7 @@ fn describe(tensor: &Tensor, is_read_only: bool) -> PyResult<Description> {
         if ndim == 0 || at.is_null() {
             return &[];
         }
-        // SAFETY: the producer's arrays have `ndim` numbers and live as long as the tensor.
+        // SAFETY: the producer's arrays have `ndim` elements and live as long as the tensor.
         unsafe { std::slice::from_raw_parts(at, ndim) }
     };
     let too_large = || error::value("the array has an extent, a stride or an offset that is not an address");
@@ -227,8 +227,8 @@ pub fn compact(shape: &[usize]) -> Option<Vec<isize>> {
     Some(strides)
 }
 
-/// What an exported tensor needs until its deleter is called: its extents and strides, and what
-/// owns its memory.
+/// An exported tensor's data until its deleter is called: its extents and strides, and the owner of
+/// its memory.
 struct Exported<M> {
     managed: M,
     _shape: Box<[i64]>,
@@ -239,8 +239,8 @@ struct Exported<M> {
 /// A capsule with a compact row-major tensor at an address, which `owner` keeps alive.
 ///
 /// # Safety
-/// The memory at `address` holds a tensor of this type and shape on this device, and stays until
-/// `owner` is dropped, which may happen on any thread.
+/// The memory at `address` contains a tensor of this type and shape on this device, and remains
+/// until `owner` is dropped, which may happen on any thread.
 pub unsafe fn export<'py>(
     py: Python<'py>,
     (address, device): (usize, Device),
@@ -259,7 +259,7 @@ pub unsafe fn export<'py>(
         device,
         ndim: shape.len() as i32,
         dtype: DataType { code: dtype.code, bits: dtype.bits, lanes: 1 },
-        // The heap's addresses stay when the boxes move.
+        // The heap addresses remain when the boxes move.
         shape: extents.as_mut_ptr(),
         strides: strides.as_mut_ptr(),
         byte_offset: 0,
@@ -274,7 +274,7 @@ pub unsafe fn export<'py>(
         };
         let exported = Box::new(Exported { managed, _shape: extents, _strides: strides, _owner: owner });
         let exported = Box::into_raw(exported);
-        // SAFETY: just made; the deleter finds the whole by this address.
+        // SAFETY: just allocated; the deleter finds the whole by this address.
         unsafe { (*exported).managed.context = exported.cast() };
         // SAFETY: as above.
         (unsafe { &raw mut (*exported).managed }.cast(), VERSIONED, destroy_versioned)
@@ -292,9 +292,9 @@ pub unsafe fn export<'py>(
 }
 
 /// # Safety
-/// `managed` was made by [`export`] in this form, and is not used after.
+/// `managed` was created by [`export`] in this form, and is not used afterwards.
 unsafe extern "C" fn delete_legacy(managed: *mut Managed) {
-    // SAFETY: the context is the address that `Box::into_raw` gave.
+    // SAFETY: the context is the address that `Box::into_raw` returned.
     drop(unsafe { Box::from_raw((*managed).context.cast::<Exported<Managed>>()) });
 }
 

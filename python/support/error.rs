@@ -1,4 +1,4 @@
-//! Errors of Rust as exceptions of Python, with the same texts.
+//! Rust errors as Python exceptions with the same messages.
 
 use moye::Error;
 use pyo3::PyErr;
@@ -31,12 +31,12 @@ pub fn raised(error: Error) -> PyErr {
     }
 }
 
-/// An argument with a value that is out of question.
+/// An argument with an invalid value.
 pub fn value(text: impl Into<String>) -> PyErr {
     PyValueError::new_err(text.into())
 }
 
-/// An argument of a type that is out of question.
+/// An argument of an invalid type.
 pub fn kind(text: impl Into<String>) -> PyErr {
     PyTypeError::new_err(text.into())
 }

@@ -1,10 +1,10 @@
-//! Python functions of operations that are declared with [`moye::operation`].
+//! Python functions for operations declared with [`moye::operation`].
 //!
-//! [`module!`] makes an extension module of declarations: a function for each. Two Python files,
-//! which the package `moye` has too, name the arguments, find out which library an array is of and
-//! make results of the same kind; this crate checks and computes. `operand`, `array` and `dlpack`
-//! exchange arrays, `arguments` takes the other values; `device`, `tensor` and `work` compute with
-//! them.
+//! [`module!`] builds an extension module from declarations, with one function each. Two Python
+//! files, which the package `moye` shares, name the arguments, determine the library of an array
+//! and create results of the same kind; this crate checks and computes. `operand`, `array` and
+//! `dlpack` exchange arrays, `arguments` extracts the other values; `device`, `tensor` and `work`
+//! compute with them.
 
 pub mod arguments;
 pub mod array;
@@ -24,11 +24,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::ffi::CString;
 
-/// The Python files, by their names as modules.
+/// The Python files, by module name.
 const FILES: [(&str, &str); 2] =
     [("_arrays", include_str!("_arrays.py")), ("_declared", include_str!("_declared.py"))];
 
-/// An extension module with a function for each of the operations.
+/// An extension module with a function for each operation.
 ///
 /// ```ignore
 /// moye_python_support::module!(row_sums, &[&SUM, &MEAN]);
@@ -47,7 +47,7 @@ macro_rules! module {
     };
 }
 
-/// Adds a function for each of the operations to a module.
+/// Adds a function for each operation to a module.
 ///
 /// # Errors
 /// Those of Python.
@@ -57,7 +57,7 @@ pub fn functions(
 ) -> PyResult<()> {
     let py = module.py();
     let own = module.name()?;
-    // The Python files are modules of a package beside this one, whose `_moye` is the part below.
+    // The Python files are modules of a package beside this one, with `_moye` below as a module.
     let package = format!("_{own}_operations");
     let modules = py.import("sys")?.getattr("modules")?;
     let parent = PyModule::new(py, &package)?;
@@ -85,7 +85,7 @@ pub fn functions(
     Ok(())
 }
 
-/// Adds what the Python files use to a module: classes of arrays, exceptions, and calls of the
+/// Adds to a module what the Python files use: classes of arrays, exceptions, and calls of the
 /// operations, which are those of one module of a library.
 ///
 /// # Errors

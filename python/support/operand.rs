@@ -1,5 +1,4 @@
-//! Arrays of other libraries as operands: where their elements are, of which type, with which
-//! extents and strides.
+//! Arrays of other libraries as operands: the address, type, extents and strides of their elements.
 
 use crate::device::Place;
 use crate::dlpack::{self, Imported};
@@ -32,7 +31,7 @@ enum Owner {
 impl Operand {
     /// From an object with `__dlpack__`.
     ///
-    /// stream: what is passed on to `__dlpack__`.
+    /// stream: passed to `__dlpack__`.
     #[staticmethod]
     #[pyo3(signature = (array, stream=None))]
     fn from_dlpack(array: &Bound<'_, PyAny>, stream: Option<i64>) -> PyResult<Self> {
@@ -43,7 +42,7 @@ impl Operand {
         }
         arguments.set_item("max_version", (1, 1))?;
         let capsule = match array.call_method("__dlpack__", (), Some(&arguments)) {
-            // A producer from before version 1 does not know the argument.
+            // A producer from before version 1 does not accept the argument.
             Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
                 let arguments = stream.map(|stream| [("stream", stream)].into_py_dict(py)).transpose()?;
                 array.call_method("__dlpack__", (), arguments.as_ref())?
@@ -71,10 +70,10 @@ impl Operand {
         })
     }
 
-    /// From a tensor of PyTorch by its fields, without the calls into PyTorch that DLPack takes.
+    /// From a tensor of PyTorch by its fields, without DLPack's calls into PyTorch.
     ///
-    /// `address`, `shape` and `strides` (in elements) are those of `owner`, which is kept; `gpu` is
-    /// its GPU, or None for the host.
+    /// `address`, `shape` and `strides` (in elements) are those of `owner`, which is kept alive;
+    /// `gpu` is its GPU, or None for the host.
     #[staticmethod]
     fn from_tensor(
         owner: Py<PyAny>,
@@ -91,9 +90,9 @@ impl Operand {
     }
 
     /// From a NumPy array by its fields: NumPy's `__dlpack__` refuses bfloat16, 8-bit floats and,
-    /// before version 2.1, arrays that may not be written.
+    /// before version 2.1, read-only arrays.
     ///
-    /// `address`, `shape` and `strides` (in bytes) are those of `owner`, which is kept.
+    /// `address`, `shape` and `strides` (in bytes) are those of `owner`, which is kept alive.
     #[staticmethod]
     fn from_host(
         owner: Py<PyAny>,
@@ -150,8 +149,8 @@ pub fn element_types() -> Vec<&'static str> {
     Dtype::all_names().collect()
 }
 
-/// Replaces the strides that lead to no element, along extents of 1 and of an empty array, by those
-/// of a compact array: libraries give any numbers there.
+/// Replaces the strides along which there is no second element, those of extents of 1 and of an
+/// empty array, by those of a compact array: libraries set them to any value.
 fn meaningful(shape: &[usize], mut strides: Vec<isize>) -> Vec<isize> {
     let Some(compact) = dlpack::compact(shape) else { return strides };
     if shape.contains(&0) {
@@ -169,7 +168,7 @@ fn unknown(dtype: &str) -> PyErr {
     error::kind(format!("there are no elements of type {dtype}; there are {}", Dtype::names()))
 }
 
-/// The last two modes of an operand as a matrix, and the one before as a batch.
+/// The last two modes of an operand as a matrix, and the one before as the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batched {
     /// Batches, rows, columns.
@@ -178,12 +177,12 @@ pub struct Batched {
 }
 
 impl Batched {
-    /// A matrix per element of all modes.
+    /// The number of elements of all matrices.
     pub fn elements(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// The stride of the batches: 0 for a single one, which then is the same every time.
+    /// The stride between batches: 0 for a single one, which then repeats.
     fn of(shape: [usize; 3], mut strides: [isize; 3]) -> Self {
         if shape[0] == 1 {
             strides[0] = 0;
@@ -213,7 +212,7 @@ impl Operand {
         }
     }
 
-    /// The operand as a vector, where it is one or has a single element.
+    /// The operand as a vector, if it is one or has a single element.
     pub fn vector(&self, name: &str, wanted: &str) -> PyResult<(usize, isize)> {
         let long: Vec<_> = (0..self.shape.len()).filter(|&mode| self.shape[mode] != 1).collect();
         match long[..] {
@@ -228,7 +227,7 @@ impl Operand {
         shape_text(&self.shape)
     }
 
-    /// Refuses elements of another type.
+    /// Returns an error for elements of another type.
     pub fn expect_dtype(&self, name: &str, wanted: &str) -> PyResult<()> {
         if self.dtype.name == wanted {
             return Ok(());
@@ -239,7 +238,7 @@ impl Operand {
         )))
     }
 
-    /// Refuses an array elsewhere.
+    /// Returns an error for an array elsewhere.
     pub fn expect_place(&self, name: &str, (other, place): (&str, Place)) -> PyResult<()> {
         if self.place == place {
             return Ok(());
@@ -269,7 +268,7 @@ impl Operand {
         Ok(Batched { shape: [1, 1, len], strides: [0, 0, stride] })
     }
 
-    /// Refuses an array that may not be written, or has an element at several places.
+    /// Returns an error for an array that is read-only, or has an element at several indices.
     pub fn expect_writable(&self, name: &str) -> PyResult<()> {
         if self.is_read_only {
             return Err(error::value(format!("{name} is read-only; give an array that may be written")));
@@ -337,9 +336,9 @@ impl Operand {
         at(low)..at(high.saturating_add(1))
     }
 
-    /// Refuses two arrays that share memory, of which one is written.
+    /// Returns an error for two arrays that share memory, one of which is written.
     ///
-    /// Arrays of the same row stride beside each other, columns of one matrix, share none.
+    /// Arrays of the same row stride side by side, columns of one matrix, share none.
     pub fn expect_apart(&self, name: &str, (other_name, other): (&str, &Self)) -> PyResult<()> {
         let (own, others) = (self.range(), other.range());
         let apart = own.is_empty() || others.is_empty() || own.end <= others.start || others.end <= own.start;
@@ -367,7 +366,7 @@ impl Operand {
                     .then(|| (of.shape[inner].saturating_sub(1) * of.strides[inner] as usize + 1) * bytes)
             };
             let (Some(own), Some(others)) = (width(self), width(other)) else { return false };
-            // Where the other's line begins within the lines of this one.
+            // The offset of the other's line within the lines of this one.
             let (first, second, own, others) = match self.address <= other.address {
                 true => (self.address, other.address, own, others),
                 false => (other.address, self.address, others, own),

@@ -1,4 +1,5 @@
-//! Declared operations: what they are, for the functions that Python makes of them, and their call.
+//! Declared operations: their descriptions, for the functions that Python builds from them, and
+//! their call.
 
 use crate::arguments::{self, taken};
 use crate::device::{Place, target};
@@ -55,7 +56,7 @@ type Lists = &'static [&'static [&'static Declaration]];
 /// The operations of the library's module.
 static OPERATIONS: OnceLock<Lists> = OnceLock::new();
 
-/// Declares the operations. A module that is loaded again has the same ones.
+/// Declares the operations. A module that is loaded a second time has the same ones.
 pub fn declare(operations: Lists) {
     OPERATIONS.get_or_init(|| operations);
 }
@@ -98,13 +99,13 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
     Ok(options)
 }
 
-/// What axes take.
+/// The valid values of axes, for messages.
 const AXES: &str = "an integer, integers or None";
 
-/// What an option of several names takes.
+/// The valid values of an option with names, for messages.
 const NAME: &str = "a name";
 
-/// What an option takes, for messages.
+/// The valid values of an option, for messages.
 fn takes(declaration: &Declaration, name: &str) -> &'static str {
     let option = declaration.options.iter().find(|option| option.name == name);
     match option.map(|option| option.default) {
@@ -144,7 +145,7 @@ pub fn declared_results(
     Ok(results.into_iter().map(|ty| (ty.shape, ty.dtype.name())).collect())
 }
 
-/// The elements of an operand: their bits, which is all that moving them needs.
+/// The elements of an operand as words, which is all that moving them needs.
 enum Elements {
     One(Tensor<u8>),
     Two(Tensor<u16>),
@@ -187,7 +188,7 @@ impl Elements {
     }
 }
 
-/// Computes a declared operation: its operands in order, `None` for those left out.
+/// Computes a declared operation: its operands in order, `None` for omitted ones.
 #[pyfunction]
 #[pyo3(signature = (name, operands, given, *, device, stream))]
 pub fn run_declared(
@@ -243,8 +244,8 @@ pub fn run_declared(
         let call = Call { operands: &arrays, options: &options };
         declaration.check(&call)?;
         // SAFETY: the arrays are in `elements`. On a GPU the library of all of them launches what
-        // uses them on this stream, and what is written shares no memory with what is read, or is
-        // the same array.
+        // uses them on this stream, and each output shares no memory with the inputs, or is the
+        // same array.
         unsafe { (declaration.run)(&stream, &call) }
     })?;
     for ((of, operand), held) in declaration.operands.iter().zip(&operands).zip(&elements) {

@@ -1,5 +1,5 @@
-//! Tensors of any rank on the device that computes: borrowed where an array is on the GPU, copied
-//! to row-major order where it is on the host.
+//! Tensors of any rank on the computing device: borrowed from an array on the GPU, copied to
+//! row-major order from one on the host.
 
 use crate::device::Place;
 use crate::error;
@@ -15,7 +15,7 @@ pub struct Tensor<T: Element> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// The elements of an operand, to be read.
+    /// The elements of an input operand.
     ///
     /// # Errors
     /// `ValueError` for negative strides on a GPU, `MemoryError`, and the driver's own.
@@ -43,7 +43,7 @@ impl<T: Element> Tensor<T> {
     fn borrowed(device: &Device, operand: &Operand, name: &str) -> PyResult<Self> {
         let mut strides = Vec::with_capacity(operand.shape.len());
         for (&extent, &stride) in operand.shape.iter().zip(&operand.strides) {
-            // A stride that leads to no element may be anything.
+            // A stride along which there is no second element may be anything.
             let stride = if extent <= 1 { 0 } else { stride };
             strides.push(usize::try_from(stride).map_err(|_| {
                 error::value(format!(
@@ -57,8 +57,8 @@ impl<T: Element> Tensor<T> {
             true => 0,
             false => reach.fold(1, usize::saturating_add),
         };
-        // SAFETY: the operand keeps the array, and describes it as its library did. The work is
-        // launched on the stream on which the array's library goes on.
+        // SAFETY: the operand keeps the array alive, and describes it as its library did. The work
+        // is launched on the stream on which the array's library continues.
         let buffer = unsafe { Buffer::from_raw_parts(operand.address as u64, len, device) };
         Ok(Self { buffer: buffer.map_err(error::raised)?, strides })
     }
@@ -73,8 +73,8 @@ impl<T: Element> Tensor<T> {
         let mut elements = elements.iter();
         for_each_offset(&operand.shape, &operand.strides, &mut |offset| {
             if let Some(element) = elements.next() {
-                // SAFETY: the operand keeps the array's memory, which may be written, and describes
-                // it as its library did; it may be unaligned. Python's lock is held.
+                // SAFETY: the operand keeps the array's memory alive, which may be written, and
+                // describes it as its library did; it may be unaligned. The GIL is held.
                 unsafe { first.wrapping_offset(offset).write_unaligned(*element) };
             }
         });
@@ -82,8 +82,8 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// The elements of an operand on the host in row-major order, and their strides there. A mode that
-/// repeats the same elements stays one that does.
+/// The elements of an operand on the host in row-major order, and their strides there. A mode of
+/// stride 0 remains one.
 pub fn gathered<T: Element>(operand: &Operand) -> (Vec<T>, Vec<usize>) {
     let repeats = |mode: usize| operand.strides[mode] == 0 && operand.shape[mode] > 1;
     let shape: Vec<usize> =
@@ -97,8 +97,8 @@ pub fn gathered<T: Element>(operand: &Operand) -> (Vec<T>, Vec<usize>) {
     let mut elements = Vec::with_capacity(shape.iter().product());
     let first = std::ptr::with_exposed_provenance::<T>(operand.address);
     for_each_offset(&shape, &operand.strides, &mut |offset| {
-        // SAFETY: the operand keeps the array's memory, and describes it as its library did; it may
-        // be unaligned. Python's lock is held.
+        // SAFETY: the operand keeps the array's memory alive, and describes it as its library did;
+        // it may be unaligned. The GIL is held.
         elements.push(unsafe { first.wrapping_offset(offset).read_unaligned() });
     });
     (elements, strides)

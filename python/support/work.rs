@@ -1,4 +1,4 @@
-//! Runs the work of a call without Python's lock, on a GPU or on the simulator.
+//! Runs the work of a call without the GIL, on a GPU or on the simulator.
 
 use crate::error;
 use moye::Device;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// The time between two looks at signals.
+/// The interval at which signals are checked.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs `work` on a device.

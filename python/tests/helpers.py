@@ -1,4 +1,4 @@
-"""What the tests have in common: random operands, and products in float64."""
+"""Helpers of the tests: random operands, and products in float64."""
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +14,7 @@ def dtype(name):
 
 
 def operand(shape, name, seed=0):
-    """Random numbers that the type represents."""
+    """Random values that the type represents."""
     random = np.random.default_rng(seed)
     if name == "int8":
         return random.integers(-128, 128, shape, dtype=np.int8)

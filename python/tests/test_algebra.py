@@ -150,7 +150,7 @@ def test_pictures_are_saved_and_rendered(tmp_path):
 def test_thread_value_layouts_of_instructions_are_those_of_cute():
     mma = moye.TiledMma("SM80_16x8x8_F32TF32TF32F32_TN")
     assert (mma.shape_mnk, mma.tile, mma.thr_id) == ((16, 8, 8), (16, 8, 8), Layout("32:1"))
-    # Each thread has two numbers of a row of C, and two eight rows below.
+    # Each thread has two elements of a row of C, and two eight rows below.
     assert [mma.c(0, value) for value in range(4)] == [0, 16, 8, 24]
     assert "SM80_16x8x8_F32TF32TF32F32_TN" in moye.mma_atoms()
     with pytest.raises(ValueError, match="mma_atoms"):

@@ -1,4 +1,4 @@
-"""Attention: beside a NumPy reference in float64 on the simulator, and beside PyTorch's on a
+"""Attention: against a NumPy reference in float64 on the simulator, and beside PyTorch's on a
 GPU."""
 
 import numpy as np
@@ -44,7 +44,7 @@ def reference(q, k, v, *, causal=False, window=None, scale=None, softcap=None, b
     weights = np.exp(scores - largest)
     total = weights.sum(-1, keepdims=True)
     if sinks is not None:
-        with np.errstate(over="ignore"):  # of a query that sees no key
+        with np.errstate(over="ignore"):  # of a query that attends to no key
             total = total + np.exp(np.asarray(sinks, np.float64)[None, :, None, None] - largest)
     with np.errstate(divide="ignore"):
         lse = (np.log(total) + largest)[..., 0]
@@ -127,10 +127,10 @@ def test_sequences_of_variable_length_are_attended_to_each_by_itself():
 def test_a_cache_in_pages_gives_what_its_keys_give_in_a_row(tokens, window):
     q, k, v = qkv((2, 4, 2, 64), (2, 2, 48, 64))
     lengths, count = np.int32([48, 19]), -(-48 // tokens)
-    # Pages in no order, and those of no key are outside the cache.
+    # Pages in random order; those of no key are outside the cache.
     table = np.random.default_rng(0).permutation(2 * count).astype(np.int32).reshape(2, count)
     table[1, -(-19 // tokens) :] = 99
-    # The slots of no key, and the pages of keys that no query sees, hold anything.
+    # The slots of no key, and the pages of keys to which no query attends, may hold anything.
     paged = [np.full((2 * count, 2, tokens, 64), np.nan, np.float16) for _ in range(2)]
     for pages, rows in zip(paged, (k, v)):
         for batch, length in enumerate(lengths):
@@ -175,7 +175,7 @@ def test_queries_of_several_lengths_share_a_cache_in_pages():
             ValueError,
             r"longest is \(4, 7\), and the longest sequences have 5 queries and 7 keys",
         ),
-        # A list is taken where a tuple is.
+        # A list is accepted for a tuple.
         (
             {"q_offsets": np.int32([0, 5]), "k_offsets": np.int32([0, 7]), "longest": [5, 6]},
             ValueError,
@@ -319,8 +319,8 @@ def has_gpu():
 @pytest.mark.parametrize("device", ["sim", pytest.param("gpu", marks=pytest.mark.skipif(not has_gpu(), reason="no GPU"))])
 @pytest.mark.parametrize("name, low, high", [("bfloat16", -1e10, 3e38), ("bfloat16", -3.3e38, 1e10), ("float16", -65504.0, 65504.0)])
 def test_equally_low_biases_give_the_mean_and_a_high_one_the_value_of_its_key(device, name, low, high):
-    # By 20 queries and by one, and of rows that TMA takes and that it does not. On a GPU each of
-    # three splits has keys, of one number in two of them.
+    # With 20 queries and with one, and with rows that TMA can and cannot load. On a GPU each of
+    # three splits has keys, in two of them all with the same bias.
     keys = 300 if device == "gpu" else 37
     for queries, apart in ((20, 64), (1, 64), (20, 65), (1, 65)):
         q, k, v = (x[..., :64] for x in qkv((1, 2, queries, apart), (1, 2, keys, apart), name))

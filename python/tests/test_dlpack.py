@@ -61,11 +61,11 @@ class Producer:
 
     Args:
         array: the elements, a view of NumPy's.
-        versioned: whether it gives the structure of version 1.
-        compact: whether it leaves the strides out, as it may for a row-major array.
+        versioned: whether it exports the structure of version 1.
+        compact: whether it omits the strides, as it may for a row-major array.
         offset: whether it has the base address and an offset in bytes.
         owned: whether there is a deleter.
-        old: whether its method knows no argument but the stream.
+        old: whether its method accepts no argument but the stream.
     """
 
     def __init__(self, array, versioned, *, compact=False, offset=0, owned=True, old=False, read_only=False, **fields):
@@ -115,7 +115,7 @@ class Producer:
 
 
 class Bare:
-    """A library's array that has nothing but DLPack."""
+    """An array of a library that supports only DLPack."""
 
     def __init__(self, array):
         self.array = array
@@ -188,7 +188,7 @@ def test_elements_of_every_type_are_moved_by_dlpack(name, versioned):
     producer = Producer(array, versioned)
     moved = moye.copy(producer, device="sim")
     assert moved.dtype == name and moved.shape == (4, 3)
-    # What is given is taken again, and NumPy knows most of its types.
+    # Results are accepted as operands, and NumPy knows most of their types.
     again = moye.transpose(moye.transpose(moved, device="sim"), device="sim")
     held = Producer(np.empty((4, 3), array.dtype), versioned)
     moye.copy(again, out=held, device="sim")
@@ -253,7 +253,7 @@ def test_tensors_that_are_not_understood_are_errors_with_what_they_have(kind, te
         taken(producer)
     assert text in str(raised.value)
     gc.collect()
-    # One of a newer major version is not touched, and its capsule stays its producer's.
+    # A tensor of a newer major version is not touched, and its capsule stays its producer's.
     assert producer.deleted == (0 if "version" in fields else 1)
 
 

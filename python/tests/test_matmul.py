@@ -1,4 +1,4 @@
-"""Products on the simulator, beside float64."""
+"""Products on the simulator, against float64."""
 
 import math
 
@@ -36,7 +36,7 @@ def test_products_of_each_type_agree_with_float64(name, result, m, n, k):
     a, b = operand((m, k), name), operand((k, n), name, 1)
     c = moye.matmul(a, b)
     assert isinstance(c, np.ndarray) and c.dtype.name == result
-    # The accumulators of 8-bit floats on Hopper keep about 14 bits.
+    # Hopper's accumulators of 8-bit floats have about 14 bits.
     assert_close(c, reference(a, b))
 
 

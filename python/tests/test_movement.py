@@ -73,7 +73,7 @@ def test_wrong_arguments_are_exceptions_with_the_values(kind, text, call):
 
 
 class Foreign:
-    """An array of a library that is not known, which has nothing but DLPack."""
+    """An array of an unknown library, which supports only DLPack."""
 
     def __init__(self, array, versioned):
         self.array, self.versioned = array, versioned
@@ -93,7 +93,7 @@ def test_arrays_of_any_library_are_taken_and_given_by_dlpack(versioned):
     c = moye.matmul(Foreign(a[:, ::-1][:, ::-1], versioned), Foreign(b.T.copy().T, versioned))
     assert isinstance(c, moye.Array) and (c.shape, c.dtype) == ((20, 10), "float32")
     np.testing.assert_allclose(np.from_dlpack(c), a @ b, rtol=1e-4, atol=1e-5)
-    # What is given is taken again.
+    # Results are accepted as operands.
     np.testing.assert_array_equal(np.from_dlpack(moye.transpose(c)), np.from_dlpack(c).T)
 
 

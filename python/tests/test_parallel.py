@@ -1,4 +1,4 @@
-"""Products of several ranks on the simulator, a thread each, against float64."""
+"""Products of several ranks on the simulator, one thread each, against float64."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ import moye
 
 
 def ranks(world, act):
-    """What each of the ranks returns."""
+    """The result of each rank."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"

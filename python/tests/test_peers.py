@@ -30,7 +30,7 @@ def test_the_columns_are_those_of_the_results():
             assert next(csv.reader(rows)) == columns, file.name
 
 
-# Work, and the peers that it has.
+# Each case and its peers.
 CASES = {
     "bf16 tn 1000 x 777 x 555, in a graph": {"cuBLAS"},
     "e5m2 tn 4096 x 4096 x 4096, scales by row and column": {"torch._scaled_mm"},

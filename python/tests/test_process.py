@@ -1,4 +1,4 @@
-"""What a program does around a call: a signal, and a fork."""
+"""Signals and forks around a call."""
 
 import os
 import signal
@@ -23,15 +23,15 @@ def check_product():
 
 
 def while_interrupted(call):
-    """Interrupts `call`, which takes minutes, and returns for how long it went on: the processor
-    time of all threads, which other programs do not lengthen, and the time."""
+    """Interrupts `call`, which takes minutes, and returns how long it continued: in CPU time of all
+    threads, which other programs do not lengthen, and in wall time."""
     sent = []
 
     def interrupt():
         sent.extend((time.process_time(), time.monotonic()))
         os.kill(os.getpid(), signal.SIGINT)
 
-    # A shell starts programs in the background without the handler of the signal.
+    # A shell starts background programs without the handler of the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.5, interrupt)
     timer.start()
@@ -54,8 +54,8 @@ def test_a_simulation_is_interrupted_and_nothing_is_broken_afterwards():
         lambda: moye.scaled_dot_product_attention(q, q, q),
     ):
         times = [while_interrupted(call) for _ in range(3)]
-        # Half a second on one core, and the few hundredths of each other one; the call would go on
-        # for half a minute. Other programs may delay some of the attempts, and not all.
+        # Half a second on one core, and a few hundredths on each other one; uninterrupted, the call
+        # would continue for half a minute. Other programs may delay some of the attempts, not all.
         assert all(computed < 0.5 + 0.05 * os.cpu_count() for computed, _ in times), times
         assert any(elapsed < 0.5 for _, elapsed in times), times
         assert (out == 7).all()

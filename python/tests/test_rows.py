@@ -1,4 +1,4 @@
-"""Declared operations from Python: their results, and what they refuse."""
+"""Declared operations from Python: their results, and the calls that they refuse."""
 
 import inspect
 

@@ -13,7 +13,7 @@ STUB = Path(__file__).parents[1] / "moye/__init__.pyi"
 BODY = ast.parse(STUB.read_text()).body
 FUNCTIONS = {node.name: node for node in BODY if isinstance(node, ast.FunctionDef)}
 CLASSES = {node.name: node for node in BODY if isinstance(node, ast.ClassDef)}
-# Slots of pyo3's types, whose signatures it does not keep.
+# Slots of pyo3's types, which have no signatures.
 SLOTS = {"__call__", "__getitem__", "__init__", "__matmul__", "__getattr__"}
 # A parameter without a default.
 NONE = inspect.Parameter.empty
@@ -65,6 +65,6 @@ def test_classes_have_the_members_of_the_package(name):
         assert hasattr(theirs, member), member
         if member not in SLOTS and not any(isinstance(x, ast.Name) and x.id == "property" for x in node.decorator_list):
             assert of_stub(node) == of_package(getattr(theirs, member)), member
-    # The operations of the algebra are methods of layouts, which the stub has by `__getattr__`.
+    # Operations of the algebra are methods of layouts, which the stub declares by `__getattr__`.
     public = {member for member in vars(theirs) if not member.startswith("_")} - set(moye.algebra.__all__)
     assert public <= set(members) | set(moye.algebra.__all__), public - set(members)

@@ -242,7 +242,7 @@ def with_workspaces():
     rows = lambda seed: (random(200, 300, seed=seed), random(200, 300, seed=seed + 1), random(300, seed=seed + 2))  # noqa: E731
     odd = lambda seed: random(1001, 1003, dtype=half, seed=seed)  # noqa: E731
     return {
-        # Rows at no multiple of 16 bytes.
+        # Rows not at multiples of 16 bytes.
         "rearranged operands": (lambda seed: (odd(seed), odd(seed + 1).T), product()),
         "every other column": (lambda seed: (random(256, 512, seed=seed)[:, ::2], random(256, 256, seed=seed + 1)), product()),
         "split-K": (lambda seed: (random(64, 4096, seed=seed), random(4096, 64, seed=seed + 1)), product(split_k=8)),
@@ -254,7 +254,7 @@ def with_workspaces():
         "stream-K": (lambda seed: (random(8192, 8192, dtype=half, seed=seed), random(8192, 8192, dtype=half, seed=seed + 1).T), product()),
         "decode in splits": (lambda seed: tuple(random(2, 8, n, 128, dtype=narrow, seed=seed + i) for i, n in enumerate((1, 2048, 2048))), decode(16)),
         "decode in chosen splits": (lambda seed: tuple(random(1, 2, n, 64, dtype=half, seed=seed + i) for i, n in enumerate((1, 8192, 8192))), decode(None)),
-        # Slices of long rows have a state each.
+        # Each slice of a long row has a state.
         "sum": (lambda seed: (random(1 << 22, seed=seed) + 1,), reduction("sum", torch.sum)),
         "logsumexp": (long, reduction("logsumexp", lambda x: x.logsumexp(0))),
         "variance": (long, reduction("var", torch.var)),
@@ -263,7 +263,7 @@ def with_workspaces():
         "gradient of LayerNorm": (rows, norm_backward(True)),
         "gradient of RMSNorm": (rows, norm_backward(False)),
         "one scale of all": (lambda seed: (random(300, 2000, seed=seed),), quantize),
-        # Rows that no tensor map takes are copied.
+        # Rows that no tensor map can describe are copied.
         "grouped products": (
             lambda seed: (
                 random(96, 101, dtype=half, seed=seed)[:, :100],
@@ -315,7 +315,7 @@ def test_an_operation_with_a_workspace_is_captured_as_pytorch_captures(name, exp
     make, call = with_workspaces()[name]
     operands, others = make(0), make(10)
     bound = 2e-2
-    # Warm up on a side stream; the capture has a stream of its own.
+    # Warm up on a side stream; the capture uses another one.
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -326,7 +326,7 @@ def test_an_operation_with_a_workspace_is_captured_as_pytorch_captures(name, exp
     def captured():
         if not explicit:
             return call(*operands)
-        # With a stream that is named the workspace is a memory node.
+        # With an explicit stream the workspace is a memory node.
         stream = torch.cuda.current_stream().cuda_stream
         with pytest.MonkeyPatch.context() as patch:
             for function in ("matmul", "scaled_dot_product_attention", *FUNCTIONS):
@@ -342,7 +342,7 @@ def test_an_operation_with_a_workspace_is_captured_as_pytorch_captures(name, exp
             operand.copy_(other)
         result.zero_()
         graph.replay()
-        # Eager calls between, in the memory that the allocator has then.
+        # Eager calls between, in the memory that the allocator has free then.
         eager, wanted = call(*others)
         torch.cuda.synchronize()
         assert error(result, exact) < bound, step
@@ -416,7 +416,7 @@ def test_arrays_of_the_host_are_multiplied_on_the_gpu():
 
 
 class Foreign:
-    """A tensor of a library that is not known, which has nothing but DLPack."""
+    """A tensor of an unknown library, which supports only DLPack."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -555,12 +555,12 @@ def attention_with_options(q, k, v, *, causal=False, window=(None, None), softca
     if sinks is not None:
         sinks = sinks.double()[None, :, None, None].expand(*scores.shape[:3], 1)
         scores = torch.cat([scores, sinks], 3)
-    # A query that sees no key has zeros.
+    # The result of a query that attends to no key is zero.
     return torch.softmax(scores, 3).nan_to_num()[..., :keys] @ v
 
 
 def options_of_attention(names, heads, queries, keys, dtype):
-    """The named options with random numbers."""
+    """The named options with random values."""
     slopes = 2.0 ** -torch.arange(1, heads + 1, device="cuda", dtype=torch.float32)
     every = {
         "causal": True,

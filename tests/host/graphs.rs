@@ -1,4 +1,4 @@
-//! Graphs: captured once, launched as a whole, on the simulator and on a GPU where there is one.
+//! Graphs: captured once, launched as a whole, on the simulator and on a GPU if there is one.
 
 #[path = "../fixtures/common/mod.rs"]
 mod common;
@@ -9,7 +9,7 @@ use moye::{Buffer, Device, GraphExec, Matmul, Matrix, MatrixMut, Operand, Stream
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Small whole numbers, whose products are exact in f32 and in f16.
+/// Small integers, whose products are exact in f32 and in f16.
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 7 + seed * 13) % 5) as f32 - 2.0).collect()
 }
@@ -20,7 +20,7 @@ fn product(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
     (0..m * n).map(|i| at(i / n, i % n)).collect()
 }
 
-/// Captures a product in `splits` parts of K.
+/// Captures a product in `splits` slices of K.
 fn captured<T: Operand + moye::Output<T>>(
     device: &Device,
     [a, b]: [&Buffer<T>; 2],
@@ -40,7 +40,7 @@ fn captured<T: Operand + moye::Output<T>>(
 /// Launches a graph and waits for it.
 fn launch(graph: &mut GraphExec) {
     let stream = graph.device().new_stream().unwrap();
-    // SAFETY: the buffers live through the test, and are used by nothing else meanwhile.
+    // SAFETY: the buffers live through the test, and no other work uses them meanwhile.
     unsafe { graph.launch(&stream).unwrap() };
     stream.synchronize().unwrap();
 }
@@ -52,7 +52,7 @@ fn a_capture_runs_nothing_and_each_launch_takes_what_the_buffers_hold_then() {
         let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
         let (mut on_a, on_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
         let mut c = device.upload(&vec![7.0f32; m * n]).unwrap();
-        // In parts, so that the product needs a workspace and two kernels.
+        // In slices, so that the product needs a workspace and two kernels.
         let mut graph = captured(&device, [&on_a, &on_b], &mut c, extents, 3).instantiate().unwrap();
         device.synchronize().unwrap();
         assert_eq!(c.download().unwrap(), vec![7.0; m * n], "{device:?}: nothing runs at the capture");
@@ -76,11 +76,11 @@ fn a_graph_has_a_workspace_of_its_own() {
         let expected = product(&a, &b, extents);
         let stream = device.new_stream().unwrap();
         for _ in 0..3 {
-            // SAFETY: the launches write different buffers, and read what none writes.
+            // SAFETY: the launches write different buffers, and read buffers that none writes.
             unsafe { graph.launch(&stream).unwrap() };
             let (a, b) = (Matrix::row_major(&on_a, m, k).unwrap(), Matrix::row_major(&on_b, k, n).unwrap());
             let mut d = MatrixMut::row_major(&mut d, m, n).unwrap();
-            // At the same time, in other parts.
+            // At the same time, with another number of slices.
             Matmul::new(a, b).split_k(7).run(&device, &mut d).unwrap();
             device.synchronize().unwrap();
         }
@@ -137,7 +137,7 @@ fn an_update_takes_other_buffers_and_refuses_other_launches() {
         assert_eq!(d.download().unwrap(), product(&a, &b, extents), "{device:?}");
         assert_eq!(c.download().unwrap(), vec![0.0; m * n], "{device:?}: the first is not written any more");
 
-        // In parts it is two kernels.
+        // In slices it is two kernels.
         let parts = captured(&device, [&on_a, &on_b], &mut c, extents, 2);
         let error = graph.update(&parts).unwrap_err().to_string();
         assert!(error.starts_with("the graph cannot be updated: "), "{device:?}: {error}");
@@ -189,7 +189,7 @@ fn a_capture_that_fails_gives_its_error_and_leaves_the_device_usable() {
         assert!(panicked.is_err());
         assert_eq!(x.download().unwrap()[1], 2.0, "transfers are allowed again");
         let graph = device.capture(|stream| {
-            // SAFETY: both hold four numbers, and nothing else uses them.
+            // SAFETY: both have four elements, and no other work uses them.
             unsafe { module.launch_on(stream, &SCALE, one_thread(), (&x, &mut y, 3.0, 4)) }
         });
         launch(&mut graph.unwrap().instantiate().unwrap());
@@ -205,14 +205,14 @@ fn a_graph_is_launched_on_streams_of_its_device_alone_and_is_no_part_of_another(
         let mut y = device.alloc_zeroed::<f32>(4).unwrap();
         let module = device.load(&PTX).unwrap();
         let graph = device.capture(|stream| {
-            // SAFETY: both hold four numbers, and nothing else uses them.
+            // SAFETY: both have four elements, and no other work uses them.
             unsafe { module.launch_on(stream, &SCALE, one_thread(), (&x, &mut y, 2.0, 4)) }
         });
         let mut inner = graph.unwrap().instantiate().unwrap();
-        // SAFETY: it is refused.
+        // SAFETY: the launch is refused.
         let error = unsafe { inner.launch(&other.default_stream()) }.unwrap_err().to_string();
         assert!(error.contains("use a stream of that device"), "{error}");
-        // SAFETY: it is refused.
+        // SAFETY: the launch is refused.
         let error = device.capture(|stream| unsafe { inner.launch(stream) }).unwrap_err().to_string();
         assert!(error.contains("GraphExec::launch cannot be captured in a graph"), "{error}");
         launch(&mut inner);
@@ -226,7 +226,7 @@ fn a_caller_gives_the_workspace_of_every_kind_of_product_in_calls_and_in_capture
     for device in devices() {
         let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
         let expected = product(&a, &b, [m, n, k]);
-        // Twice as far apart, so that no kernel reads A, or writes C, as it is.
+        // With twice the stride, so that no kernel reads A, or writes C, in place.
         let spread = |values: &[f32]| values.iter().flat_map(|&x| [x, f32::NAN]).collect::<Vec<_>>();
         let (plain, apart, on_b) =
             (device.upload(&a).unwrap(), device.upload(&spread(&a)).unwrap(), device.upload(&b).unwrap());
@@ -238,7 +238,7 @@ fn a_caller_gives_the_workspace_of_every_kind_of_product_in_calls_and_in_capture
             ("a scattered result", &plain, 2, 1),
             ("all of them", &apart, 2, 4),
         ] {
-            // NaN, in which a call is given the first multiple of 256.
+            // NaN, of which a call receives the first multiple of 256 bytes.
             let mut memory = device.alloc_uninit::<u8>(1 << 20).unwrap();
             memory.fill_bytes(0xFF).unwrap();
             let skipped = memory.address().next_multiple_of(256) - memory.address();
@@ -296,7 +296,7 @@ fn a_caller_gives_the_workspace_of_every_kind_of_product_in_calls_and_in_capture
                 check(&mut c, &mut memory, "called after a replay");
             }
         }
-        // One that is too small.
+        // A workspace that is too small.
         let stream = device.new_stream().unwrap();
         let refuse = |bytes| Err(moye::Error::Workspace { bytes, reason: "there is none".to_owned() });
         let mut c = device.alloc_uninit::<f32>(m * n).unwrap();
@@ -317,7 +317,7 @@ fn a_caller_gives_the_workspace_of_every_kind_of_product_in_calls_and_in_capture
     }
 }
 
-/// Three buffers of four numbers on a device: the first holds 1 to 4, the others zeros.
+/// Three buffers of four elements on a device: the first holds 1 to 4, the others zeros.
 struct Chain {
     device: Device,
     module: moye::Module,
@@ -332,11 +332,11 @@ impl Chain {
         Self { device, module, buffers }
     }
 
-    /// Writes buffer `to` as `factor` times buffer `from`, which is an earlier one.
+    /// Writes `factor` times buffer `from` to buffer `to`, a later one.
     fn scale(&mut self, stream: &Stream, from: usize, to: usize, factor: f32) -> moye::Result<()> {
         let (before, after) = self.buffers.split_at_mut(to);
         let arguments = (&before[from], &mut after[0], factor, 4);
-        // SAFETY: both hold four numbers; the tests order the launches.
+        // SAFETY: both have four elements; the tests order the launches.
         unsafe { self.module.launch_on(stream, &SCALE, one_thread(), arguments) }
     }
 
@@ -368,7 +368,7 @@ fn a_stream_that_waits_for_a_captured_event_is_captured_too() {
             launch(&mut graph);
             assert_eq!(chain.read(2), [10.0 * first; 4], "{device:?}");
         }
-        // Both streams are ordinary ones again, in the order of events.
+        // Both streams are ordinary again, ordered by events.
         chain.scale(&other, 0, 1, 3.0).unwrap();
         let stream = chain.new_stream();
         stream.wait(&other.record().unwrap()).unwrap();
@@ -479,7 +479,7 @@ fn uses_of_streams_and_events_that_cuda_refuses_during_a_capture_are_errors() {
                 }
                 (captured, _) => panic!("{device:?}, {what}: {captured:?}"),
             }
-            // The other stream is an ordinary one again.
+            // The other stream is ordinary again.
             chain.scale(&other, 0, 1, 2.0).unwrap();
             other.synchronize().unwrap();
             assert_eq!(chain.read(1), [2.0, 4.0, 6.0, 8.0], "{device:?}, {what}");
@@ -520,7 +520,7 @@ fn streams_of_a_graph_race_on_the_simulator_unless_events_order_them() {
         let [x, mut y] = [(); 2].map(|()| device.upload(&[1_u32; 32]).unwrap());
         let other = device.new_stream().unwrap();
         let add = |stream: &Stream, y: &mut Buffer<u32>| {
-            // SAFETY: both hold 32 words; what races is a fault.
+            // SAFETY: both have 32 words; a race is a fault.
             unsafe { stream.launch(&ADD, moye::Grid::new(1, 32), (&x, y)) }
         };
         let graph = device.capture(|stream| {
@@ -534,7 +534,7 @@ fn streams_of_a_graph_race_on_the_simulator_unless_events_order_them() {
         });
         let mut graph = graph.unwrap().instantiate().unwrap();
         for round in 1..=3 {
-            // SAFETY: the buffers are alive; what races is a fault.
+            // SAFETY: the buffers are alive; a race is a fault.
             let ran = unsafe { graph.launch(&device.default_stream()) };
             if is_ordered {
                 ran.unwrap();

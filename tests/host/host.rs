@@ -1,4 +1,4 @@
-//! Buffers, ranges of them, launches and their checks, on every device there is.
+//! Buffers, their ranges, launches and their checks, on every available device.
 
 #[path = "../fixtures/common/mod.rs"]
 mod common;
@@ -11,7 +11,7 @@ use moye::{
 use rstest::rstest;
 use std::time::{Duration, Instant};
 
-/// A kernel that does nothing, with these bounds and this much shared memory.
+/// A kernel that does nothing, with these launch bounds and this much shared memory.
 fn nothing(threads: Option<u32>, shared_bytes: usize) -> Kernel<()> {
     Kernel::new(
         "nothing",
@@ -60,7 +60,7 @@ fn buffers_may_be_empty(#[values(On::Sim, On::Gpu)] on: On) {
 fn a_view_of_a_buffers_memory_reads_and_writes_it_and_does_not_free_it(#[values(On::Sim, On::Gpu)] on: On) {
     let Some(device) = on.device() else { return };
     let numbers = device.upload(&[0u32, 1, 2, 3, 4, 5, 6, 7]).unwrap();
-    // SAFETY: the buffer outlives the views, and is read between their uses alone.
+    // SAFETY: the buffer outlives the views, and is only read between their uses.
     unsafe {
         let mut view = Buffer::<u32>::from_raw_parts(numbers.address() + 8, 4, &device).unwrap();
         assert_eq!(
@@ -82,8 +82,8 @@ fn products_and_copies_take_views_of_memory_and_borrowed_streams(#[values(On::Si
     let a = device.upload(&[1f32, 2.0, 3.0, 4.0]).unwrap();
     let c = device.upload(&[0f32; 8]).unwrap();
     let own = device.new_stream().unwrap();
-    // SAFETY: the buffers and the stream outlive what is made of them, and the work has ended
-    // before they are read.
+    // SAFETY: the buffers and the stream outlive everything derived from them, and the work has
+    // completed before they are read.
     unsafe {
         let stream = moye::Stream::from_raw_handle(&device, own.raw_handle().unwrap()).unwrap();
         let view = |len| Buffer::<f32>::from_raw_parts(a.address(), len, &device).unwrap();
@@ -105,7 +105,7 @@ fn products_and_copies_take_views_of_memory_and_borrowed_streams(#[values(On::Si
 fn the_simulator_refuses_memory_that_it_has_not_and_handles_of_the_driver() {
     let (device, other) = (Device::sim(), Device::sim());
     let numbers = other.upload(&[1f32; 4]).unwrap();
-    // SAFETY: all are refused.
+    // SAFETY: all calls are refused.
     unsafe {
         for (address, len) in [(numbers.address(), 4), (0x1000, 1)] {
             let error = Buffer::<f32>::from_raw_parts(address, len, &device).unwrap_err().to_string();
@@ -253,7 +253,7 @@ fn every_type_of_parameter_arrives_as_it_was_passed(#[values(On::Sim, On::Gpu)] 
 #[rstest]
 fn a_struct_of_another_crate_is_passed_field_by_field(#[values(On::Sim, On::Gpu)] on: On) {
     use moye_kernels_copy::{Padded, Scaled, Single, structs};
-    // The module's PTX, whose parameters the simulator compares too, is of the kernel's own crate.
+    // The module's PTX, whose parameters the simulator compares too, belongs to the kernel's crate.
     let ptx = Ptx::new("moye-kernels-copy", moye_kernels_copy::PTX_SM_80);
     let Some(device) = on.device() else { return };
     let module = device.load(&ptx).unwrap();
@@ -277,7 +277,7 @@ fn parameters_may_have_the_names_of_the_attributes_own_locals_and_of_the_kernel(
     let Some(device) = on.device() else { return };
     let module = device.load(&ptx).unwrap();
     let mut output = device.alloc_zeroed::<u64>(1).unwrap();
-    // Powers of two: each parameter has its own part in the sum.
+    // Powers of two: each parameter contributes a separate bit to the sum.
     let arguments = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, &mut output);
     // SAFETY: the buffer has an element.
     unsafe { module.launch(&moye_kernels_copy::named_as_locals, one_thread(), arguments) }.unwrap();
@@ -314,12 +314,12 @@ fn times_are_measured(#[values(On::Sim, On::Gpu)] on: On) {
     let wall = Instant::now();
     let time = device
         .time(|stream| {
-            // SAFETY: as many elements as both buffers have.
+            // SAFETY: both buffers have this number of elements.
             unsafe { module.launch_on(stream, &SCALE, one_thread(), (&x, &mut y, 1.0, 1 << 14)) }
         })
         .unwrap();
     let wall = wall.elapsed();
-    // The device's clock and the host's differ a little.
+    // The device's clock and the host's differ slightly.
     let most = wall + Duration::from_millis(1);
     assert!(Duration::ZERO < time && time <= most, "{device:?}: {time:?}, of {wall:?} by the clock");
 }
@@ -357,7 +357,7 @@ fn threads_over_the_launch_bounds_are_refused_with_both_numbers(#[values(On::Sim
     let module = device.load(&PTX).unwrap();
     let x = device.upload(&[1.0f32]).unwrap();
     let mut y = device.alloc_uninit::<f32>(1).unwrap();
-    // SAFETY: it is refused.
+    // SAFETY: the launch is refused.
     let error = unsafe { module.launch(&SCALE, Grid::new(1, (13, 5)), (&x, &mut y, 1.0, 1)) }.unwrap_err();
     let expected =
         "`scale` cannot be launched with 65 threads in a block: the kernel's launch bounds allow 64";
@@ -371,7 +371,7 @@ fn threads_other_than_those_of_the_kernel_are_refused(#[values(On::Sim, On::Gpu)
     let bounds = LaunchBounds { threads: Some(128), exact: true, min_blocks: None };
     let kernel = Kernel::<()>::new("nothing", "moye-tests", bounds, 0, |()| {});
     for threads in [96, 64, 129] {
-        // SAFETY: it is refused.
+        // SAFETY: the launch is refused.
         let error = unsafe { module.launch(&kernel, Grid::new(1, threads), ()) }.unwrap_err();
         assert!(matches!(error, Error::WrongThreads { expected: 128, .. }), "{error}");
         assert!(error.to_string().contains(&format!("with {threads} threads in a block")), "{error}");
@@ -400,11 +400,11 @@ fn a_kernel_may_have_all_the_shared_memory_that_there_is(#[values(On::Sim, On::G
     let Some(device) = on.device() else { return };
     let module = device.load(&PTX).unwrap();
     let limit = device.properties().shared_bytes_per_block;
-    // More than a kernel has without asking for it, and then all.
+    // More than a kernel has without opting in, and then all.
     for bytes in [STATIC_SHARED_BYTES + 1, limit] {
         assert!(bytes > 48 * 1024, "{device:?}: {bytes}");
         let bounds = LaunchBounds { threads: Some(64), exact: false, min_blocks: None };
-        // SAFETY: the launch's contract, passed on.
+        // SAFETY: this kernel passes on the launch's contract.
         let kernel =
             Kernel::new(SCALE.name(), SCALE.package(), bounds, bytes, |all| unsafe { SCALE.call(all) });
         let x = device.upload(&[1.0f32, 2.0]).unwrap();
@@ -422,10 +422,10 @@ fn a_buffer_of_another_device_is_refused_with_its_position(#[values(On::Sim, On:
     let other = Device::sim();
     let x = device.upload(&[1.0f32]).unwrap();
     let mut y = other.alloc_uninit::<f32>(1).unwrap();
-    // SAFETY: it is refused.
+    // SAFETY: the launch is refused.
     let error = unsafe { module.launch(&SCALE, one_thread(), (&x, &mut y, 1.0, 1)) }.unwrap_err();
     assert!(matches!(error, Error::WrongDevice { argument: 1, kernel: "scale", .. }), "{error}");
-    // SAFETY: it is refused.
+    // SAFETY: the launch is refused.
     let error = unsafe { module.launch_on(&other.default_stream(), &nothing(None, 0), one_thread(), ()) };
     assert!(error.is_err(), "a stream of another device is refused");
 }
@@ -434,7 +434,7 @@ fn a_buffer_of_another_device_is_refused_with_its_position(#[values(On::Sim, On:
 fn a_kernel_that_a_module_lacks_is_named(#[values(On::Sim, On::Gpu)] on: On) {
     let Some(device) = on.device() else { return };
     let module = device.load(&PTX).unwrap();
-    // SAFETY: it is refused.
+    // SAFETY: the launch is refused.
     let error = unsafe { module.launch(&nothing(None, 0), one_thread(), ()) }.unwrap_err().to_string();
     assert!(
         error.contains("module `tests` has no kernel `nothing` (of package `moye-tests`)"),
@@ -469,10 +469,10 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
     );
     let Some(device) = on.device() else { return };
     let module = device.load(&PTX).unwrap();
-    // The right one is not confused with the others, in either order.
+    // The right kernel is not confused with the others, in either order.
     let x = device.upload(&[1.0f32]).unwrap();
     let mut y = device.alloc_zeroed::<f32>(1).unwrap();
-    // SAFETY: it is refused.
+    // SAFETY: the launch is refused.
     let error = unsafe { module.launch(&one, one_thread(), (7,)) }.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -483,10 +483,10 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
     );
     // SAFETY: one element each.
     unsafe { module.launch(&SCALE, one_thread(), (&x, &mut y, 2.0, 1)) }.unwrap();
-    // SAFETY: it is refused.
+    // SAFETY: the launch is refused.
     let error = unsafe { module.launch(&swapped, one_thread(), (&x, &mut y, 1, 2.0)) }.unwrap_err();
     assert!(matches!(error, Error::OtherParameters { kernel: "scale", .. }), "{device:?}: {error}");
-    // SAFETY: it is refused.
+    // SAFETY: the launch is refused.
     let error = unsafe { device.launch(&shipped, one_thread(), (2.0,)) }.unwrap_err();
     assert!(matches!(error, Error::OtherParameters { module: "moye_kernels", .. }), "{device:?}: {error}");
     assert_eq!(y.download().unwrap(), [2.0], "{device:?}");
@@ -495,7 +495,7 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
 #[test]
 fn a_kernel_of_another_package_needs_its_module_on_a_gpu() {
     let Some(device) = common::gpu() else { return };
-    // SAFETY: it is refused.
+    // SAFETY: the launch is refused.
     let error = unsafe { device.launch(&nothing(None, 0), one_thread(), ()) }.unwrap_err();
     assert!(matches!(error, Error::NeedsModule { kernel: "nothing", package: "moye-tests" }), "{error}");
 }
@@ -537,7 +537,7 @@ fn a_missing_gpu_is_reported_and_a_failure_where_one_is_required() {
     if Device::gpu(0).is_ok() {
         return;
     }
-    // A test of this program, in a process of its own.
+    // A test of this program, in a separate process.
     let test = |required: &str, device: &str| {
         let mut test = std::process::Command::new(std::env::current_exe().unwrap());
         test.args(["--exact", "buffers_may_be_empty::on_2_On__Gpu"]);

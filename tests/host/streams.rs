@@ -1,17 +1,17 @@
-//! Launches of several streams on the simulator: what orders them, and what is a race of two
-//! streams.
+//! Launches on several streams of the simulator: what orders them, and which accesses of two
+//! streams race.
 
 use moye::{Buffer, Device, Error, GlobalMut, Grid, Kernel, LaunchBounds, Stream};
 use moye_sim::intrinsics::{load_global, store_global, thread_idx};
 use moye_sim::{Fault, FaultKind, RaceThreads};
 
-/// A kernel of two words a thread.
+/// A kernel with two words for each thread.
 type Two = Kernel<(GlobalMut<u32>, GlobalMut<u32>)>;
 
 const THREADS: u32 = 64;
 const BOUNDS: LaunchBounds = LaunchBounds { threads: Some(THREADS), exact: true, min_blocks: None };
 
-/// Each thread adds one to a word of `from`, for `to`.
+/// Each thread stores a word of `from` plus one to `to`.
 const STEP: Two = Kernel::new("step", "moye-tests", BOUNDS, 0, |(from, to)| {
     let at = 4 * u64::from(thread_idx().x);
     store_global::<u32>(to.address() + at, load_global::<u32>(from.address() + at) + 1);
@@ -36,12 +36,12 @@ impl Steps {
     fn step(&mut self, stream: &Stream, from: usize) -> Result<(), Error> {
         let [a, b] = &mut self.buffers;
         let arguments = if from == 0 { (a, b) } else { (b, a) };
-        // SAFETY: the buffers are large enough; what races is a fault.
+        // SAFETY: the buffers are large enough; a race is a fault.
         unsafe { stream.launch(&STEP, Grid::new(1, THREADS), arguments) }
     }
 }
 
-/// The race of two streams that an error tells.
+/// The race of two streams that an error reports.
 fn race(error: Error) -> Fault {
     let Error::Simulator(error) = error else { panic!("{error}") };
     let fault = error.fault().expect("a fault").clone();
@@ -113,7 +113,7 @@ fn a_graph_is_work_of_the_stream_that_it_is_launched_on() {
             steps.step(stream, 1)
         });
         let mut graph = graph.unwrap().instantiate().unwrap();
-        // SAFETY: the buffers live; what races is a fault.
+        // SAFETY: the buffers are alive; a race is a fault.
         unsafe { graph.launch(&first) }.unwrap();
         if waits {
             second.wait(&first.record().unwrap()).unwrap();
@@ -124,12 +124,12 @@ fn a_graph_is_work_of_the_stream_that_it_is_launched_on() {
             race(error);
             continue;
         }
-        // The other way round, with no event: the step of the second stream and the graph.
+        // In the reverse order, without an event: the step of the second stream and the graph.
         // SAFETY: as above.
         let raced = unsafe { graph.launch(&first) }.unwrap_err();
         race(raced);
         steps.device.synchronize().unwrap();
-        // Launches of one graph run one after the other, on any streams.
+        // Launches of one graph run one after another, on any streams.
         for stream in [&first, &second, &first] {
             // SAFETY: as above.
             unsafe { graph.launch(stream) }.unwrap();

@@ -34,12 +34,12 @@ pub fn activated(activation: Activation, x: f64) -> f64 {
         Activation::None => x,
         Activation::Relu if x < 0.0 => 0.0,
         Activation::Relu => x,
-        // A product of x and a factor that goes to 0.
+        // For these, x times a factor that goes to 0.
         Activation::Gelu | Activation::GeluTanh | Activation::Silu if x == f64::NEG_INFINITY => 0.0,
         Activation::Gelu => 0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2),
         Activation::GeluTanh => {
             let y = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
-            // (1 + tanh(y)) / 2, which far below 0 is the difference of two close numbers.
+            // (1 + tanh(y)) / 2, which far below 0 would be the difference of two close values.
             x / (1.0 + (-2.0 * y).exp())
         }
         Activation::Silu => x / (1.0 + (-x).exp()),

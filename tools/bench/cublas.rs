@@ -1,6 +1,6 @@
 //! cuBLAS and cuBLASLt, loaded at run time through `cudarc`: the peers of products.
 //!
-//! The loader finds the libraries by name: in `LD_LIBRARY_PATH`, in the system's folders, or by
+//! The loader finds the libraries by name, in `LD_LIBRARY_PATH` or the system's folders, or by
 //! `MOYE_CUBLAS`, which names the library `libcublas.so.13` (or `.12`) or its folder.
 
 use crate::Kind;
@@ -14,7 +14,7 @@ use std::ffi::{OsString, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// A product `c = a * b`: matrices column-major, or transposed.
+/// A product `c = a * b` of column-major matrices, optionally transposed.
 #[derive(Clone, Copy, Debug)]
 pub struct Gemm {
     /// The element types.
@@ -31,19 +31,19 @@ pub struct Gemm {
     pub addresses: [u64; 3],
     /// The activation.
     pub activation: Activation,
-    /// The address of a bias of C's type, with a number for each row, if there is one.
+    /// The address of a bias of C's type, with one element for each row, if there is one.
     pub bias: Option<u64>,
 }
 
 impl Gemm {
-    /// Rows and columns of A and B as stored, and of C.
+    /// Rows and columns of A and B in memory, and of C.
     fn shapes(&self) -> [(usize, usize); 3] {
         let &Self { transposed: (ta, tb), m, n, k, .. } = self;
         [if ta { (k, m) } else { (m, k) }, if tb { (n, k) } else { (k, n) }, (m, n)]
     }
 }
 
-/// The factors 1 and 0 in the type that a product takes.
+/// The factors 1 and 0 in the type that a product requires.
 fn factors(kind: Kind) -> (*const c_void, *const c_void) {
     static SINGLE: [f32; 2] = [1.0, 0.0];
     static DOUBLE: [f64; 2] = [1.0, 0.0];
@@ -60,8 +60,8 @@ fn factors(kind: Kind) -> (*const c_void, *const c_void) {
     }
 }
 
-/// The types of operands, of C and of the factors, and the compute type: the bindings of the two
-/// libraries have separate enums.
+/// The types of operands, of C and of the factors, and the compute type: each library's bindings
+/// have separate enums.
 macro_rules! types {
     ($kind:expr, $of:ty, $by:ty) => {{
         type By = $by;
@@ -83,7 +83,7 @@ macro_rules! types {
 const VARIABLE: &str = "MOYE_CUBLAS";
 
 /// Opens the library of this name (`cublas`, `cublasLt`), so that `cudarc` finds it too: the loader
-/// resolves later requests of its name to a library that is open. It stays open.
+/// resolves later requests for the name to the open library. It stays open.
 fn open(name: &str, named: Option<OsString>) -> Result<()> {
     if let Some(named) = named.filter(|named| !named.is_empty()) {
         let path = beside(Path::new(&named), name);
@@ -97,7 +97,7 @@ fn open(name: &str, named: Option<OsString>) -> Result<()> {
             }
         }
     }
-    // `cudarc` aborts if it finds none, so this checks first. SAFETY: as above.
+    // `cudarc` aborts if the library is missing, so check first. SAFETY: as above.
     let there = unsafe {
         match name {
             "cublas" => cublas::sys::is_culib_present(),
@@ -146,9 +146,8 @@ impl Peer {
 
     /// A function that launches this product on the device's default stream.
     ///
-    /// # Safety
-    /// The addresses are of dense matrices with these extents, and C's is writable, for every call
-    /// of the function.
+    /// The addresses are of dense matrices with these extents, and C is writable, for every call of
+    /// the function.
     pub unsafe fn prepare<'a>(&'a self, gemm: &Gemm) -> Result<Box<dyn FnMut() -> Result<()> + 'a>> {
         let gemm = *gemm;
         Ok(match self {
@@ -170,7 +169,7 @@ pub struct Cublas {
 
 impl Cublas {
     /// # Errors
-    /// No library, or one that fails; with the way out.
+    /// The library is missing or fails; the message includes the way out.
     pub fn open(device: &Device) -> Result<Self> {
         open("cublas", std::env::var_os(VARIABLE))?;
         let stream = device.default_stream().raw_handle()?;
@@ -199,7 +198,8 @@ impl Cublas {
         let [lda, ldb, ldc] = gemm.shapes().map(|(rows, _)| int(rows));
         let [a, b, c] = gemm.addresses;
         let (one, zero) = factors(gemm.kind);
-        // SAFETY: the caller's contract; the factors have the type that this compute type requires.
+        // SAFETY: the caller guarantees the matrices; the factors have the type that this compute
+        // type requires.
         unsafe {
             cublas::result::gemm_ex(
                 self.handle,
@@ -243,7 +243,7 @@ const WORKSPACE_BYTES: usize = 32 << 20;
 pub enum Choice {
     /// The first choice of its heuristic, with a workspace.
     Heuristic,
-    /// `cublasLtMatmul` gets neither an algorithm nor a workspace, and chooses in each call, as
+    /// `cublasLtMatmul` receives neither an algorithm nor a workspace, and chooses in each call, as
     /// PyTorch calls it for int8 (`torch._int_mm`).
     Default,
 }
@@ -263,7 +263,7 @@ pub struct CublasLt {
     handle: cublaslt::sys::cublasLtHandle_t,
     stream: *mut c_void,
     workspace: Buffer<u8>,
-    /// The number 1, as the scale of 8-bit operands.
+    /// The value 1, as the scale of 8-bit operands.
     scale: Buffer<f32>,
 }
 
@@ -288,10 +288,10 @@ impl Drop for CublasLt {
     }
 }
 
-/// cuBLASLt's name of an epilogue, if there is one.
+/// cuBLASLt's constant for an epilogue; `None` without an epilogue.
 ///
 /// # Errors
-/// It has no such function.
+/// cuBLASLt lacks such a function.
 fn epilogue(gemm: &Gemm) -> Result<Option<cublaslt::sys::cublasLtEpilogue_t>> {
     use cublaslt::sys::cublasLtEpilogue_t::*;
     Ok(match (gemm.activation, gemm.bias.is_some()) {
@@ -299,7 +299,7 @@ fn epilogue(gemm: &Gemm) -> Result<Option<cublaslt::sys::cublasLtEpilogue_t>> {
         (Activation::None, true) => Some(CUBLASLT_EPILOGUE_BIAS),
         (Activation::Relu, false) => Some(CUBLASLT_EPILOGUE_RELU),
         (Activation::Relu, true) => Some(CUBLASLT_EPILOGUE_RELU_BIAS),
-        // By a hyperbolic tangent.
+        // The tanh approximation.
         (Activation::GeluTanh, false) => Some(CUBLASLT_EPILOGUE_GELU),
         (Activation::GeluTanh, true) => Some(CUBLASLT_EPILOGUE_GELU_BIAS),
         (Activation::Gelu, _) => bail!("it has no GELU but that by a hyperbolic tangent, gelu_tanh"),
@@ -363,7 +363,7 @@ impl<'a> Prepared<'a> {
                     )
                     .map_err(refused)?;
                 }
-                // Accumulators of the tensor cores, without a second, wider accumulator.
+                // The tensor cores' accumulators, without a second, wider accumulator.
                 let fast = 1i8;
                 let attribute = CUBLASLT_MATMUL_DESC_FAST_ACCUM;
                 set_matmul_desc_attribute(desc, attribute, ptr::from_ref(&fast).cast(), size_of::<i8>())
@@ -405,8 +405,8 @@ impl<'a> Prepared<'a> {
             Some(chosen) => (&raw const chosen.algo, self.lt.workspace.address(), WORKSPACE_BYTES),
             None => (ptr::null(), 0, 0),
         };
-        // SAFETY: the caller's contract; descriptors and algorithm belong to this product, and the
-        // workspace is ours, or there is none.
+        // SAFETY: the caller guarantees the matrices; descriptors and algorithm belong to this
+        // product, and the workspace is ours, or absent.
         unsafe {
             cublaslt::result::matmul(
                 self.lt.handle,
@@ -456,8 +456,8 @@ mod tests {
                 assert!(said.starts_with("MOYE_CUBLAS: ") && said.contains(file), "{said}");
             }
         }
-        // If there is one, it opens; if there is none, `cudarc` must not be called, because it
-        // would abort.
+        // An installed library opens; without one `cudarc` must not be called, because it would
+        // abort.
         if let Err(error) = open("cublasLt", None) {
             assert!(
                 error.to_string().starts_with("there is no libcublasLt.so.13 or .12; install"),

@@ -1,4 +1,4 @@
-//! NumPy's element types, and what the commands need of each.
+//! NumPy's element types, and their properties that the commands use.
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -30,7 +30,7 @@ pub enum Dtype {
     /// int64: for indices only.
     #[value(skip)]
     I64,
-    /// uint8: for bytes whose bits an operation gives a meaning.
+    /// uint8: for bytes whose bits an operation interprets.
     #[value(skip)]
     U8,
 }
@@ -55,8 +55,7 @@ impl Dtype {
         }
     }
 
-    /// The type descriptor that NumPy writes; for bfloat16 and 8-bit floats, the one for
-    /// `ml_dtypes`.
+    /// NumPy's type descriptor; for bfloat16 and 8-bit floats, that of `ml_dtypes`.
     pub const fn descriptor(self) -> &'static str {
         match self {
             Self::F16 => "<f2",
@@ -82,8 +81,8 @@ impl Dtype {
         matches!(self, Self::E4m3 | Self::E5m2)
     }
 
-    /// A factor of products of this type, in the type that its kernels take: float32 for floats of
-    /// up to 32 bits.
+    /// A factor of products of this type, rounded to the kernels' type: float32 for floats of up to
+    /// 32 bits.
     pub fn factor(self, value: f64) -> f64 {
         match self {
             Self::F64 | Self::I8 | Self::U8 | Self::I32 | Self::I64 => value,
@@ -124,11 +123,11 @@ pub trait InFile: Element {
     /// Its NumPy type.
     const DTYPE: Dtype;
 
-    /// The element's bits, the lowest ones of the result.
+    /// The element's bits, in the low bits of the result.
     fn stored_bits(self) -> u64;
 }
 
-/// An element type of .npy files whose values float64 has.
+/// An element type of .npy files whose values are exact in float64.
 pub trait Stored: InFile + Scalar {}
 
 impl<T: InFile + Scalar> Stored for T {}
@@ -162,18 +161,18 @@ impl InFile for i64 {
     }
 }
 
-/// Bounds of the rounding errors of a product.
+/// Bounds on the rounding errors of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// The bound of an element of C, relative to the element.
+    /// The bound on an element of C, relative to the element.
     pub result: f64,
-    /// The bound of an accumulator, relative to its largest intermediate value.
+    /// The bound on an accumulator, relative to its largest intermediate value.
     pub sums: f64,
 }
 
 /// An element type of products.
 pub trait Member: Operand + Stored {
-    /// A number of random matrices: from `[-1, 1)`, or any integer.
+    /// A random element: from `[-1, 1)`, or any integer.
     fn draw(random: &mut fastrand::Rng) -> Self;
 
     /// `alpha` or `beta`, called `name` in messages; an error if its type cannot represent it.
@@ -181,7 +180,7 @@ pub trait Member: Operand + Stored {
         Ok(<Self::Scalar as Factor>::checked(name, value, Self::DTYPE.name())?)
     }
 
-    /// The product with this precision.
+    /// Sets this precision on the product.
     fn precise<'a, U: Output<Self>>(
         product: Matmul<'a, Self, U>,
         precision: Precision,
@@ -197,7 +196,7 @@ pub trait Member: Operand + Stored {
         }
     }
 
-    /// The product with scales of A's rows and B's columns.
+    /// Sets scales of A's rows and B's columns on the product.
     fn scaled<'a, U: Output<Self>>(
         product: Matmul<'a, Self, U>,
         scales: [Option<&'a Buffer<f32>>; 2],

@@ -4,7 +4,7 @@ use crate::activation::{Function, activated};
 use moye::kernels::mma::Activation;
 use std::fmt;
 
-/// `activation(a * b + bias)`, with an optional bias: one number for each row of C, which is
+/// `activation(a * b + bias)`, with an optional bias: one element for each row of C, which is
 /// column-major, as in cuBLASLt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Epilogue {
@@ -25,7 +25,7 @@ impl Epilogue {
         self == Self::default()
     }
 
-    /// An element of C in float64, from its sum and its row's bias.
+    /// An element of C in float64, from its accumulated sum and its row's bias.
     pub fn of(self, sum: f64, bias: f64) -> f64 {
         activated(self.activation, if self.bias { sum + bias } else { sum })
     }

@@ -12,7 +12,7 @@ use moye::{Device, Matmul, MatrixMut, Output, Stream};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Calls that are timed together, fewer than a stream queues before a launch blocks.
+/// Calls that are timed together: fewer than a stream queues before a launch blocks.
 const CALLS: u32 = 64;
 /// The default products: with one kernel, with two, and with operands that are rearranged first.
 pub const CASES: [(Kind, Majors, Size); 6] = [
@@ -28,7 +28,7 @@ pub const CASES: [(Kind, Majors, Size); 6] = [
 pub struct Cost {
     what: String,
     kernel: String,
-    /// The time of `Matmul::run`; of the same product in a graph; of the peer.
+    /// The times of `Matmul::run`, of the same product in a graph, and of the peer.
     call: f64,
     graph: f64,
     peer: Option<(&'static str, f64)>,
@@ -36,7 +36,7 @@ pub struct Cost {
     no_peer: Option<String>,
 }
 
-/// Times a product by the host's clock: medians of this many rounds.
+/// Times a product by the host's clock: medians of `rounds` rounds.
 pub fn cost(
     device: &Device,
     rounds: usize,
@@ -66,7 +66,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     };
     let (mut name, mut theirs, mut no_peer) = (None, None, None);
     match peer {
-        // SAFETY: the buffers are of these extents and live on; nothing else uses `other_c`.
+        // SAFETY: the buffers have these extents and stay alive; no other work uses `other_c`.
         Ok(side) => match unsafe { side.prepare(&gemm) } {
             Ok(run) => (name, theirs) = (Some(side.name()), Some(run)),
             Err(reason) => no_peer = Some(format!("{}: {reason:#}", side.name())),
@@ -83,7 +83,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         let (product, mut c) = problem.call()?;
         let mut graph = captured(device, &product, &mut c)?;
         let stream = device.default_stream();
-        // SAFETY: the operands and C live on, and nothing else uses them.
+        // SAFETY: the operands and C stay alive, and no other work uses them.
         median(device, rounds, || unsafe { graph.launch(&stream) }.map_err(Into::into))?
     };
     let peer = match (name, &mut theirs) {
@@ -103,7 +103,7 @@ fn captured<T: Member, U: Output<T>>(
     Ok(graph.instantiate()?)
 }
 
-/// The median time of a call in microseconds, while the device still works.
+/// The median time of a call in microseconds, while the device is still working.
 fn median(device: &Device, rounds: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut times = Vec::with_capacity(rounds);
     for round in 0..rounds + 2 {

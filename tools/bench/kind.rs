@@ -48,12 +48,12 @@ impl Kind {
         if matches!(self, Self::I8) { "TOP/s" } else { "TFLOP/s" }
     }
 
-    /// An error bound, relative, for products of random numbers: the rounding of the result or, if
-    /// larger, of the accumulators: a random walk of K roundings of f32, or the truncation of
-    /// tensor cores at each step, which accumulates (1.2e-4 of f16 was observed at K = 100,003).
-    /// For 8-bit floats tensor cores keep about 14 bits of an accumulator: nearly 2 % were reported
-    /// at K = 4096 (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.3.2) for single
-    /// elements.
+    /// A relative error bound for products of random values: the rounding of the result or, if
+    /// larger, of the accumulators. That is a random walk of K roundings in f32, or the truncation
+    /// of tensor cores at each step, which accumulates (1.2e-4 for f16 was observed at K =
+    /// 100,003). For 8-bit floats tensor cores keep about 14 bits of an accumulator: nearly 2 %
+    /// were reported at K = 4096 (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.3.2)
+    /// for single elements.
     pub fn tolerance(self, k: usize) -> f64 {
         match self {
             Self::F32 => 1e-5 + 5e-8 * (k as f64).sqrt(),
@@ -76,13 +76,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The majors of A and B, as in BLAS: whether each is transposed; matrices are column-major
-/// otherwise. C is column-major.
+/// The majors of A and B, as in BLAS: whether each is transposed; otherwise it is column-major. C
+/// is column-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Majors {
-    /// Whether A is K-contiguous; M-contiguous otherwise.
+    /// Whether A is K-contiguous; otherwise it is M-contiguous.
     pub a: bool,
-    /// Whether B is N-contiguous; K-contiguous otherwise.
+    /// Whether B is N-contiguous; otherwise it is K-contiguous.
     pub b: bool,
 }
 

@@ -2,8 +2,8 @@
 //! the driver's copy.
 //!
 //! Both sides run in one process, in turn, on random data, and each result is checked before it is
-//! timed. The command `moye bench` of the package `moye-cli` prints what [`Measure::row`] measures;
-//! `moye-tune` times tiles by [`product::Problem`] and [`timing::in_turn`].
+//! timed. The command `moye bench` of the package `moye-cli` prints the measurements of
+//! [`Measure::row`]; `moye-tune` times tiles by [`product::Problem`] and [`timing::in_turn`].
 //!
 //! ```no_run
 //! use moye_bench::{Kind, Majors, Measure, Plan, Size, Work};
@@ -63,13 +63,13 @@ pub enum Work {
         /// M, N and K.
         size: Size,
     },
-    /// A product by `mma.sync` with K contiguous in both operands.
+    /// A product with `mma.sync`, with K contiguous in both operands.
     ByMmaSync {
         /// The element types.
         kind: Kind,
         /// M, N and K.
         size: Size,
-        /// Whether the device has a [rest](suite::REST) before each batch.
+        /// Whether the device [rests](suite::REST) before each batch.
         rests: bool,
     },
     /// A copy of a column-major matrix.
@@ -95,12 +95,12 @@ pub enum Work {
     Attention(attention::Case),
 }
 
-/// The common state of all measurements.
+/// The state that all measurements share.
 #[derive(Clone)]
 pub struct Measure<'a> {
     /// The device.
     pub device: &'a Device,
-    /// How often and how long.
+    /// The number and the duration of rounds.
     pub plan: Plan,
     /// The peer of products.
     pub peer: Option<&'a Peer>,
@@ -120,13 +120,13 @@ pub struct Measure<'a> {
     pub kernel: Option<&'a str>,
 }
 
-/// Whether cuBLAS has products of this kind with this epilogue; cuBLASLt has.
+/// Whether cuBLAS has products of this kind with this epilogue; cuBLASLt has them.
 pub fn cublas_has(kind: Kind, epilogue: Epilogue) -> bool {
     kind != Kind::E4m3 && epilogue.is_nothing()
 }
 
 impl<'a> Measure<'a> {
-    /// Measurements on a device, with nothing beside them.
+    /// Measurements on a device without a peer.
     pub fn new(device: &'a Device, plan: Plan) -> Self {
         Self {
             device,
@@ -185,7 +185,7 @@ impl<'a> Measure<'a> {
 mod tests {
     use super::*;
 
-    /// Measurements on the simulator, whose times mean nothing, with one short round.
+    /// Measurements on the simulator, whose times are meaningless, with one short round.
     pub fn on_simulator(test: impl FnOnce(&Measure<'_>)) {
         let plan =
             Plan { warm_up: Duration::ZERO, rounds: 1, batch: Duration::from_nanos(1), ..Plan::default() };

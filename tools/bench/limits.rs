@@ -1,5 +1,5 @@
-//! The peak rates of a machine, from its multiprocessors, its clock, and the operations of a
-//! multiprocessor in a clock.
+//! The peak rates of a GPU, from the number of SMs, the clock, and the operations of an SM per
+//! clock.
 
 use crate::Kind;
 use anyhow::{Context, Result, ensure};
@@ -11,17 +11,16 @@ use moye::Device;
 pub struct Facts {
     /// The compute capability.
     pub capability: (u32, u32),
-    /// The multiprocessors.
+    /// The number of SMs.
     pub multiprocessors: u32,
-    /// The highest clock of the multiprocessors, in Hz. Under load the power limit may force a
-    /// lower one.
+    /// The highest SM clock, in Hz. Under load the power limit may lower the clock.
     pub clock: f64,
     /// Memory bandwidth in bytes per second: twice the memory clock times the width of the bus.
     pub memory_rate: f64,
 }
 
 impl Facts {
-    /// Reads them from the driver.
+    /// Reads the properties from the driver.
     pub fn of(device: &Device) -> Result<Self> {
         let attribute = attributes(device)?;
         let ask = |which| {
@@ -39,8 +38,8 @@ impl Facts {
         })
     }
 
-    /// The peak of the instructions that the kernels use, `wgmma`, `mma.sync` or FMA, in 10^12
-    /// operations per second; `None` for an architecture whose rates are not known here, or if the
+    /// The peak of the instruction that the kernels use (`wgmma`, `mma.sync` or FMA), in 10^12
+    /// operations per second; `None` for an architecture whose rates are not listed here, or if the
     /// driver reports no clock.
     pub fn limit(&self, kind: Kind) -> Option<f64> {
         let rate = operations_per_clock(self.capability, kind)?;
@@ -57,9 +56,9 @@ impl Facts {
     }
 }
 
-/// The attributes of a GPU by the driver.
+/// The attributes of a GPU from the driver.
 pub(super) fn attributes(device: &Device) -> Result<impl Fn(CUdevice_attribute) -> Option<i32> + use<>> {
-    // Sets the device's context as this thread's current one.
+    // Makes the device's context current on this thread.
     ensure!(!device.default_stream().raw_handle()?.is_null(), "the simulator has no attributes of a driver");
     let mut gpu = 0;
     // SAFETY: the driver is loaded, a context is current, and the result is writable.
@@ -73,22 +72,22 @@ pub(super) fn attributes(device: &Device) -> Result<impl Fn(CUdevice_attribute) 
     })
 }
 
-/// Operations (a multiply-add is two) of a multiprocessor in a clock.
+/// Operations of an SM per clock; a multiply-add is two.
 ///
-/// - 8.0: NVIDIA A100 Tensor Core GPU Architecture whitepaper, table of peak rates: 108
-///   multiprocessors at 1.41 GHz do 312 TFLOP/s of f16 and bf16, 156 of tf32, 624 TOP/s of int8,
-///   19.5 TFLOP/s of f64 on tensor cores and of f32.
-/// - 8.6: NVIDIA Ampere GA102 GPU Architecture whitepaper, RTX 3090: 82 at 1.695 GHz do 71 TFLOP/s
-///   of f16 with f32 accumulators (142 with f16 accumulators), 35.6 of tf32, 35.6 of f32, 284 TOP/s
-///   of int8. Professional cards of this architecture are as fast with f32 as with f16
+/// - 8.0: NVIDIA A100 Tensor Core GPU Architecture whitepaper, table of peak rates: 108 SMs at 1.41
+///   GHz reach 312 TFLOP/s of f16 and bf16, 156 of tf32, 624 TOP/s of int8, 19.5 TFLOP/s of f64 on
+///   tensor cores and of f32.
+/// - 8.6: NVIDIA Ampere GA102 GPU Architecture whitepaper, RTX 3090: 82 at 1.695 GHz reach 71
+///   TFLOP/s of f16 with f32 accumulators (142 with f16 accumulators), 35.6 of tf32, 35.6 of f32,
+///   284 TOP/s of int8. Professional cards of this architecture are as fast with f32 as with f16
 ///   accumulators.
-/// - 8.9: NVIDIA Ada GPU Architecture whitepaper, RTX 4090: 128 at 2.52 GHz do 165.2 and 330.3
+/// - 8.9: NVIDIA Ada GPU Architecture whitepaper, RTX 4090: 128 at 2.52 GHz reach 165.2 and 330.3
 ///   TFLOP/s of f16, 82.6 of tf32, 82.6 of f32, 660.6 TOP/s of int8; the same note holds.
-/// - 9.0: NVIDIA H100 Tensor Core GPU Architecture whitepaper: 4096 operations of f16 in a clock,
-///   2048 of tf32, 8192 of int8 and of 8-bit floats, by `wgmma`. f16 with f16 accumulators uses
+/// - 9.0: NVIDIA H100 Tensor Core GPU Architecture whitepaper: 4096 operations of f16 per clock,
+///   2048 of tf32, 8192 of int8 and of 8-bit floats, with `wgmma`. f16 with f16 accumulators uses
 ///   `mma.sync` here, which from registers alone reached 645 TFLOP/s of f16 on an H200 at 1,980
-///   MHz, 0.602 of that (docs/decisions/0007). f64 has only `mma.sync`, 256 operations by the
-///   whitepaper; f32 does 256 on 128 lanes.
+///   MHz, 0.602 of the `wgmma` peak (docs/decisions/0007). f64 has only `mma.sync`, 256 operations
+///   by the whitepaper; f32 has 256 on 128 lanes.
 fn operations_per_clock(capability: (u32, u32), kind: Kind) -> Option<f64> {
     const MMA_SYNC_OF_WGMMA: f64 = 0.602;
     Some(match (capability, kind) {
@@ -126,7 +125,7 @@ mod tests {
         assert_eq!(machine((9, 0)).limit_by_mma_sync(Kind::F64), machine((9, 0)).limit(Kind::F64));
     }
 
-    /// The rates times the machine reproduce the whitepapers' figures.
+    /// The rates times SMs and clock reproduce the whitepapers' figures.
     #[test]
     fn limits_are_those_of_the_datasheets() {
         let machine = |capability, multiprocessors, clock| Facts {

@@ -1,4 +1,4 @@
-//! Clocks, temperature and power of a GPU, by NVIDIA's management library (NVML), which is loaded
+//! Clocks, temperature and power of a GPU, from NVIDIA's management library (NVML), which is loaded
 //! at run time.
 
 use super::limits::attributes;
@@ -20,7 +20,7 @@ pub struct Monitor {
 /// A sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Seen {
-    /// The clock of the multiprocessors, in MHz.
+    /// The SM clock, in MHz.
     pub sm_mhz: Option<u32>,
     /// The memory clock, in MHz.
     pub memory_mhz: Option<u32>,
@@ -31,7 +31,7 @@ pub struct Seen {
 }
 
 impl Monitor {
-    /// Opens the library; an error says why there are no samples.
+    /// Opens the library; the error says why there are no samples.
     pub fn open(device: &Device) -> Result<Self, String> {
         let library = Nvml::init()
             .map_err(|error| format!("NVML cannot be used ({error}); it comes with the driver"))?;
@@ -55,7 +55,7 @@ impl Monitor {
     }
 }
 
-/// Domain, bus and device as NVML writes them.
+/// Domain, bus and device in NVML's format.
 fn place(device: &Device) -> Option<String> {
     let ask = attributes(device).ok()?;
     let domain = ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
@@ -65,7 +65,7 @@ fn place(device: &Device) -> Option<String> {
 }
 
 impl Seen {
-    /// The median of several samples, in each value.
+    /// The median of several samples, for each value.
     pub fn typical(all: &[Self]) -> Self {
         let middle = |of: fn(&Self) -> Option<u32>| {
             let mut values: Vec<u32> = all.iter().filter_map(of).collect();

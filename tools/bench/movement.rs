@@ -10,7 +10,7 @@ use moye::{Buffer, Element, Matrix, MatrixMut, copy, transpose};
 /// The element sizes, in bytes.
 pub const BYTES: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// Checks and times a copy, or a transpose, of a column-major matrix with elements of this many
+/// Checks and times a copy, or a transpose, of a column-major matrix with elements of `bytes`
 /// bytes.
 ///
 /// # Errors
@@ -31,7 +31,7 @@ pub fn row(
     }
 }
 
-/// As [`row`], for elements `T`.
+/// [`row`] for elements `T`.
 fn row_of<T: Element + PartialEq>(
     measure: &Measure<'_>,
     transposed: bool,
@@ -62,7 +62,7 @@ fn row_of<T: Element + PartialEq>(
     run(&mut dst)?;
     let name = if transposed { "transpose" } else { "copy" };
     let after = dst.download()?;
-    // All elements must be equal to the bit.
+    // All elements must be equal bit by bit.
     let wrong = (0..len).find(|&i| {
         let at = if transposed { i / cols + i % cols * rows } else { i };
         after[i] != before[at]
@@ -73,7 +73,7 @@ fn row_of<T: Element + PartialEq>(
     drop(after);
 
     let other = device.alloc_uninit::<T>(len)?;
-    // The simulator has no driver to compare with.
+    // The simulator has no driver for comparison.
     let mut driver = match device.is_gpu() {
         true => Some(driver_copy(measure, other.address(), src.address(), len * bytes)?),
         false => None,
@@ -111,16 +111,16 @@ fn row_of<T: Element + PartialEq>(
     })
 }
 
-/// The kernel that transposes elements of this many bytes from column-major to column-major.
+/// The kernel that transposes elements of this size from column-major to column-major.
 fn transposed_by((rows, cols): (usize, usize), bytes: usize) -> String {
     let words = |elements: usize| (elements * bytes).is_multiple_of(4);
     let name = if bytes < 4 && words(rows) && words(cols) { "transpose_words" } else { "transpose" };
     format!("{name}_u{}", 8 * bytes)
 }
 
-/// The kernel that copies column-major matrices with contiguous columns of this many bytes.
+/// The kernel that copies column-major matrices with contiguous columns of `column` bytes.
 fn copied_by(column: usize, cols: usize, bytes: usize) -> String {
-    // A multiple of 64 KB is copied as lines of that size.
+    // A matrix of a multiple of 64 KB is copied as lines of that size.
     let long = column >= 16 * 2048 || (column * cols).is_multiple_of(16 * 4096);
     match column.is_multiple_of(16) {
         true if long => "copy_long_lines".to_owned(),
@@ -129,8 +129,8 @@ fn copied_by(column: usize, cols: usize, bytes: usize) -> String {
     }
 }
 
-/// The driver's copy, on the device's default stream. Nothing is launched before the result is
-/// called.
+/// The driver's copy, on the device's default stream. Nothing is launched before the returned
+/// function is called.
 fn driver_copy(
     measure: &Measure<'_>,
     to: u64,
@@ -140,7 +140,7 @@ fn driver_copy(
     let stream = measure.device.default_stream().raw_handle()?;
     Ok(move || {
         // SAFETY: both addresses are of buffers of at least `bytes` bytes that outlive the calls;
-        // the stream is the device's own.
+        // the stream belongs to the device.
         unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream.cast()) }
             .result()
             .context("cuMemcpyDtoDAsync failed")

@@ -9,18 +9,19 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::fmt::Display;
 use std::ops::Range;
 
-/// A panel's extents, in units of the picture.
+/// A panel's extents, in the picture's units.
 const PANEL: (u32, u32) = (560, 380);
 /// The height of the title above all panels.
 const TITLE: u32 = 44;
 /// The height of a panel's title, and of a line of its legend.
 const HEAD: u32 = 26;
 const LEGEND_LINE: u32 = 18;
-/// The minimal width of a legend entry; the width before its text, and of a letter.
+/// The minimum width of a legend entry; the width before its text, and of a letter.
 const LEGEND_ENTRY: u32 = 138;
 const LEGEND_DASH: u32 = 32;
 const LEGEND_LETTER: u32 = 8;
-/// Colours for all kinds of colour vision (Okabe and Ito, "Color Universal Design").
+/// Colours that are distinct for all kinds of colour vision (Okabe and Ito, "Color Universal
+/// Design").
 const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 const GREY: RGBColor = RGBColor(110, 110, 110);
@@ -49,7 +50,7 @@ fn extent(row: &Row) -> f64 {
     }
 }
 
-/// Whether a product is far from a cube. Such products have no line: two of them with equal
+/// Whether a product is far from a cube. Such products have no line, because two of them with equal
 /// multiply-adds may differ much in speed.
 fn is_flat(row: &Row) -> bool {
     let extents = [Some(row.m), Some(row.n), row.k].into_iter().flatten();
@@ -58,8 +59,8 @@ fn is_flat(row: &Row) -> bool {
     most / 2 > least
 }
 
-/// The rows by panel and series, in the order of their first occurrence. Products by an instruction
-/// other than the chosen kernel's are only in the table: they have another peak, and maybe rests.
+/// The rows by panel and series, in order of first occurrence. Products with an instruction other
+/// than the chosen kernel's are only in the table: they have another peak, and possibly rests.
 fn panels(rows: &[Row]) -> Vec<Panel<'_>> {
     let mut panels: Vec<Panel<'_>> = Vec::new();
     for row in rows.iter().filter(|row| row.by.is_none()) {
@@ -226,7 +227,7 @@ fn draw(panel: &Panel<'_>, area: &Area<'_>) -> Result<()> {
 struct Sizes {
     first: f64,
     last: f64,
-    /// The sizes themselves.
+    /// The sizes.
     marked: Vec<f64>,
 }
 
@@ -262,7 +263,7 @@ fn ticks(mut sizes: Vec<f64>) -> Vec<f64> {
     let whole = (sizes[sizes.len() - 1] / sizes[0]).log2() + 0.4;
     let mut kept: Vec<f64> = Vec::new();
     for &size in sizes.iter().rev() {
-        // Both ends of the axis stay.
+        // Both ends of the axis keep their labels.
         let from_first = (size / sizes[0]).log2() / whole;
         let far = kept.last().is_none_or(|last| (last / size).log2() / whole >= APART);
         if far && (from_first >= APART || size == sizes[0]) {
@@ -278,7 +279,7 @@ mod tests {
     use super::*;
     use crate::results::tests::made_up;
 
-    /// An element of a picture, and the line after it, where its text stands.
+    /// An element of a picture, and the following line with its text.
     struct Element<'a> {
         tag: &'a str,
         text: &'a str,
@@ -299,7 +300,7 @@ mod tests {
         }
     }
 
-    /// The elements whose place is in panel `index`.
+    /// The elements positioned in panel `index`.
     fn elements(picture: &str, index: u32) -> Vec<Element<'_>> {
         let (left, top) = (index % 2 * PANEL.0, TITLE + index / 2 * PANEL.1);
         let inside = |element: &Element<'_>| {
@@ -319,7 +320,7 @@ mod tests {
         assert!(picture.contains("\nNVIDIA Made-up, 80 GB, 2026-11-21, medians of 11 rounds\n"), "the title");
         for (index, panel) in panels(&rows).iter().enumerate() {
             let elements = elements(&picture, index as u32);
-            // The labels of an axis: the number and where it stands.
+            // The labels of an axis: the value and its position.
             let labels = |anchor: &str, at: &str| -> Vec<(f64, f64)> {
                 let texts =
                     elements.iter().filter(|text| text.is("text") && text.attribute("text-anchor") == anchor);

@@ -26,7 +26,7 @@ pub struct Problem<T: Member, U: Stored> {
     host: [Vec<T>; 2],
     operands: [Buffer<T>; 2],
     c: Buffer<U>,
-    /// The number 1, as the scale of both operands, for kinds with scales.
+    /// The value 1, as the scale of both operands, for kinds with scales.
     scale: Option<Buffer<f32>>,
     epilogue: Epilogue,
     /// The bias, if there is one, on the host and on the device.
@@ -76,7 +76,7 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
     /// The device lacks the memory.
     pub fn with(mut self, device: &Device, epilogue: Epilogue) -> Result<Self> {
         if epilogue.bias {
-            // As large as the sums of numbers in [-1, 1), so that a missing bias is noticed.
+            // As large as the sums of values in [-1, 1), so that a missing bias is noticed.
             let large = (self.size.k as f64 / 9.0).sqrt().max(1.0);
             let mut random = fastrand::Rng::with_seed(4);
             let bias: Vec<_> =
@@ -115,10 +115,10 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
         Ok(self.c.fill_bytes(0xFF)?)
     }
 
-    /// The relative error of C in norm, for elements from everywhere, against float64.
+    /// The relative norm error of C against float64, for elements from all of C.
     ///
     /// # Errors
-    /// It exceeds what rounding explains: the result is wrong.
+    /// The error exceeds what rounding explains: the result is wrong.
     pub fn check(&self, what: &str) -> Result<f64> {
         let error = self.relative_error(&self.c.download()?);
         let bound = self.kind.tolerance(self.size.k);
@@ -169,12 +169,12 @@ fn samples(m: usize, n: usize) -> Vec<(usize, usize)> {
     places
 }
 
-/// Random numbers, the same for equal seeds.
+/// Random values, equal for equal seeds.
 ///
 /// # Errors
-/// There is no memory for this many.
+/// The host lacks the memory.
 fn numbers<T: Member>(len: usize, seed: u64) -> Result<Vec<T>> {
-    // In chunks with their own seeds, so that all cores draw.
+    // In chunks with separate seeds, so that all cores generate values.
     const PART: usize = 1 << 16;
     let mut numbers = Vec::new();
     numbers
@@ -196,10 +196,10 @@ pub fn row(measure: &Measure<'_>, kind: Kind, majors: Majors, size: Size) -> Res
     with_types!(kind, measured(measure, kind, majors, size))
 }
 
-/// Whether products of a kind have a kernel of this name.
+/// Checks that products of a kind have a kernel of this name.
 ///
 /// # Errors
-/// They have none; the error lists the kernels that they have.
+/// They have no such kernel; the error lists their kernels.
 fn known_kernel<T: Member, U: Output<T> + Stored + Default>(
     device: &Device,
     kind: Kind,
@@ -216,7 +216,7 @@ fn known_kernel<T: Member, U: Output<T> + Stored + Default>(
     Ok(())
 }
 
-/// The same, with the choices of the user's tuning file, or with the named kernel.
+/// Applies the choices of the user's tuning file, or the named kernel.
 ///
 /// # Errors
 /// There is no such kernel for these elements.
@@ -243,7 +243,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
 ) -> Result<Row> {
     let device = measure.device;
     if let Some(name) = measure.kernel {
-        // Before random numbers are drawn.
+        // Check before random values are generated.
         known_kernel::<T, U>(device, kind, name)?;
     }
     let mut problem = Problem::<T, U>::new(device, kind, majors, size)?.with(device, measure.epilogue)?;
@@ -257,7 +257,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     };
     let error = problem.check("moye")?;
 
-    // The peer has its own C.
+    // The peer writes a separate C.
     let mut other_c = device.alloc_uninit::<U>(size.m * size.n)?;
     other_c.fill_bytes(0xFF)?;
     let gemm = Gemm {
@@ -273,7 +273,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     let (side, mut missing) = measure.beside(kind);
     let mut peer = None;
     if let Some(side) = side {
-        // SAFETY: the buffers are of these extents and live on; nothing else uses `other_c`.
+        // SAFETY: the buffers have these extents and stay alive; no other work uses `other_c`.
         match unsafe { side.prepare(&gemm) }.and_then(|mut run| run().map(|()| run)) {
             Ok(run) => peer = Some(run),
             Err(reason) => missing = Some(format!("{}: {reason:#}", side.name())),
@@ -424,7 +424,7 @@ mod tests {
             };
             let (rows, columns) =
                 (places.iter().map(|place| place.0).collect(), places.iter().map(|place| place.1).collect());
-            // Most of 500 draws from 64 or more are different; from few places all are drawn.
+            // Most of 500 draws from 64 or more positions differ; with few positions all are drawn.
             assert!(distinct(rows) >= m.min(SAMPLES / 10), "{m} x {n}");
             assert!(distinct(columns) >= n.min(SAMPLES / 10), "{m} x {n}");
         }

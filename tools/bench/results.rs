@@ -1,4 +1,4 @@
-//! The results and their forms: a table in Markdown, JSON, CSV.
+//! The results and their output: a table in Markdown, JSON, CSV.
 
 use super::timing::Times;
 use crate::Seen;
@@ -19,7 +19,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// `amount` of work in these times: 10^12 operations, or GB.
+    /// The rate of `amount` work in these times: 10^12 operations, or GB.
     pub fn new(times: &Times, amount: f64) -> Self {
         Self {
             median: amount / times.median(),
@@ -41,11 +41,11 @@ pub struct Row {
     pub majors: Option<String>,
     /// The epilogue of a product: `bias, relu`, ...
     pub epilogue: Option<String>,
-    /// The instruction of a product if the kernel is not the chosen one: `mma.sync`.
+    /// The instruction of a product if another kernel than the chosen one is measured: `mma.sync`.
     pub by: Option<String>,
-    /// The rest of the device before each batch of launches, in milliseconds.
+    /// The idle time before each batch of launches, in milliseconds.
     pub rest_ms: u64,
-    /// The rows of the result; the rows of a matrix that is copied or transposed.
+    /// The rows of the result; for a copy or transpose, of the matrix.
     pub m: usize,
     /// The columns.
     pub n: usize,
@@ -69,14 +69,14 @@ pub struct Row {
     pub seen: Seen,
 }
 
-/// Where, when and how all rows were measured.
+/// The conditions under which all rows were measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
     /// The name of the GPU.
     pub device: String,
     /// Its architecture.
     pub arch: String,
-    /// Its multiprocessors.
+    /// Its number of SMs.
     pub multiprocessors: u32,
     /// The CUDA version of the driver.
     pub driver: Option<(u32, u32)>,
@@ -86,8 +86,7 @@ pub struct Conditions {
     pub rounds: usize,
     /// Whether the L2 cache is flushed before each launch.
     pub flush_l2: bool,
-    /// The rest of the device before each batch of launches, in milliseconds, at least: some rows
-    /// have more.
+    /// The minimum idle time before each batch of launches, in milliseconds; some rows have more.
     pub rest_ms: u64,
     /// The first sample.
     pub before: Seen,
@@ -120,7 +119,7 @@ impl Row {
     }
 }
 
-/// Three digits, or all before the decimal point.
+/// Three digits, or all digits before the decimal point.
 fn digits(value: f64) -> String {
     match value {
         value if value >= 99.95 => format!("{value:.0}"),
@@ -154,7 +153,7 @@ pub fn table(rows: &[Row]) -> String {
             format!("`{}`", row.kernel),
         ]);
     }
-    // Empty columns are left out.
+    // Empty columns are omitted.
     let kept: Vec<usize> =
         (0..lines[0].len()).filter(|&i| lines[1..].iter().any(|line| !line[i].is_empty())).collect();
     let widths: Vec<usize> =
@@ -164,7 +163,7 @@ pub fn table(rows: &[Row]) -> String {
     for (index, line) in lines.iter().enumerate() {
         for (&i, &width) in kept.iter().zip(&widths) {
             let cell = &line[i];
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ =
                 if right(i) { write!(text, "| {cell:>width$} ") } else { write!(text, "| {cell:<width$} ") };
         }
@@ -197,7 +196,7 @@ pub fn json(conditions: &Conditions, rows: &[Row]) -> serde_json::Value {
     serde_json::json!({"conditions": conditions, "rows": rows})
 }
 
-/// The rows as CSV (RFC 4180), one header line first.
+/// The rows as CSV (RFC 4180), after a header line.
 pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
     const HEADER: &str = "date,device,work,kind,majors,m,n,k,unit,moye,moye_least,moye_most,moye_seconds,peer,peer_median,peer_least,\
                           peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,epilogue,by,rest_ms";
@@ -245,7 +244,7 @@ fn maybe(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// A field, in quotes if it needs them.
+/// A field, quoted if necessary.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
@@ -349,8 +348,8 @@ pub(crate) mod tests {
         (conditions, rows)
     }
 
-    /// A file that results are compared with. In a bundle for other machines it is not where it was
-    /// compiled.
+    /// A file with expected results. In a bundle for other machines it is not at its compile-time
+    /// path.
     pub fn golden(name: &str) -> expect_test::ExpectFile {
         let folder =
             std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
@@ -370,7 +369,7 @@ pub(crate) mod tests {
     fn every_line_of_csv_has_as_many_fields_as_the_header() {
         let (conditions, rows) = made_up();
         for line in csv(&conditions, &rows).split_terminator("\r\n") {
-            // Separators outside quotes.
+            // Count separators outside quotes.
             let fields = line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>() + 1;
             assert_eq!(fields, 28, "{line}");
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// M, N and K of a product; for a copy the first two.
+/// M, N and K of a product; a copy uses the first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// The rows of C.
@@ -15,7 +15,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// The same along each.
+    /// The same extent along each mode.
     pub const fn cube(extent: usize) -> Self {
         Self { m: extent, n: extent, k: extent }
     }
@@ -24,7 +24,7 @@ impl Size {
 impl FromStr for Size {
     type Err = String;
 
-    /// Reads `N` or `MxNxK`, all from 1.
+    /// Parses `N` or `MxNxK`, all at least 1.
     fn from_str(text: &str) -> Result<Self, String> {
         let extents: Option<Vec<usize>> =
             text.split('x').map(|part| part.parse().ok().filter(|&extent| extent > 0)).collect();

@@ -6,14 +6,14 @@ use crate::{Kind, Majors};
 use anyhow::{Result, bail};
 use std::time::Duration;
 
-/// The rest of the device before each batch of some products by `mma.sync`, so that they run
-/// at the full clock: the power limit lowers it within tens of milliseconds (record 7).
+/// The idle time before each batch of some products with `mma.sync`, so that they run at the full
+/// clock: the power limit lowers it within tens of milliseconds (record 7).
 pub const REST: Duration = Duration::from_millis(300);
 
-/// The kernel by `mma.sync` of a kind, with K contiguous in both operands.
+/// The `mma.sync` kernel of a kind, with K contiguous in both operands.
 ///
 /// # Errors
-/// The kind has none.
+/// The kind has no such kernel.
 pub fn by_mma_sync(kind: Kind) -> Result<&'static str> {
     Ok(match kind {
         Kind::F16 => "matmul_f16_tn",
@@ -22,7 +22,7 @@ pub fn by_mma_sync(kind: Kind) -> Result<&'static str> {
     })
 }
 
-/// The rows: the tutorial's product and f32, then the other types, then shapes, then copies.
+/// The rows: the tutorial's product and f32, then the other types, shapes, and copies.
 pub fn rows() -> Vec<Work> {
     let product = |kind, majors, size| Work::Matmul { kind, majors, size };
     let size = |m, n, k| Size { m, n, k };

@@ -1,4 +1,4 @@
-//! Several ways to do one thing, timed in turn by the device's clock.
+//! Alternatives timed in turn by the device's clock.
 
 use anyhow::Result;
 use moye::{Buffer, Device};
@@ -9,16 +9,15 @@ use std::time::{Duration, Instant};
 pub struct Plan {
     /// The warm-up of each side before it is timed, so that clocks and power are steady.
     pub warm_up: Duration,
-    /// Rounds; in each one every side is timed once.
+    /// Rounds; each one times every side once.
     pub rounds: usize,
     /// Launches are batched until a batch takes about this long, so that the clock's error is
     /// negligible.
     pub batch: Duration,
     /// Whether the L2 cache is flushed before each launch, which is then timed separately.
     pub flush_l2: bool,
-    /// The rest of the device before each batch. A GPU at its power limit lowers its clock after
-    /// some tens of milliseconds, and a rest restores it (300 ms before 20 ms did on an H200:
-    /// record 7).
+    /// The idle time before each batch. A GPU at its power limit lowers its clock after some tens
+    /// of milliseconds, and idle time restores it (300 ms before 20 ms did on an H200: record 7).
     pub rest: Duration,
 }
 
@@ -34,11 +33,11 @@ impl Default for Plan {
     }
 }
 
-/// More than any GPU's L2 cache holds, in bytes.
+/// More than any GPU's L2 cache, in bytes.
 const FLUSHED_BYTES: usize = 256 << 20;
-/// The largest number of launches in a batch: the device's queue is finite.
+/// The maximum number of launches in a batch: the device's queue is finite.
 const MOST_LAUNCHES: f64 = 1000.0;
-/// The same if each launch is timed separately, with a flush of the cache in between.
+/// The same limit if each launch is timed separately, after a flush of the cache.
 const MOST_FLUSHED: f64 = 20.0;
 
 /// The times of one run in seconds, one for each round.
@@ -46,14 +45,14 @@ const MOST_FLUSHED: f64 = 20.0;
 pub struct Times(Vec<f64>);
 
 impl Times {
-    /// At least one round.
+    /// From at least one round.
     pub fn new(mut seconds: Vec<f64>) -> Self {
         assert!(!seconds.is_empty(), "a median needs a time");
         seconds.sort_by(f64::total_cmp);
         Self(seconds)
     }
 
-    /// The median; for an even number the mean of the two in the middle.
+    /// The median; for an even number of rounds the mean of the two in the middle.
     pub fn median(&self) -> f64 {
         let middle = self.0.len() / 2;
         if self.0.len().is_multiple_of(2) {
@@ -77,8 +76,8 @@ impl Times {
 /// One side: launches its work once, on the device's default stream.
 pub type Side<'a> = dyn FnMut() -> Result<()> + 'a;
 
-/// The times of each side, taken in turn; `watch` is called in every round while the device works
-/// for the first side.
+/// The times of each side, measured in turn; `watch` is called in every round while the device
+/// works for the first side.
 pub fn in_turn(
     device: &Device,
     plan: &Plan,
@@ -202,7 +201,7 @@ mod tests {
             &mut || {},
         )
         .unwrap();
-        // The first two launches load and estimate; each of the others follows a rest.
+        // The first two launches load and estimate; each of the others follows idle time.
         for pair in called[1..].windows(2) {
             assert!(pair[1] - pair[0] >= rest, "{:?} between two batches", pair[1] - pair[0]);
         }

@@ -1,4 +1,4 @@
-//! Embeds the sources of the shipped kernels, which `moye profile` shows with its figures.
+//! Embeds the sources of the shipped kernels, beside which `moye profile` shows its figures.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    // A packaged crate has none of them.
+    // A packaged crate has no kernel sources.
     let (mut files, device) = (Vec::new(), workspace.join("device"));
     if device.is_dir() {
         println!("cargo::rerun-if-changed={}", device.display());
@@ -16,7 +16,7 @@ fn main() -> io::Result<()> {
     files.sort();
     let mut sources = "&[\n".to_owned();
     for file in files {
-        // As the compiler names it, which runs in the workspace.
+        // The path as the compiler reports it, which runs in the workspace.
         let name = file.strip_prefix(&workspace).unwrap_or(&file);
         let name = name.components().map(|part| part.as_os_str().to_string_lossy());
         let name = name.collect::<Vec<_>>().join("/");
@@ -26,7 +26,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("sources.rs"), sources + "]\n")
 }
 
-/// The Rust files of a folder and those in it, without tests.
+/// The Rust files of a folder and its subfolders, without tests.
 fn find(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // One line, even if the causes have several.
             let line = format!("{error:#}").replace('\n', " ");
-            // There is no stream left to report a failure.
+            // No stream is left to report a failure.
             let _ = writeln!(io::stderr(), "moye: {line}");
             ExitCode::FAILURE
         }

@@ -1,21 +1,21 @@
-//! The errors of pictures, each with the values and the way out.
+//! The errors of pictures, with the values and the way out.
 
 use moye_device::atom::TilingError;
 use moye_device::layout::LayoutError;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// The most cells of a picture, over all its grids: larger ones cannot be read.
+/// The maximum number of cells of a picture, over all its grids: larger ones are unreadable.
 pub const MAX_CELLS: i64 = 16_384;
 
 /// Why a picture cannot be drawn.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DrawError {
-    /// An operation of the layout algebra, or a layout's text, is wrong.
+    /// An operation of the layout algebra is invalid, or a layout cannot be parsed.
     #[error(transparent)]
     Layout(Box<LayoutError>),
-    /// A tiled copy or a tiled MMA gives no thread-value layout.
+    /// A tiled copy or a tiled MMA has no thread-value layout.
     #[error(transparent)]
     Tiling(Box<TilingError>),
     /// The picture would have too many cells.
@@ -50,7 +50,7 @@ pub enum DrawError {
         /// The tile's last index.
         last: i64,
     },
-    /// A layout of the wrong kind for a picture.
+    /// A layout is unsuitable for this kind of picture.
     #[error("{layout} cannot be drawn {how}: {why}")]
     Unsuited {
         /// The layout.
@@ -60,7 +60,7 @@ pub enum DrawError {
         /// What is wrong with it, and the way out.
         why: String,
     },
-    /// A file name without a known format.
+    /// A file name has no known format's suffix.
     #[error("{}: no format has this suffix; name the file .svg, .tex, .typ or .txt, or choose one with --format", path.display())]
     Suffix {
         /// The file.
@@ -80,7 +80,7 @@ impl From<TilingError> for DrawError {
     }
 }
 
-/// Refuses a picture of more than [`MAX_CELLS`] cells.
+/// Rejects a picture of more than [`MAX_CELLS`] cells.
 pub(super) fn check_cells(what: impl Into<String>, cells: i64) -> Result<(), DrawError> {
     if cells > MAX_CELLS {
         return Err(DrawError::TooLarge { what: what.into(), cells });

@@ -1,4 +1,4 @@
-//! The formats of a picture and how they are chosen.
+//! The formats of a picture, and how they are chosen.
 
 use super::error::DrawError;
 use super::scene::Scene;
@@ -16,16 +16,16 @@ pub enum Format {
     Typst,
     /// A table of box-drawing characters for the terminal, coloured or not.
     Table,
-    /// The text of MoYe's `print_layout`.
+    /// The output of MoYe's `print_layout`.
     MoYe,
-    /// The text of CuTe's `print_layout`.
+    /// The output of CuTe's `print_layout`.
     CuTe,
 }
 
 /// The colours of an SVG, TikZ or Typst picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Theme {
-    /// In SVG the reader's choice of light or dark; elsewhere light.
+    /// In SVG the reader's setting; elsewhere light.
     #[default]
     Auto,
     /// For light pages and paper.
@@ -34,7 +34,7 @@ pub enum Theme {
     Dark,
 }
 
-/// The colours that a terminal shows.
+/// The colours that a terminal supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Colours {
     /// None.
@@ -42,18 +42,18 @@ pub enum Colours {
     None,
     /// The 256 of xterm.
     Fixed256,
-    /// All of sRGB.
+    /// 24-bit sRGB.
     True,
 }
 
-/// What can be chosen of a picture's look.
+/// The options of a picture's look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// The colours of SVG, TikZ and Typst.
     pub theme: Theme,
     /// The colours of [`Format::Table`].
     pub colours: Colours,
-    /// The characters of a line, where [`Format::Table`] breaks wide grids into several; `None`: it
+    /// The width in characters at which [`Format::Table`] breaks wide grids into several; `None`
     /// breaks none.
     pub width: Option<usize>,
     /// Whether indices count from 1, as Julia's do.
@@ -61,18 +61,18 @@ pub struct Style {
 }
 
 impl Style {
-    /// The number of the first index.
+    /// The first index.
     pub(super) fn base(&self) -> i64 {
         i64::from(self.one_based)
     }
 }
 
 impl Format {
-    /// The format that a file's suffix names: `.svg`, `.tex` (TikZ), `.typ` (Typst) or `.txt`
-    /// (MoYe's text).
+    /// The format of a file's suffix: `.svg`, `.tex` (TikZ), `.typ` (Typst) or `.txt` (MoYe's
+    /// `print_layout`).
     ///
     /// # Errors
-    /// Where it is none of these.
+    /// The suffix is none of these.
     pub fn of_path(path: &Path) -> Result<Self, DrawError> {
         let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
         match suffix.to_ascii_lowercase().as_str() {
@@ -86,7 +86,7 @@ impl Format {
 }
 
 impl Scene {
-    /// The picture as text of a format.
+    /// Renders the picture in a format.
     ///
     /// ```
     /// use moye_draw::{Format, Style};

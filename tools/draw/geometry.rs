@@ -1,19 +1,19 @@
 //! The geometry of a picture: boxes and lines of text with coordinates, which SVG, TikZ and Typst
-//! draw in the same way.
+//! all draw in the same way.
 //!
 //! Lengths are in CSS pixels (1/96 inch), from the upper left corner. Text is set in a fixed-width
-//! face, whose letters are assumed wider than in any common one ([`ADVANCE`]), so that nothing is
-//! clipped in another face.
+//! font, whose letters are assumed wider than in any common one ([`ADVANCE`]), so that nothing is
+//! clipped in another font.
 
 use super::scene::{Cell, Fill, Grid, Heading, Label, Mark, Scene};
 
-/// The width of a letter over the size of the font: 0.60 to 0.602 in DejaVu, Liberation, Courier
-/// and Consolas-like faces, 0.525 in Computer Modern.
+/// The width of a letter over the font size: 0.60 to 0.602 in DejaVu, Liberation, Courier and
+/// Consolas-like fonts, 0.525 in Computer Modern.
 const ADVANCE: f64 = 0.62;
 const MARGIN: f64 = 16.0;
 const GAP: f64 = 28.0;
 const CELL_PADDING: f64 = 5.0;
-/// The side of the filled corner of a cell in conflict.
+/// The side of the filled corner of a cell with a conflict.
 pub const CORNER: f64 = 9.0;
 const MIN_CELL: f64 = 34.0;
 const HEADING_SIZE: f64 = 11.0;
@@ -21,10 +21,10 @@ const COORDINATE_SIZE: f64 = 9.0;
 const CAPTION_SIZE: f64 = 12.0;
 const TITLE_SIZE: f64 = 15.0;
 const LINE: f64 = 1.3;
-/// No text is wrapped to fewer characters than this: the picture becomes wider instead.
+/// Text is wrapped to at least this number of characters: the picture becomes wider instead.
 const MIN_CHARACTERS: usize = 44;
 
-/// A picture with all places.
+/// A picture with all coordinates.
 pub struct Drawing {
     pub width: f64,
     pub height: f64,
@@ -51,14 +51,14 @@ pub struct PlacedCell {
 #[derive(Clone)]
 pub struct PlacedText {
     pub text: String,
-    /// The place of the anchor.
+    /// The position of the anchor.
     pub x: f64,
     /// The middle of the line; the baseline is [`PlacedText::baseline`].
     pub y: f64,
     pub size: f64,
     pub anchor: Anchor,
     pub tone: Tone,
-    /// Turned by a quarter, so that it reads upwards.
+    /// Rotated by a quarter turn, so that it reads upwards.
     pub turned: bool,
 }
 
@@ -77,12 +77,12 @@ pub enum Tone {
 }
 
 impl PlacedText {
-    /// The baseline that puts digits and capitals around the middle.
+    /// The baseline that centres digits and capitals vertically.
     pub fn baseline(&self) -> f64 {
         self.y + 0.35 * self.size
     }
 
-    /// The rectangle that it stays within: left, top, right, bottom.
+    /// The bounding rectangle: left, top, right, bottom.
     pub fn bounds(&self) -> (f64, f64, f64, f64) {
         let width = width_of(&self.text, self.size);
         let left = match self.anchor {
@@ -139,11 +139,11 @@ impl Sizes {
 
 /// The space around the cells of one grid.
 struct Surround {
-    /// Left of the cells: the headings of the rows.
+    /// Left of the cells: the rows' headings.
     left: f64,
-    /// Between the caption and the cells: the headings of the columns.
+    /// Between the caption and the cells: the columns' headings.
     heading: f64,
-    /// Whether the hierarchical coordinates of the columns are turned.
+    /// Whether the hierarchical coordinates of the columns are rotated.
     turned: bool,
     caption: Vec<String>,
     notes: Vec<String>,
@@ -194,7 +194,7 @@ fn lines_height(lines: usize) -> f64 {
 }
 
 /// The text in lines of at most `width` characters, broken after spaces, commas and colons, or
-/// anywhere in a word that is longer.
+/// anywhere in a longer word.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -218,14 +218,15 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// Places a scene, with indices counted from `base`.
+/// Lays out a scene, with indices counted from `base`.
 pub fn place(scene: &Scene, base: i64) -> Drawing {
     let sizes = Sizes::of(scene, base);
     let surrounds: Vec<_> =
         scene.panels.iter().map(|panel| Surround::of(&panel.grid, &sizes, base)).collect();
     let rows = 1 + scene.panels.iter().map(|panel| panel.row).max().unwrap_or(0);
     let columns = 1 + scene.panels.iter().map(|panel| panel.column).max().unwrap_or(0);
-    // Cells of one row of panels begin at one height, those of one column at one left edge.
+    // Cells in one row of panels start at the same height, those in one column at the same left
+    // edge.
     let over_row = |row: usize, of: &dyn Fn(usize) -> f64| over(scene, |p| scene.panels[p].row == row, of);
     let over_column =
         |column: usize, of: &dyn Fn(usize) -> f64| over(scene, |p| scene.panels[p].column == column, of);
@@ -257,7 +258,7 @@ pub fn place(scene: &Scene, base: i64) -> Drawing {
     drawing
 }
 
-/// The largest of what the chosen panels need.
+/// The maximum over the chosen panels.
 fn over(scene: &Scene, chosen: impl Fn(usize) -> bool, of: &dyn Fn(usize) -> f64) -> f64 {
     (0..scene.panels.len()).filter(|&panel| chosen(panel)).map(of).fold(0.0, f64::max)
 }
@@ -278,7 +279,7 @@ impl Drawing {
         self.texts.push(PlacedText { text, x, y, size, anchor, tone, turned: false });
     }
 
-    /// Draws a grid whose cells begin at (`left`, `top`).
+    /// Draws a grid whose cells start at (`left`, `top`).
     fn grid(
         &mut self,
         panel: usize,

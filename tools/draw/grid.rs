@@ -1,4 +1,4 @@
-//! Pictures of layouts: the grid of their indices, and what the other kinds share.
+//! Pictures of layouts: the grid of their indices, and helpers for other kinds.
 
 use super::error::{DrawError, check_cells};
 use super::scene::{Cell, Fill, Grid, Heading, Label, Scene};
@@ -6,15 +6,15 @@ use moye_device::layout::{IntTuple, Layout, coordinate_of, try_coordinate_of};
 
 /// The grid of a layout's indices, with the coordinates as headings.
 ///
-/// Mode 0 goes down the rows and mode 1 along the columns. A layout of rank 1 is one row; of a
-/// higher rank, all modes after the first go along the columns together, the second fastest. Where
-/// a mode is nested, its headings say the hierarchical coordinate too. Colours run from light to
+/// Mode 0 goes down the rows and mode 1 along the columns. A layout of rank 1 is one row; in a
+/// higher rank, all modes after the first go along the columns together, the second fastest. The
+/// headings of a nested mode also show the hierarchical coordinate. Colours run from light to
 /// strong with the index, so they show the order in memory. A layout of coordinates (strides such
 /// as `1@0`) shows coordinates.
 ///
 /// # Errors
-/// Where the layout has more than [`MAX_CELLS`](super::MAX_CELLS) elements, or has strides that
-/// make no coordinate, such as integers beside strides along basis vectors.
+/// The layout has more than [`MAX_CELLS`](super::MAX_CELLS) elements, or has strides that form no
+/// coordinate, such as integers beside strides along basis vectors.
 ///
 /// ```
 /// use moye_draw::Label;
@@ -59,7 +59,7 @@ impl Frame {
     }
 
     /// The integer coordinate of a cell. Modes after the first are counted together, so the cells
-    /// are in the layout's own order, column by column.
+    /// are in the layout's order, column by column.
     pub fn linear(&self, row: usize, column: usize) -> i64 {
         (column * self.rows.len() + row) as i64
     }
@@ -73,7 +73,7 @@ fn mode_of(shape: &IntTuple, mode: usize) -> IntTuple {
     if shape.is_int() { *shape } else { shape.mode(mode) }
 }
 
-/// The headings of modes that go along one side, the first fastest.
+/// The headings of modes along one side, the first fastest.
 fn headings(modes: &[IntTuple]) -> Vec<Heading> {
     let extent: i64 = modes.iter().map(IntTuple::size).product();
     let nested = modes.len() != 1 || !modes[0].is_int();
@@ -88,8 +88,8 @@ fn headings(modes: &[IntTuple]) -> Vec<Heading> {
     (0..extent).map(heading).collect()
 }
 
-/// The hierarchical coordinate of `rest` within `shape`; what is left of it counts in the modes
-/// that follow.
+/// The hierarchical coordinate of `rest` within `shape`; the quotient that remains counts in the
+/// following modes.
 fn coordinate_text(shape: &IntTuple, rest: &mut i64) -> String {
     if let Some(extent) = shape.as_int() {
         let digit = *rest % extent;
@@ -100,12 +100,12 @@ fn coordinate_text(shape: &IntTuple, rest: &mut i64) -> String {
     format!("({})", parts.join(","))
 }
 
-/// What a layout maps to: indices, or coordinates.
+/// The codomain of a layout: indices, or coordinates.
 struct Values<'a>(&'a Layout);
 
 impl<'a> Values<'a> {
     fn of(layout: &'a Layout) -> Result<Self, DrawError> {
-        // Whether there are values does not depend on where.
+        // Whether there are values does not depend on the coordinate.
         if let Err(error) = try_coordinate_of(*layout, IntTuple::int(0)) {
             return Err(DrawError::Unsuited {
                 layout: layout.to_string(),
@@ -116,8 +116,8 @@ impl<'a> Values<'a> {
         Ok(Self(layout))
     }
 
-    /// The label of an element, and the number that its colour shows: of a coordinate the last one,
-    /// which tells the columns of an identity layout apart.
+    /// The label of an element, and the value of its colour: for a coordinate the last component,
+    /// which distinguishes the columns of an identity layout.
     fn at(&self, coord: i64) -> (Label, i64) {
         if !self.0.is_coordinate() {
             let index = self.0.at(coord);

@@ -1,8 +1,8 @@
 //! Pictures of layouts, thread-value layouts, tiled copies and MMAs.
 //!
-//! A function for each kind of picture makes a [`Scene`]: grids of labelled, coloured cells.
+//! A function for each kind of picture returns a [`Scene`]: grids of labelled, coloured cells.
 //! [`Scene::render`] writes it in a [`Format`]: SVG, LaTeX (TikZ), Typst, a table for the terminal,
-//! or the text of MoYe's and CuTe's `print_layout`.
+//! or the output of MoYe's and CuTe's `print_layout`.
 //!
 //! ```
 //! use moye_draw::{Format, Style};
@@ -13,7 +13,7 @@
 //! assert!(svg.starts_with("<svg"));
 //! ```
 //!
-//! The text forms, on the layouts that CuTe's page on layouts and MoYe's reference print:
+//! The `print_layout` forms, on the layouts of CuTe's page on layouts and MoYe's reference:
 //!
 //! ```
 //! use moye_draw::{Format, Style};
@@ -53,7 +53,7 @@
 //! );
 //! ```
 //!
-//! Tiled copies and tiled MMAs are drawn as they are: [`Draw`].
+//! The trait [`Draw`] draws tiled copies and tiled MMAs.
 #![deny(missing_docs)]
 
 mod error;
@@ -80,7 +80,7 @@ pub use shared_memory::{Memory, banks, swizzle};
 pub use thread_value::{mma, thread_value, tiled_copy, tiled_copy_of};
 pub use tiled::{Draw, title_of_copy};
 
-/// What a registry shows.
+/// The crate's page in a registry.
 #[cfg(doctest)]
 #[doc = include_str!("README.md")]
 mod readme {}

@@ -1,14 +1,13 @@
 //! The colours of pictures, for light and dark pages.
 //!
-//! The 32 categories were chosen in OKLCH: candidates are all colours of sRGB with nine lightnesses
+//! The 32 categories were chosen in OKLCH. Candidates are all sRGB colours with nine lightnesses
 //! (light: 0.66 to 0.96, dark: 0.22 to 0.52), nine chromas up to 0.18, and hues every 15 degrees,
 //! whose contrast with the ink is at least 5.1. Their distance is the least of four in OKLab: as
 //! seen with normal vision, with protanopia, with deuteranopia and with tritanopia (the matrices of
-//! Machado, Oliveira and Fernandes, 2009, in linear light). Annealing takes 32 of them and orders
-//! them, such that any two differ, and that threads that stand side by side in the usual layouts,
-//! whose numbers differ by 1, 2, 4, 8 or 16, are far apart. Dichromats see lightness and one axis
-//! of colour, so it is mostly by lightness that neighbours differ for them. `tests` holds the
-//! distances.
+//! Machado, Oliveira and Fernandes, 2009, in linear light). Annealing selects and orders 32 of
+//! them, such that any two differ, and that adjacent threads of the usual layouts, whose indices
+//! differ by 1, 2, 4, 8 or 16, are far apart. Dichromats see lightness and one axis of colour, so
+//! for them neighbours differ mostly in lightness. `tests` checks the distances.
 //!
 //! The ramp has hue 245 and a lightness and chroma that change by equal steps.
 
@@ -41,15 +40,15 @@ impl std::fmt::Display for Rgb {
 /// The colours of a page.
 #[derive(Debug)]
 pub struct Palette {
-    /// Behind everything.
+    /// The background.
     pub page: Rgb,
     /// Labels, titles, strong borders.
     pub ink: Rgb,
     /// Hierarchical coordinates and notes.
     pub muted: Rgb,
-    /// Between cells.
+    /// The lines between cells.
     pub line: Rgb,
-    /// The corner of a cell in conflict.
+    /// The corner of a cell with a conflict.
     pub conflict: Rgb,
     /// The colours of categories.
     pub categories: [Rgb; CATEGORIES as usize],

@@ -1,15 +1,15 @@
-//! The text forms of `print_layout` in MoYe and CuTe: a table of `+---+` and `|` with the layout in
-//! the first line.
+//! The output of `print_layout` in MoYe and CuTe: a table of `+---+` and `|` after a line with the
+//! layout.
 //!
-//! Both are the same but for the space that Julia prints after a comma. A column is as wide as the
-//! layout's cosize in digits; it is wider, where theirs runs out of line, for larger column
-//! numbers, negative indices and other labels.
+//! The two differ only in the space that Julia prints after a comma. A column is as wide as the
+//! digits of the layout's cosize; it is wider for larger column indices, negative indices and other
+//! labels, where the originals are misaligned.
 
 use super::format::Style;
 use super::scene::{Grid, Scene};
 use std::fmt::Write;
 
-/// How a layout's text is spaced.
+/// The spacing of a layout's notation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Spaces {
     /// `(4, 2):(1, 4)`, as Julia does.

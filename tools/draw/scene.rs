@@ -1,23 +1,23 @@
-//! The contents of a picture, before any format: grids of labelled, coloured cells. Every kind of
-//! picture makes a [`Scene`], and every renderer draws one.
+//! The contents of a picture, independent of formats: grids of labelled, coloured cells. Every kind
+//! of picture builds a [`Scene`], and every renderer draws one.
 
 use moye_device::layout::IntTuple;
 
 /// A picture: grids placed in rows and columns, under a title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scene {
-    /// The title, such as the text of the layout.
+    /// The title, such as the layout.
     pub title: String,
-    /// A description of the picture in words, for readers who do not see it.
+    /// A description of the picture in words, for readers who cannot see it.
     pub description: String,
     /// The grids.
     pub panels: Vec<Panel>,
 }
 
-/// A grid and its place in the picture.
+/// A grid and its position in the picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panel {
-    /// The row of panels that it stands in, from 0 at the top.
+    /// The row of panels, from 0 at the top.
     pub row: usize,
     /// The column of panels, from 0 at the left.
     pub column: usize,
@@ -28,11 +28,11 @@ pub struct Panel {
 /// Cells in rows and columns, with headings, a caption and notes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// What stands above it; may be empty.
+    /// The caption above it; may be empty.
     pub caption: String,
-    /// What stands below it, one paragraph each.
+    /// The notes below it, one paragraph each.
     pub notes: Vec<String>,
-    /// One more than the largest index, where the cells are a layout's indices. `print_layout`'s
+    /// One more than the largest index, if the cells are a layout's indices. `print_layout`'s
     /// columns are as wide as this number.
     pub cosize: Option<i64>,
     rows: Vec<Heading>,
@@ -45,25 +45,25 @@ pub struct Grid {
 pub struct Heading {
     /// The coordinate as one integer.
     pub index: i64,
-    /// The hierarchical coordinate, where the mode is nested: `(1,0)`.
+    /// The hierarchical coordinate of a nested mode: `(1,0)`.
     pub coordinate: Option<String>,
 }
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// What it says.
+    /// Its label.
     pub label: Label,
     /// Its colour.
     pub fill: Fill,
-    /// How it is set off from the others.
+    /// Its emphasis.
     pub mark: Mark,
 }
 
-/// What a cell says.
+/// The label of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// Nothing: no thread holds the element.
+    /// None: no thread holds the element.
     Empty,
     /// An index.
     Index(i64),
@@ -75,32 +75,32 @@ pub enum Label {
         thread: i64,
         /// The index of the value within the thread.
         value: i64,
-        /// How many other pairs of thread and value hold the same element.
+        /// The number of other thread-value pairs that hold the same element.
         more: usize,
     },
-    /// The banks of shared memory that have the element.
+    /// The banks of shared memory that contain the element.
     Bank {
         /// The first bank.
         first: i64,
         /// The last bank.
         last: i64,
-        /// The first thread that accesses it, and how many others do.
+        /// The first thread that accesses it, and the number of other threads that do.
         thread: Option<(i64, usize)>,
     },
 }
 
-/// A cell's colour, as a place in a palette.
+/// A cell's colour, as an entry of a palette.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fill {
-    /// The page's.
+    /// The page's colour.
     None,
-    /// One of the 32 distinguishable colours, in turn.
+    /// One of the 32 distinguishable colours, cyclically.
     Category(u8),
     /// One of the eight steps of a ramp from light to strong.
     Ramp(u8),
 }
 
-/// How a cell is set off from the others.
+/// How a cell is emphasised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
     /// Not at all.
@@ -117,7 +117,7 @@ pub const CATEGORIES: u8 = 32;
 pub const RAMP_STEPS: u8 = 8;
 
 impl Fill {
-    /// The colour of the `index`-th thing: the 32 colours in turn.
+    /// The colour of the `index`-th item: the 32 colours cyclically.
     pub fn category(index: i64) -> Self {
         Self::Category(index.rem_euclid(i64::from(CATEGORIES)) as u8)
     }
@@ -136,15 +136,15 @@ impl Cell {
         Self { label, fill, mark: Mark::None }
     }
 
-    /// A cell that nothing is said of.
+    /// A cell without a label.
     pub fn empty() -> Self {
         Self::new(Label::Empty, Fill::None)
     }
 }
 
 impl Label {
-    /// The label in lines, with indices counted from `base`. Banks count from 0 always: it is what
-    /// hardware calls them.
+    /// The label in lines, with indices counted from `base`. Banks always count from 0, as the
+    /// hardware numbers them.
     pub fn lines(&self, base: i64) -> Vec<String> {
         match self {
             Self::Empty => Vec::new(),
@@ -173,7 +173,7 @@ impl Label {
     }
 }
 
-/// `index + base`, which may leave 64 bits.
+/// `index + base`, which may exceed 64 bits.
 fn based(index: i64, base: i64) -> String {
     (i128::from(index) + i128::from(base)).to_string()
 }
@@ -184,14 +184,14 @@ impl Heading {
         (0..extent).map(|index| Self { index, coordinate: None }).collect()
     }
 
-    /// The index in text, counted from `base`.
+    /// The index as a string, counted from `base`.
     pub fn text(&self, base: i64) -> String {
         based(self.index, base)
     }
 }
 
 impl Grid {
-    /// The grid whose cell at row `i`, column `j` is `cell(i, j)`.
+    /// The grid whose cell at row `i` and column `j` is `cell(i, j)`.
     pub fn from_fn(
         rows: Vec<Heading>,
         columns: Vec<Heading>,
@@ -222,7 +222,7 @@ impl Grid {
     /// The cell at a row and a column.
     ///
     /// # Panics
-    /// Where there is no such row or column.
+    /// There is no such row or column.
     pub fn cell(&self, row: usize, column: usize) -> &Cell {
         assert!(column < self.columns.len(), "column {column} of {}", self.columns.len());
         &self.cells[row * self.columns.len() + column]

@@ -1,4 +1,4 @@
-//! Pictures of shared memory: swizzles, and the banks that elements fall in.
+//! Pictures of shared memory: swizzles, and the banks of elements.
 
 use super::error::DrawError;
 use super::grid::Frame;
@@ -63,12 +63,12 @@ impl Memory {
     }
 }
 
-/// What a swizzle does: on the left the indices without it, on the right those with it. The colours
-/// follow the bits that the swizzle changes, so they stand in order on the left and permuted on the
+/// The effect of a swizzle: the indices without it on the left, with it on the right. The colours
+/// follow the bits that the swizzle changes, so they are in order on the left and permuted on the
 /// right.
 ///
 /// # Errors
-/// Where the layout has too many elements.
+/// The layout has too many elements.
 ///
 /// ```
 /// use moye_draw::Label;
@@ -100,19 +100,18 @@ pub fn swizzle(composed: &ComposedLayout) -> Result<Scene, DrawError> {
     Ok(Scene::pair(composed.to_string(), description, before, after))
 }
 
-/// The bank of shared memory that each element falls in, for elements of `bits` bits: 32 banks of
-/// 32-bit words.
+/// The shared-memory bank of each element, for elements of `bits` bits: 32 banks of 32-bit words.
 ///
-/// `access` is what a warp reads or writes by one instruction: it maps (thread, value) to an
-/// element's linear coordinate in the layout; the values of a thread make its vector of up to 128
-/// bits. Its elements have strong borders, and those whose bank has to serve several words at a
-/// time a filled corner. 128-bit accesses go by quarter warps, 64-bit ones by half warps; threads
-/// that read the same word do not conflict.
+/// `access` is a warp's access in one instruction. It maps (thread, value) to an element's linear
+/// coordinate in the layout; the values of a thread form its vector of up to 128 bits. Accessed
+/// elements have strong borders, and those whose bank serves several words at a time have a filled
+/// corner. 128-bit accesses proceed by quarter warps, 64-bit ones by half warps; threads that read
+/// the same word do not conflict.
 ///
 /// # Errors
-/// Where the layout has too many elements or negative indices, the element size is not a power of
-/// two up to 128, or the access has more than 32 threads, reaches outside the layout, or its
-/// vectors are not contiguous and aligned.
+/// The layout has too many elements or negative indices; the element size is not a power of two up
+/// to 128; or the access has more than 32 threads, is out of bounds, or has vectors that are not
+/// contiguous and aligned.
 ///
 /// ```
 /// use moye_draw;
@@ -168,7 +167,7 @@ fn bank(bit: i64) -> i64 {
     bit / WORD % BANKS
 }
 
-/// A warp's access, by the elements that it touches.
+/// A warp's access, by the elements that it covers.
 struct Access {
     /// By linear coordinate.
     cells: BTreeMap<i64, Accessed>,
@@ -176,7 +175,7 @@ struct Access {
 }
 
 struct Accessed {
-    /// The first thread, and how many others.
+    /// The first thread, and the number of others.
     thread: i64,
     others: usize,
     mark: Mark,

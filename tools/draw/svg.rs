@@ -1,4 +1,4 @@
-//! SVG: cells as rectangles with text, coloured by a style sheet that knows light and dark pages.
+//! SVG: cells as rectangles with text, coloured by a style sheet for light and dark pages.
 
 use super::format::{Style, Theme};
 use super::geometry::{Anchor, CORNER, Drawing, PlacedCell, PlacedText, Tone, place};
@@ -9,8 +9,8 @@ use std::fmt::Write;
 use svg::node::element::{Description, Element, Group, Polygon, Rectangle, Title};
 use svg::{Document, Node};
 
-/// Every cell is a `<g class="cell">` with `data-panel`, `data-row`, `data-column` and what it
-/// holds (`data-index`, `data-thread` and `data-value`, ...), so that scripts can find it.
+/// Every cell is a `<g class="cell">` with `data-panel`, `data-row`, `data-column` and its contents
+/// (`data-index`, `data-thread` and `data-value`, ...), so that scripts can find it.
 pub fn svg(scene: &Scene, style: &Style) -> String {
     let drawing = place(scene, style.base());
     let (width, height) = (drawing.width, drawing.height);
@@ -47,7 +47,7 @@ fn group(cell: &PlacedCell) -> Group {
         Label::Empty => {}
         Label::Index(index) => group = group.set("data-index", *index),
         Label::Coordinate(coordinate) => {
-            // Without the brackets around the whole.
+            // Without the outer brackets.
             let text = coordinate.to_string();
             let parts = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
             group = group.set("data-coordinate", parts.unwrap_or(&text));
@@ -96,7 +96,7 @@ fn line(text: &PlacedText) -> Element {
         Anchor::Middle => classes.push("middle"),
         Anchor::End => classes.push("end"),
     }
-    // The crate's `Text` puts line breaks around its content, which some viewers show as spaces.
+    // The crate's `Text` adds line breaks around its content, which some viewers show as spaces.
     let mut node = Element::new("text");
     node.assign("class", classes.join(" "));
     node.assign("x", rounded(text.x));

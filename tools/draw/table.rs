@@ -1,8 +1,8 @@
 //! Tables of box-drawing characters for the terminal.
 //!
-//! Panels stand as in the picture where the line is wide enough, and one below the other where it
-//! is not. A grid that is wider than the line is broken between columns into several tables, each
-//! with its headings.
+//! Panels are placed as in the picture if the line is wide enough, otherwise below each other. A
+//! grid that is wider than the line is broken between columns into several tables, each with its
+//! headings.
 
 use super::format::{Colours, Style};
 use super::geometry::wrap;
@@ -48,13 +48,13 @@ pub fn table(scene: &Scene, style: &Style) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// What the marks after labels say, where there are any.
+/// The legend of the marks after labels, if there are any.
 fn marks(scene: &Scene) -> Option<String> {
     let mut marks = scene.panels.iter().flat_map(|panel| panel.grid.cells()).map(|cell| cell.mark);
     marks.any(|mark| mark != Mark::None).then(|| "* accessed, ! accessed with a conflict".to_owned())
 }
 
-/// Blocks side by side, their cells beginning on one line.
+/// Blocks side by side, with their cells starting on one line.
 fn beside(blocks: &[Option<&Block>], widths: &[usize]) -> Vec<String> {
     let head = blocks.iter().flatten().map(|block| block.head).max().unwrap_or(0);
     let height =
@@ -74,7 +74,7 @@ fn beside(blocks: &[Option<&Block>], widths: &[usize]) -> Vec<String> {
     (0..height).map(line).collect()
 }
 
-/// A line with escape codes, and the width that it takes.
+/// A line with escape codes, and its displayed width.
 struct Line {
     text: String,
     width: usize,
@@ -89,7 +89,7 @@ impl Line {
 /// A grid in lines.
 struct Block {
     lines: Vec<Line>,
-    /// How many lines stand before the cells.
+    /// The number of lines before the cells.
     head: usize,
 }
 
@@ -99,7 +99,7 @@ impl Block {
     }
 }
 
-/// How the lines of a label stand.
+/// How the lines of a label are arranged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stacking {
     /// One after the other.
@@ -162,7 +162,7 @@ impl<'a> Sizes<'a> {
         lines
     }
 
-    /// What stands left of the cells.
+    /// The width left of the cells.
     fn margin(&self) -> usize {
         self.index + if self.coordinate == 0 { 0 } else { self.coordinate + 1 } + 1
     }
@@ -171,7 +171,7 @@ impl<'a> Sizes<'a> {
         self.margin() + 1 + columns * (self.cell + 3)
     }
 
-    /// A grid, in several blocks where it is wider than `limit`.
+    /// A grid, in several blocks if it is wider than `limit`.
     fn blocks(&self, grid: &Grid, limit: usize) -> Vec<Block> {
         let columns = grid.columns().len();
         let fit = (limit.saturating_sub(self.margin() + 1) / (self.cell + 3)).max(1);
@@ -199,7 +199,7 @@ impl<'a> Sizes<'a> {
         wrap(text, width.max(60).min(limit).max(20)).into_iter().map(Line::plain).collect()
     }
 
-    /// The columns from `first` to before `end`.
+    /// The columns from `first` up to `end`, exclusive.
     fn block(&self, grid: &Grid, first: usize, end: usize) -> Block {
         let columns = &grid.columns()[first..end];
         let margin = self.margin();

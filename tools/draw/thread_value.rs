@@ -4,12 +4,12 @@ use super::error::{DrawError, check_cells};
 use super::scene::{Cell, Fill, Grid, Heading, Label, Panel, Scene};
 use moye_device::layout::{Basis, Layout, Leaf, try_make_layout_tv};
 
-/// A tile with, in each element, the thread (T) and the value (V) that hold it, coloured by thread.
+/// A tile with the thread (T) and the value (V) that hold each element, coloured by thread.
 ///
 /// `tv` maps (thread, value) to an index in the tile of `tile` = (rows, columns) elements, counted
-/// down the columns, or to coordinates in it (strides such as `1@0`). `threads` gives thread ids to
-/// the thread indices (an atom's `thr_id`); without it they are the same. An element that several
-/// pairs hold shows the first, and how many others there are.
+/// down the columns, or to coordinates in it (strides such as `1@0`). `threads` maps thread indices
+/// to thread ids (an atom's `thr_id`); without it they are equal. An element that several pairs
+/// hold shows the first pair and the number of others.
 ///
 /// # Errors
 /// A value is outside the tile, or there are too many cells.
@@ -36,11 +36,11 @@ pub fn thread_value(tv: &Layout, tile: [i64; 2], threads: Option<&Layout>) -> Re
     Ok(Scene::single(tv.to_string(), description, grid))
 }
 
-/// A tiled copy: the tile that is read on the left, the tile that is written on the right, each
-/// with the thread and value that move the element.
+/// A tiled copy: the source tile on the left, the destination tile on the right, each with the
+/// thread and value that copy the element.
 ///
 /// # Errors
-/// As [`thread_value`], for either.
+/// As for [`thread_value`], for either tile.
 pub fn tiled_copy(source: &Layout, destination: &Layout, tile: [i64; 2]) -> Result<Scene, DrawError> {
     let left = tile_grid(&Holders::of(source, tile, None)?).with_caption(format!("Source {source}"));
     let right =
@@ -54,12 +54,12 @@ pub fn tiled_copy(source: &Layout, destination: &Layout, tile: [i64; 2]) -> Resu
     Ok(Scene::pair(title, description, left, right))
 }
 
-/// The tiled copy of a thread layout over a value layout (`make_tiled_copy` with an atom that gives
-/// each thread the same values to read and to write). A tile of one mode is one row; of more than
-/// two, all modes after the first go along the columns.
+/// The tiled copy of a thread layout over a value layout (`make_tiled_copy` with an atom in which
+/// each thread reads and writes the same values). A tile of one mode is one row; with more than two
+/// modes, all modes after the first go along the columns.
 ///
 /// # Errors
-/// Where the two make no thread-value layout, or as [`tiled_copy`].
+/// The two form no thread-value layout, or as for [`tiled_copy`].
 ///
 /// ```
 /// use moye_draw;
@@ -74,14 +74,14 @@ pub fn tiled_copy_of(threads: &Layout, values: &Layout) -> Result<Scene, DrawErr
     tiled_copy(&copy.layout, &copy.layout, [rows, copy.tile.size() / rows])
 }
 
-/// A matrix instruction, as CuTe draws it: A (M x K) on the left, B (K x N) above, C (M x N) in the
-/// corner between them.
+/// A matrix instruction in CuTe's arrangement: A (M x K) on the left, B (K x N) above, C (M x N) in
+/// the corner between them.
 ///
 /// `a`, `b` and `c` map (thread, value) to an index in the M x K, N x K and M x N tiles, counted
-/// along the first extent; `threads` gives thread ids to the thread indices.
+/// along the first extent; `threads` maps thread indices to thread ids.
 ///
 /// # Errors
-/// As [`thread_value`], for any of them.
+/// As for [`thread_value`], for any of them.
 pub fn mma(
     shape_mnk: [i64; 3],
     a: &Layout,
@@ -110,12 +110,11 @@ fn thread_count(tv: &Layout) -> i64 {
     if tv.rank() == 0 { 1 } else { tv.extent(0) }
 }
 
-/// Which threads and values hold each element of a tile.
+/// The threads and values that hold each element of a tile.
 struct Holders {
     rows: i64,
     columns: i64,
-    /// For each element, row by row: the first holder (thread id, value), and how many others there
-    /// are.
+    /// For each element, row by row: the first holder (thread id, value), and the number of others.
     cells: Vec<Option<(i64, i64, usize)>>,
 }
 
@@ -126,7 +125,7 @@ impl Holders {
             return Err(unsuited(format!("the tile is {rows} x {columns}; its extents must be at least 1")));
         }
         check_cells(format!("the tile of {rows} x {columns}"), rows.saturating_mul(columns))?;
-        // As many pairs as cells are the rule; broadcasts repeat them.
+        // Usually there are as many pairs as cells; broadcasts repeat them.
         check_cells(format!("the thread-value layout {tv}"), tv.size() / 64)?;
         let count = thread_count(tv);
         if let Some(threads) = threads
@@ -171,9 +170,9 @@ impl Holders {
     }
 }
 
-/// Where a thread-value layout puts each pair in a tile.
+/// The elements of a tile to which a thread-value layout maps pairs.
 enum Element<'a> {
-    /// By an index that counts down columns of this many rows.
+    /// By an index that counts down columns of this number of rows.
     Index(&'a Layout, i64),
     /// By two coordinates.
     Coordinate(Box<[Layout; 2]>),

@@ -1,5 +1,5 @@
-//! LaTeX: a document of class `standalone` with a TikZ picture, for `\includestandalone` or on its
-//! own.
+//! LaTeX: a document of class `standalone` with a TikZ picture, for `\includestandalone` or to
+//! compile alone.
 
 use super::format::{Style, Theme};
 use super::geometry::{Anchor, CORNER, Drawing, PlacedCell, PlacedText, Tone, place};
@@ -103,7 +103,8 @@ fn draw_text(tex: &mut String, text: &PlacedText) {
     } else {
         (text.x, text.baseline(), "")
     };
-    // 1 px is 0.75 bp; TeX's font sizes are in pt, a little smaller, which only leaves more room.
+    // 1 px is 0.75 bp; TeX's font sizes are in pt, which is slightly smaller and only leaves more
+    // room.
     let _ = writeln!(
         tex,
         "\\node[text of={:.2},text={colour},anchor={anchor}{turn}] at ({x:.2},{y:.2}) {{{weight}{}}};",

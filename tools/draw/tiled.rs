@@ -1,4 +1,4 @@
-//! Pictures of tiled copies and tiled MMAs themselves.
+//! Pictures of tiled copies and tiled MMAs.
 
 use super::error::DrawError;
 use super::scene::Scene;
@@ -9,7 +9,7 @@ use moye_device::atom::{CopyTiling, End, MmaTiling, Operand, TiledCopy, TiledMma
 use moye_device::layout::IntTuple;
 use moye_device::memory::Storable;
 
-/// What has a picture of its own: tiled copies and tiled MMAs.
+/// Types that can be drawn directly: tiled copies and tiled MMAs.
 ///
 /// ```
 /// use moye_draw::Draw;
@@ -27,12 +27,12 @@ pub trait Draw {
     /// The picture.
     ///
     /// # Errors
-    /// Where it would have too many cells, or a thread's values form no layout over the tile.
+    /// The picture would have too many cells, or a thread's values form no layout over the tile.
     fn draw(&self) -> Result<Scene, DrawError>;
 }
 
-/// The source on the left, the destination on the right. A tile of one mode is one row; of more
-/// than two, all modes after the first go along the columns.
+/// The source on the left, the destination on the right. A tile of one mode is one row; with more
+/// than two modes, all modes after the first go along the columns.
 impl Draw for CopyTiling {
     fn draw(&self) -> Result<Scene, DrawError> {
         let rows = if self.tile.rank() < 2 { 1 } else { self.tile.mode(0).size() };
@@ -66,7 +66,7 @@ impl<M: Atom> Draw for TiledMma<M> {
     }
 }
 
-/// The title of the tiled copy of an atom, for elements of a type, over a tile.
+/// The title of an atom's tiled copy, for elements of a type, over a tile.
 pub fn title_of_copy(atom: &str, element: &str, tile: &IntTuple) -> String {
     let rows = if tile.rank() < 2 { 1 } else { tile.mode(0).size() };
     format!("{atom} for {element}, tiled copy of {rows} x {}", tile.size() / rows)

@@ -6,7 +6,7 @@ use super::palette::{DARK, LIGHT, Palette};
 use super::scene::{Mark, Scene};
 use std::fmt::Write;
 
-/// What the calls below rely on: lengths are in CSS pixels.
+/// The functions that the calls below use; lengths are in CSS pixels.
 const FUNCTIONS: &str = "\
 #set text(font: \"DejaVu Sans Mono\", top-edge: \"cap-height\", bottom-edge: \"baseline\")
 #set par(leading: 0pt)
@@ -84,7 +84,7 @@ fn draw_text(typ: &mut String, text: &PlacedText, palette: &Palette) {
         Anchor::Middle => "center",
         Anchor::End => "right",
     };
-    // A turned box is placed before it is turned about its centre.
+    // A rotated box is placed before it is rotated about its centre.
     let (x, y) = ((left + right) / 2.0, (top + bottom) / 2.0);
     let (width, height) =
         if text.turned { (bottom - top, right - left) } else { (right - left, bottom - top) };

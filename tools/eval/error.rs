@@ -8,19 +8,19 @@ use thiserror::Error;
 #[derive(Clone, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvalError {
-    /// The text is no expression, what is written as a layout is none, or an operation was given
-    /// what it does not take.
+    /// The expression or a layout in it cannot be parsed, or an operation received an unsuitable
+    /// argument.
     #[error("column {column}: {reason}")]
     At {
         /// The column of the offending character or call, counted from 1 in characters.
         column: usize,
-        /// What was expected there, and what there is.
+        /// What was expected there, and what was found.
         reason: String,
     },
-    /// An operation was given what it does not take, or there is no such operation.
+    /// An operation received an unsuitable argument, or does not exist.
     #[error("{0}")]
     Call(String),
-    /// The operation has no answer; this is its own message.
+    /// The operation has no result; this is its message.
     #[error("{0}")]
     Layout(Box<LayoutError>),
 }
@@ -32,8 +32,8 @@ impl fmt::Debug for EvalError {
 }
 
 impl EvalError {
-    /// The error with the column of the call that it comes from, where it does not say one itself.
-    /// What an operation says itself names its operands, which tell more than a column.
+    /// The error with the column of the call that caused it, unless it has one. The message of an
+    /// operation names its operands, which say more than a column.
     pub(super) fn at(self, column: usize) -> Self {
         match self {
             Self::Call(reason) => Self::At { column, reason },

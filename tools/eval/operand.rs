@@ -10,7 +10,7 @@ use super::error::EvalError;
 use super::operations::{Arity, Operation};
 use super::value::Value;
 
-/// The values that a call gives, while its operation takes them.
+/// The values of a call, while its operation consumes them.
 pub(super) struct Operands<'a> {
     operation: &'a Operation,
     values: Drain<'a, Value>,
@@ -27,7 +27,7 @@ impl<'a> Operands<'a> {
         T::take(self)
     }
 
-    /// The next value as a `T`, where there is one.
+    /// The next value as a `T`, if there is one.
     fn next<T: Single>(&mut self) -> Result<Option<T>, EvalError> {
         let Some(value) = self.values.next() else { return Ok(None) };
         self.taken += 1;
@@ -43,19 +43,19 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// What says that there are too few values, or too many.
+    /// The error for too few or too many values.
     pub fn miscounted(operation: &Operation, given: usize) -> EvalError {
         let plural = if given == 1 { "" } else { "s" };
         EvalError::Call(format!("{} was given {given} argument{plural}", operation.signature()))
     }
 }
 
-/// Why a value is not the operand that is needed.
+/// Why a value is not the required operand.
 #[derive(Debug)]
 pub enum Unfit {
     /// It is of another kind, which this names.
     Kind(&'static str),
-    /// The algebra refuses it.
+    /// The algebra rejects it.
     Layout(Box<LayoutError>),
 }
 
@@ -71,11 +71,11 @@ impl From<LayoutError> for Unfit {
     }
 }
 
-/// What an operation takes at one place of its parameters.
+/// The type of an operation's parameter.
 pub(super) trait Operand: Sized {
-    /// What it is, in a word, for the list of operations.
+    /// Its name in the list of operations.
     const NAME: &'static str;
-    /// How many values it takes.
+    /// The number of values that it takes.
     const ARITY: Arity;
 
     fn take(operands: &mut Operands) -> Result<Self, EvalError>;
@@ -83,9 +83,9 @@ pub(super) trait Operand: Sized {
 
 /// An operand that is one value.
 pub(super) trait Single: Sized {
-    /// What it is, in a word, for the list of operations.
+    /// Its name in the list of operations.
     const NAME: &'static str;
-    /// What it is, for messages.
+    /// Its description in messages.
     const KIND: &'static str;
 
     fn of(value: Value) -> Result<Self, Unfit>;
@@ -163,7 +163,7 @@ impl Single for Layout {
     fn of(value: Value) -> Result<Self, Unfit> {
         match value {
             Value::Layout(layout) => Ok(layout),
-            // As in the text form of a layout, where the stride may be left out.
+            // As in the notation of a layout, in which the stride may be omitted.
             Value::Tuple(shape) => Ok(try_make_col_major(shape)?),
             other => Err(Unfit::kind(&other)),
         }
@@ -227,11 +227,11 @@ impl Single for ComposedLayout {
     }
 }
 
-/// Declares an operand that is one of several kinds: the first that the value can be.
+/// Declares an operand of several kinds: the first to which the value converts.
 macro_rules! either {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $kind:literal { $($variant:ident: $($value:ident)|+),+ $(,)? })+) => {$(
         $(#[$doc])*
-        // It lives for one call, where a box would cost more than the room.
+        // It lives for one call, and a box would cost more than the space.
         #[allow(clippy::large_enum_variant)]
         pub(super) enum $name {
             $($variant($variant)),+
@@ -252,7 +252,7 @@ macro_rules! either {
 }
 
 either! {
-    /// A tuple or a layout, for what is asked of both.
+    /// A tuple or a layout, for queries on both.
     TupleOrLayout = "tuple or layout", "a tuple or a layout" { IntTuple: Tuple, Layout: Layout }
     /// A tuple or a layout, plain or swizzled.
     TupleOrAny = "tuple or any layout", "a tuple, a layout or a composed layout" {
@@ -265,13 +265,13 @@ either! {
         Layout: Layout | Tuple,
         ComposedLayout: Composed,
     }
-    /// What is applied last in a composition.
+    /// The outer function of a composition.
     Outer = "any layout", "a layout, a swizzle or a composed layout" {
         Layout: Layout | Tuple,
         Swizzle: Swizzle,
         ComposedLayout: Composed,
     }
-    /// What is applied first in a composition.
+    /// The inner function of a composition.
     Inner = "tiler, swizzle or composed", "a layout, a tiler, a swizzle or a composed layout" {
         Tiler: Layout | Tuple | List,
         Swizzle: Swizzle,

@@ -13,9 +13,9 @@
 //! list       := [ expression { "," expression } [ "," ] ]
 //! ```
 //!
-//! What is written out, a `notation` or a `tuple` without expressions in it, is read by the parser
-//! of layouts ([`Notation::parse_prefix`]). The expressions are operations on that. A layout may
-//! stand as CuTe prints it, with a pointer or an origin before it (`printed`).
+//! A literal, that is a `notation` or a `tuple` without expressions in it, is parsed by the parser
+//! of layouts ([`Notation::parse_prefix`]); expressions are operations on literals. A layout may be
+//! written as CuTe prints it, after a pointer or an origin (`printed`).
 
 use std::vec::Drain;
 
@@ -28,15 +28,15 @@ use super::operand::{Single, Unfit};
 use super::operations::{self, Operation};
 use super::value::Value;
 
-/// Nesting beyond this is refused before it overflows the stack. It is more than a tuple may nest.
+/// Deeper nesting is rejected before it overflows the stack. A tuple may nest less.
 pub(super) const DEEPEST: usize = 64;
 
 /// The value of an expression.
 ///
 /// # Errors
-/// Where the text is no expression, or a layout in it is none (the error names the column and what
-/// was expected there), where an operation is given what it does not take, or where it has no
-/// answer (the error is its own, with the operands).
+/// The text is not an expression, or a layout in it is invalid (the error names the column and what
+/// was expected there); an operation receives an unsuitable argument, or has no result (the error
+/// is the operation's, with the operands).
 ///
 /// ```
 /// let value = moye_eval::evaluate("coalesce(composition((6,2):(8,2), (4,3):(3,1)))").unwrap();
@@ -46,7 +46,7 @@ pub fn evaluate(text: &str) -> Result<Value, EvalError> {
     let mut reader = Reader { text, at: 0, depth: 0, values: Vec::new(), is_printed: false };
     reader.expression()?;
     reader.skip_spaces();
-    // The values of a tensor are printed after its layout.
+    // A printed tensor's values follow its layout.
     let has_values = reader.is_printed && text[reader.at..].starts_with([':', '=']);
     if reader.at < text.len() && !has_values {
         return Err(reader.expected("an operator or the end"));
@@ -54,19 +54,19 @@ pub fn evaluate(text: &str) -> Result<Value, EvalError> {
     Ok(reader.pop())
 }
 
-/// Values are large: they wait on a separate stack, so that nested calls need little of the
-/// program's.
+/// Values are large: they are on a separate stack, so that nested calls need little of the
+/// program's stack.
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
     pub(super) depth: usize,
     pub(super) values: Vec<Value>,
-    /// Whether a tensor was read as it is printed.
+    /// Whether a printed tensor was parsed.
     pub(super) is_printed: bool,
 }
 
 impl Reader<'_> {
-    /// Reads an expression and pushes its value.
+    /// Parses an expression and pushes its value.
     pub(super) fn expression(&mut self) -> Result<(), EvalError> {
         let start = self.start();
         self.printed(start)?;
@@ -83,14 +83,14 @@ impl Reader<'_> {
             if !is_layout || !self.eat("(") {
                 return Ok(());
             }
-            // A call is of the whole composition before it: `A o B(c)` is the index that A gives to
-            // that of B.
+            // A call applies to the whole composition before it: `A o B(c)` is A's index of B's
+            // index of c.
             let count = self.list(")")?;
             self.apply(count, start, column)?;
         }
     }
 
-    /// Reads what stands after `o`, and composes.
+    /// Parses the operand after `o`, and composes.
     fn composed(&mut self, start: usize) -> Result<(), EvalError> {
         self.unwrap();
         if self.pointer_as_offset(start)? {
@@ -103,7 +103,7 @@ impl Reader<'_> {
         }
         let place = self.start();
         if self.next_is("S") {
-            // A swizzle alone: what follows it goes with all before it.
+            // After a swizzle alone, everything before it composes with what follows.
             self.term()?;
         } else {
             self.layout()?;
@@ -121,7 +121,7 @@ impl Reader<'_> {
         self.compose_swizzle(start)
     }
 
-    /// Reads what is written out, a term, or a shape and a stride that have expressions in them.
+    /// Parses a literal, a term, or a shape and a stride that contain expressions.
     pub(super) fn layout(&mut self) -> Result<(), EvalError> {
         let start = self.start();
         match self.notation()? {
@@ -145,7 +145,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads what is written out, if something is; where it is an expression, nothing is taken.
+    /// Parses a literal if there is one; consumes nothing if it is an expression.
     fn notation(&mut self) -> Result<Option<Notation>, EvalError> {
         let start = self.start();
         let text = &self.text[start..];
@@ -203,7 +203,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A name and what follows it.
+    /// Parses a name and its arguments.
     fn named(&mut self, start: usize) -> Result<(), EvalError> {
         let text = self.text;
         let name = word(&text[start..]);
@@ -237,8 +237,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Pushes the values of the expressions up to `close`, after the opening bracket. Returns how
-    /// many.
+    /// Parses the expressions up to `close`, after the opening bracket, and pushes their values.
+    /// Returns their number.
     pub(super) fn list(&mut self, close: &str) -> Result<usize, EvalError> {
         if self.depth == DEEPEST {
             return Err(
@@ -274,15 +274,15 @@ impl Reader<'_> {
         self.values.drain(self.values.len() - count..)
     }
 
-    /// The values that were pushed last, side by side.
+    /// Replaces the last `count` values by their tuple.
     pub(super) fn tuple(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
         let tuple = Value::of_list(self.pop_all(count)).map_err(|error| self.misfit(start, &error))?;
         self.values.push(tuple);
         Ok(())
     }
 
-    /// Removes the parentheses around a layout that was pushed last. Alone, `(L)` is a tiler of one
-    /// mode; before a call or `o` only the layout has a meaning.
+    /// Removes the parentheses around the last pushed layout. Alone, `(L)` is a tiler of one mode;
+    /// before a call or `o` only the layout has a meaning.
     fn unwrap(&mut self) {
         while let Some(Value::List(values)) = self.values.last_mut()
             && let [Value::Layout(_) | Value::Composed(_) | Value::Swizzle(_) | Value::List(_)] =
@@ -294,7 +294,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The swizzle of the numbers that were pushed last.
+    /// The swizzle of the last pushed integers.
     fn swizzle(&mut self, start: usize) -> Result<(), EvalError> {
         let numbers = Value::of_list(self.pop_all(3)).map_err(|error| self.misfit(start, &error))?;
         let swizzle = Swizzle::of(numbers)
@@ -303,7 +303,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether a swizzle and an offset were pushed last: the layout that they are for must follow.
+    /// Whether a swizzle and an offset were pushed last, so that their layout must follow.
     fn awaits_layout(&self) -> bool {
         matches!(self.values.as_slice(), [.., Value::Swizzle(_), Value::Tuple(offset)] if offset.is_int())
     }
@@ -317,8 +317,8 @@ impl Reader<'_> {
         )
     }
 
-    /// Reads the layout after an offset, which was pushed last and of which only 0 has a meaning
-    /// here: CuTe prints `A o offset o B` with layouts for A too.
+    /// Parses the layout after an offset, which was pushed last. Only 0 has a meaning here: CuTe
+    /// prints `A o offset o B` for layouts A too.
     fn offset_between_layouts(&mut self, place: usize) -> Result<(), EvalError> {
         let offset = self.pop();
         if !matches!(&offset, Value::Tuple(offset) if offset.leaf(0) == Leaf::Int(0)) {
@@ -330,7 +330,7 @@ impl Reader<'_> {
         self.layout()
     }
 
-    /// The composed layout of the swizzle, the offset and the layout that were pushed last.
+    /// The composed layout of the last pushed swizzle, offset and layout.
     pub(super) fn compose_swizzle(&mut self, start: usize) -> Result<(), EvalError> {
         let parts = Value::List(self.pop_all(3).collect());
         let layout = ComposedLayout::of(parts)
@@ -339,9 +339,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What the layout that was pushed first answers to the values that were pushed after it: its
-    /// value at this coordinate, or the slice where there are wildcards, as CuTe has it. A single
-    /// value is the coordinate itself.
+    /// Applies the layout that was pushed first to the values pushed after it: returns its value at
+    /// this coordinate, or, with wildcards, CuTe's slice. A single value is the coordinate itself.
     fn apply(&mut self, count: usize, start: usize, column: usize) -> Result<(), EvalError> {
         if count != 1 {
             self.tuple(count, column)?;
@@ -353,9 +352,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The value of the layout that was pushed first at the coordinate that was pushed after it. An
-    /// error speaks of the call as it is written, and not of an operation that the text does not
-    /// have.
+    /// The value of the layout that was pushed first at the coordinate pushed after it. The error
+    /// describes the call as written, not an operation that the expression does not contain.
     fn call_layout(&mut self, start: usize) -> Result<(), EvalError> {
         let written = match self.values.as_slice() {
             [.., layout, Value::Tuple(coord)] if coord.is_int() => format!("{layout}({coord})"),
@@ -371,7 +369,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Calls an operation with the values that were pushed last.
+    /// Calls an operation with the last pushed values.
     fn call(&mut self, name: &str, count: usize, start: usize) -> Result<(), EvalError> {
         let value = match Operation::named(name) {
             Some(operation) => operation.call(self.pop_all(count)),
@@ -381,12 +379,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Takes the sign of composition: `o`, as CuTe writes it, or `∘`.
+    /// Consumes the composition operator: CuTe's `o`, or `∘`.
     pub(super) fn eat_after(&mut self) -> bool {
         self.eat_word("o") || self.eat("∘")
     }
 
-    /// Reads an integer or a wildcard, by the parser of layouts.
+    /// Parses an integer or a wildcard with the parser of layouts.
     fn literal(&mut self) -> Result<IntTuple, EvalError> {
         let start = self.start();
         match IntTuple::parse_prefix(&self.text[start..]) {
@@ -416,7 +414,7 @@ impl Reader<'_> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// The place of the next character that is no space.
+    /// The position of the next character that is not a space.
     pub(super) fn start(&mut self) -> usize {
         self.skip_spaces();
         self.at
@@ -435,7 +433,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Takes `token` where it is a word of its own.
+    /// Consumes `token` if it is a whole word.
     fn eat_word(&mut self, token: &str) -> bool {
         self.skip_spaces();
         let found = word(&self.text[self.at..]) == token;
@@ -445,7 +443,7 @@ impl Reader<'_> {
         found
     }
 
-    /// The column of a place, counted from 1 in characters.
+    /// The column of a position, counted from 1 in characters.
     fn column(&self, place: usize) -> usize {
         self.text[..place].chars().count() + 1
     }
@@ -461,8 +459,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The error of values that begin at `place`. Where they are written out, it is the parser's,
-    /// with its column.
+    /// The error of values at `place`. For a literal it is the parser's, with its column.
     pub(super) fn misfit(&self, place: usize, error: &LayoutError) -> EvalError {
         match Notation::parse_prefix(&self.text[place..]) {
             Err(read) if read.kind() == error.kind() => self.misread(place, &read),
@@ -470,13 +467,13 @@ impl Reader<'_> {
         }
     }
 
-    /// The parser's error, of what it read from `place` on.
+    /// The parser's error for its input from `place` on.
     pub(super) fn misread(&self, place: usize, error: &LayoutError) -> EvalError {
         let column = self.column(place) + error.column().unwrap_or(1) - 1;
         EvalError::At { column, reason: error.reason().unwrap_or(error.text()).to_owned() }
     }
 
-    /// The error of something else than `what` at the next character.
+    /// The error that the next character is not `what`.
     pub(super) fn expected(&mut self, what: &str) -> EvalError {
         let place = self.start();
         let found = match self.text[place..].chars().next() {
@@ -487,7 +484,7 @@ impl Reader<'_> {
     }
 }
 
-/// The word at the beginning of `text`; empty where there is none.
+/// The word at the start of `text`; empty if there is none.
 pub(super) fn word(text: &str) -> &str {
     let end = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
     &text[..end]

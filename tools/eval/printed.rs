@@ -1,16 +1,15 @@
-//! What CuTe prints around a layout: pointers, origins of coordinates, tensors.
+//! CuTe's output around a layout: pointers, origins of coordinates, tensors.
 //!
-//! CuTe C++ prints a tensor as a pointer and its layout,
-//! `gmem_ptr[32b](0x7f..) o (_32,_4):(_1,32)`, a layout of shared memory with
-//! `smem_ptr[16b](unset)` in place of an offset, and a tensor of coordinates with its origin,
-//! `ArithTuple(0,_0) o (4,3):(_1@0,_1@1)`, or `counting_iter(0) o 12:1`. Operands of `wgmma` and
-//! `tcgen05.mma` in shared memory have no pointer but descriptors,
-//! `GMMA::DescriptorIterator o (_1,_2,_4):(_0,_64,_2)`. The Python DSL prints
-//! `tensor<ptr<f16, smem, align<16>> o (8,64):(64,1)>`, and with values
-//! `tensor(raw_ptr(0x..: f32, gmem, align<4>) o (4,3):(1,4), data= ...`. The layout is what counts:
-//! an address says nothing of it. Only a swizzle beside a pointer says more: it swizzles bytes, so
-//! it is converted to elements of the pointer's type, as CuTe's
-//! `as_position_independent_swizzle_layout` does.
+//! CuTe C++ prints a tensor as a pointer and its layout, `gmem_ptr[32b](0x7f..) o
+//! (_32,_4):(_1,32)`, a layout of shared memory with `smem_ptr[16b](unset)` in place of an offset,
+//! and a tensor of coordinates with its origin, `ArithTuple(0,_0) o (4,3):(_1@0,_1@1)`, or
+//! `counting_iter(0) o 12:1`. Operands of `wgmma` and `tcgen05.mma` in shared memory have
+//! descriptors instead of pointers, `GMMA::DescriptorIterator o (_1,_2,_4):(_0,_64,_2)`. The Python
+//! DSL prints `tensor<ptr<f16, smem, align<16>> o (8,64):(64,1)>`, and with values
+//! `tensor(raw_ptr(0x..: f32, gmem, align<4>) o (4,3):(1,4), data= ...`. Only the layout matters,
+//! and an address says nothing about it. But a swizzle next to a pointer swizzles bytes, so it is
+//! converted to elements of the pointer's type, as CuTe's `as_position_independent_swizzle_layout`
+//! does.
 
 use moye_device::layout::{Leaf, Notation, Swizzle};
 
@@ -18,17 +17,17 @@ use super::error::EvalError;
 use super::parse::{DEEPEST, Reader, word};
 use super::value::Value;
 
-/// A pointer that was read.
+/// A parsed pointer.
 struct Pointer {
-    /// The bits of an element, where the text has them.
+    /// The bits of an element, if they are printed.
     bits: Option<i64>,
-    /// What the Python DSL prints within.
+    /// The swizzle that the Python DSL prints inside the pointer.
     swizzle: Option<Swizzle>,
 }
 
 impl Reader<'_> {
-    /// Reads a layout as it is printed, with a pointer, an origin, or all of a tensor around it, or
-    /// any layout.
+    /// Parses a printed layout, with a pointer, an origin, or a whole tensor around it, or any
+    /// layout.
     pub(super) fn printed(&mut self, start: usize) -> Result<(), EvalError> {
         let place = self.start();
         if let Some(pointer) = self.pointer()? {
@@ -47,8 +46,7 @@ impl Reader<'_> {
             ("tensor", Some(b'<' | b'(')) => self.tensor(place),
             _ => {
                 self.layout()?;
-                // A pointer that swizzles is printed without a space:
-                // `Sw<3,4,3>_smem_ptr[16b](0x7f..)`.
+                // A swizzled pointer is printed without a space: `Sw<3,4,3>_smem_ptr[16b](0x7f..)`.
                 let is_swizzle = matches!(self.values.last(), Some(Value::Swizzle(_)));
                 if is_swizzle && self.text[self.at..].starts_with('_') {
                     self.at += 1;
@@ -62,7 +60,7 @@ impl Reader<'_> {
         }
     }
 
-    /// After a swizzle and `o`: reads a pointer in place of an offset, if there is one, and the
+    /// After a swizzle and `o`: parses a pointer in place of an offset, if there is one, and the
     /// layout after it. Returns whether there was one.
     pub(super) fn pointer_as_offset(&mut self, start: usize) -> Result<bool, EvalError> {
         if !matches!(self.values.last(), Some(Value::Swizzle(_))) {
@@ -83,7 +81,7 @@ impl Reader<'_> {
         !tuple.is_int() && tuple.leaves() > 0 && (0..tuple.leaves()).all(is_zero)
     }
 
-    /// Reads `o` and the layout of a swizzled pointer; the swizzle was pushed last.
+    /// Parses `o` and the layout of a swizzled pointer; the swizzle was pushed last.
     fn swizzled_pointer(&mut self, pointer: &Pointer, start: usize, place: usize) -> Result<(), EvalError> {
         let Some(bits) = pointer.bits.filter(|bits| bits.count_ones() == 1) else {
             let wanted =
@@ -91,7 +89,7 @@ impl Reader<'_> {
             return Err(self.error(place, wanted));
         };
         let Value::Swizzle(bytes) = self.pop() else { unreachable!("a swizzle was pushed last") };
-        // Element e begins at bit `bits e`, and byte b at bit `8 b`.
+        // Element e starts at bit `bits e`, and byte b at bit `8 b`.
         let base = bytes.base() + 3 - i64::from(bits.ilog2());
         let swizzle = Swizzle::try_new(bytes.bits(), base, bytes.shift()).map_err(|_| {
             let reason =
@@ -105,7 +103,7 @@ impl Reader<'_> {
         self.compose_swizzle(start)
     }
 
-    /// Reads a pointer, if one comes next.
+    /// Parses a pointer, if one follows.
     fn pointer(&mut self) -> Result<Option<Pointer>, EvalError> {
         let place = self.start();
         for descriptors in ["GMMA::DescriptorIterator", "UMMA::DescriptorIterator"] {
@@ -145,7 +143,7 @@ impl Reader<'_> {
         Ok(Some(pointer))
     }
 
-    /// Reads brackets of a kind, whatever is in them, and returns that.
+    /// Consumes a pair of brackets and returns the contents.
     fn brackets(&mut self) -> Result<&str, EvalError> {
         let start = self.start();
         let (open, close) = match self.text[start..].chars().next() {
@@ -165,7 +163,7 @@ impl Reader<'_> {
         Err(self.expected(if open == '(' { "`)`" } else { "`>`" }))
     }
 
-    /// Reads the origin of a tensor of coordinates after its name of `name` bytes, and the layout.
+    /// Parses the origin of a tensor of coordinates after its name of `name` bytes, and the layout.
     /// Layouts have no origin, so it must be 0.
     fn origin(&mut self, name: usize, place: usize) -> Result<(), EvalError> {
         self.at += name + "(".len();
@@ -184,7 +182,7 @@ impl Reader<'_> {
         self.layout()
     }
 
-    /// Reads `tensor<...>`, or `tensor(...` with the values.
+    /// Parses `tensor<...>`, or `tensor(...` with the values.
     fn tensor(&mut self, place: usize) -> Result<(), EvalError> {
         self.at += "tensor".len();
         let close = if self.eat("<") { ">" } else { ")" };
@@ -199,7 +197,7 @@ impl Reader<'_> {
         self.depth -= 1;
         self.is_printed = true;
         if close == ")" && self.eat(",") {
-            // The values, up to the end.
+            // The values extend to the end.
             self.at = self.text.len();
         } else if !self.eat(close) {
             return Err(self.expected(&format!("`{close}`")));
@@ -207,7 +205,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the sign of composition, which must come next.
+    /// Parses the composition operator, which must follow.
     fn after(&mut self, what: &str) -> Result<(), EvalError> {
         if self.eat_after() { Ok(()) } else { Err(self.expected(what)) }
     }

@@ -4,20 +4,20 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 
 use super::json;
 
-/// How much is read and written at a time.
+/// The number of bytes read and written at a time.
 const BUFFER: usize = 64 * 1024;
 
-/// The longest line that is read as a request.
+/// The longest line that is parsed as a request.
 const LONGEST_LINE: u64 = 1024 * 1024;
 
-/// Answers each line of `input` by a line of `output`, in order, until the input ends.
+/// Answers each line of `input` with a line of `output`, in order, until the input ends.
 ///
-/// A line that is no request is answered by an error, as is an empty one and one of more than 1
-/// MiB, and the next is read. Answers are written when many have gathered or no further line has
-/// arrived: a peer that waits for an answer gets it at once.
+/// A line that is not a request, including an empty line and one above 1 MiB, is answered by an
+/// error, and the next line follows. Answers are written when many have accumulated or no further
+/// line has arrived, so a peer that waits for an answer gets it immediately.
 ///
 /// # Errors
-/// Where reading or writing fails.
+/// Reading or writing fails.
 pub fn serve(input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut input = BufReader::with_capacity(BUFFER, input);
     let mut answerer = json::Answerer::default();

@@ -7,10 +7,10 @@ use moye_device::layout::{ComposedLayout, IntTuple, Layout, LayoutError, Swizzle
 
 use super::error::EvalError;
 
-/// What an expression or an argument is, and what an operation answers.
+/// The value of an expression or an argument, and the result of an operation.
 ///
-/// Its text form is read back as the same value (tables of more integers than a tuple holds
-/// excepted).
+/// Its notation is parsed as the same value (except for tables with more integers than a tuple
+/// holds).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// `true` or `false`.
@@ -23,15 +23,14 @@ pub enum Value {
     Swizzle(Swizzle),
     /// A swizzle after an offset after a layout: `Sw<3,3,3> o 0 o (8,64):(64,1)`.
     Composed(ComposedLayout),
-    /// Several values, among them others than tuples: a tiler by mode, or an answer of several
-    /// parts.
+    /// Several values that are not all tuples: a tiler by mode, or a result of several parts.
     List(Vec<Value>),
     /// The values of a function, one after another.
     Table(Vec<IntTuple>),
 }
 
 impl Value {
-    /// What it is, in a word, for messages.
+    /// Its kind in a word, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Bool(_) => "a truth value",
@@ -45,7 +44,7 @@ impl Value {
         }
     }
 
-    /// The values side by side: a tuple, where all are tuples.
+    /// The values side by side: a tuple if all are tuples.
     pub(super) fn of_list(values: Drain<'_, Self>) -> Result<Self, LayoutError> {
         if values.as_slice().iter().any(|value| !matches!(value, Self::Tuple(_))) {
             return Ok(Self::List(values.collect()));
@@ -103,7 +102,7 @@ from! {
     Vec<IntTuple>: values => Self::Table(values);
 }
 
-/// What the body of an operation may be: a value, or a `Result` of one.
+/// The result of an operation's body: a value, or a `Result` of one.
 pub(super) trait Answer {
     fn answer(self) -> Result<Value, EvalError>;
 }

@@ -1,7 +1,7 @@
 //! The fastest tile and number of split-K slices of a product of `moye`, by measurement.
 //!
 //! Each candidate's result is checked before it is timed. The command `moye tune` of the package
-//! `moye-cli` writes what [`search`] finds to the file that `moye::Tuning` reads.
+//! `moye-cli` writes the result of [`search`] to the file that `moye::Tuning` reads.
 //!
 //! ```no_run
 //! use moye::{Choice, Device, Tuning};
@@ -31,7 +31,7 @@ const SPLITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48];
 /// The number of fastest candidates that are timed again in turn, at the same clocks.
 const FINALISTS: usize = 4;
 
-/// A way to compute a product.
+/// A candidate: a way to compute a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     /// The tile of C.
@@ -42,7 +42,7 @@ pub struct Way {
 
 /// The result for a problem.
 pub struct Found {
-    /// The problem, by which `moye::Tuning` finds its choice.
+    /// The problem, the key in `moye::Tuning`.
     pub problem: moye::Problem,
     /// The fastest candidate.
     pub best: Way,
@@ -81,8 +81,8 @@ fn best<T: Member, U: Output<T> + Stored + Default>(
         let mut ways = vec![untuned];
         for tile in call.tiles(device) {
             for splits in SPLITS {
-                // The requested number of slices, or fewer if K has fewer tiles; no kernel may take
-                // the operands in place.
+                // The requested number of slices, or fewer if K has fewer tiles; possibly no kernel
+                // reads the operands in place.
                 let forced = call.clone().tile(tile.0, tile.1).split_k(splits);
                 if let Ok(explained) = forced.explain(device, &mut c) {
                     let way = Way { tile: explained.tile, splits: explained.splits };
@@ -102,7 +102,7 @@ fn best<T: Member, U: Output<T> + Stored + Default>(
         }
         data.check(&format!("tile {}x{}, slices {}", way.tile.0, way.tile.1, way.splits))?;
     }
-    // First every candidate briefly, then the fastest ones and the untuned choice, in turn and for
+    // Time every candidate briefly, then the fastest ones and the untuned choice, in turn and for
     // longer.
     let quick = Plan { warm_up: plan.warm_up / 5, rounds: 3, batch: plan.batch / 4, ..plan };
     let mut ranked = Vec::new();
@@ -120,13 +120,13 @@ fn best<T: Member, U: Output<T> + Stored + Default>(
     Ok(Found { problem, best, seconds: fastest, untuned: (untuned, of_untuned), tried: ways.len() })
 }
 
-/// The candidate with the least time, and that time; at least one was timed.
+/// The candidate with the lowest time, and that time; at least one was timed.
 fn fastest(ways: &[Way], seconds: &[f64]) -> (Way, f64) {
     let pairs = ways.iter().copied().zip(seconds.iter().copied());
     pairs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("at least one way was timed")
 }
 
-/// The median times of these ways, taken in turn.
+/// The median times of these candidates, measured in turn.
 fn timed<T: Member, U: Output<T> + Stored + Default>(
     device: &Device,
     plan: &Plan,
@@ -160,14 +160,14 @@ mod tests {
         rest: Duration::ZERO,
     };
 
-    /// On the simulator, whose times mean nothing, but whose results are those of a GPU.
+    /// On the simulator, whose times are meaningless but whose results equal a GPU's.
     #[test]
     fn every_way_is_tried_checked_and_the_best_of_them_is_obeyed() {
         let device = Device::sim();
         let (kind, majors, size) = (Kind::F16, Majors::TN, Size { m: 64, n: 40, k: 256 });
         let found = best::<f16, f16>(&device, kind, majors, size, SHORT).unwrap();
         let mut data = Problem::<f16, f16>::new(&device, kind, majors, size).unwrap();
-        // Each tile with K, of four K tiles, in 1, 2 or 4 slices: 3 becomes 2. 64 x 128 has 1 or 2
+        // Each tile with K, four K tiles, in 1, 2 or 4 slices: 3 becomes 2. 64 x 128 has 1 or 2
         // slices, 192 x 192 has 1.
         let (call, _) = data.call().unwrap();
         let tiles = call.tiles(&device);

@@ -2,11 +2,11 @@
 
 use super::Fault;
 
-/// A line of a comment or of a docstring of Python ends here.
+/// The maximum columns of a comment or Python docstring.
 const COMMENT: usize = 100;
-/// A line of code with a comment after it ends here: the width of code.
+/// The maximum columns of a line of code with a trailing comment: the width of code.
 const CODE: usize = 110;
-/// A line of a wrapped paragraph of Markdown ends here.
+/// The maximum columns of a wrapped paragraph of Markdown.
 const PROSE: usize = 120;
 
 /// The lines of a file that are too long.
@@ -33,8 +33,8 @@ fn comments(name: &str, text: &str, faults: &mut Vec<Fault>) {
         let is_whole_line = text[..at].trim().is_empty();
         in_fence = is_whole_line && in_fence != comment.starts_with("```");
         let limit = if is_whole_line { COMMENT } else { CODE };
-        // A mark after an odd number of quotes is a part of a string. The modes of a tensor stay
-        // on its line, as in CuTe: `// (CPY, CPY_M, CPY_K)`.
+        // A mark after an odd number of quotes is part of a string. The modes of a tensor stay on
+        // its line, as in CuTe: `// (CPY, CPY_M, CPY_K)`.
         let is_after_code =
             mark == "//" && text[..at].matches('"').count() % 2 == 0 && !comment.starts_with('(');
         let is_text = is_whole_line || is_after_code;
@@ -51,7 +51,7 @@ fn comments(name: &str, text: &str, faults: &mut Vec<Fault>) {
 
 /// A string is a docstring if its line begins with it. Examples keep the lines of their code.
 fn docstrings(name: &str, text: &str, faults: &mut Vec<Fault>) {
-    // The string over several lines that the line is in: whether it is a docstring.
+    // The multi-line string that contains the line: whether it is a docstring.
     let mut open = None;
     for (line, text) in (1..).zip(text.lines()) {
         let begins = text.trim_start().trim_start_matches('r').starts_with("\"\"\"");

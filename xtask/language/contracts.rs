@@ -1,18 +1,18 @@
-//! Limits for `unsafe` in kernels and examples, and for comments that name the caller's contract
-//! without a condition. The limits may only fall, except for a kernel or an example that is new.
+//! Limits on `unsafe` in kernels and examples, and on comments that refer to the caller's contract
+//! without a condition. Limits may only decrease, except for a new kernel or example.
 //!
-//! A kernel's contract is stated once. Its body, and those of the functions that it is composed of,
-//! rely on the documented contract and have no `unsafe` blocks.
+//! A kernel's contract is stated once. Its body, and the functions of which it is composed, rely on
+//! the documented contract and have no `unsafe` blocks.
 
 use super::Fault;
 use super::source::pieces;
 
-/// How often a folder may say `unsafe`, comments and string literals left out.
+/// The number of times a folder may say `unsafe`, not counting comments and string literals.
 struct Limit {
     folder: &'static str,
-    /// Blocks: places that leave a contract, launches, and tests.
+    /// Blocks: exceptions to a contract, launches, and tests.
     blocks: usize,
-    /// Functions and implementations: each states a contract of its own.
+    /// Functions and implementations: each states a contract.
     declarations: usize,
 }
 
@@ -28,15 +28,15 @@ const LIMITS: [Limit; 7] = [
     // Two launches; the kernels have contracts.
     Limit { folder: "examples/minilm/", blocks: 2, declarations: 3 },
     Limit { folder: "examples/", blocks: 8, declarations: 14 },
-    // Counted and not limited: tests of single instructions need blocks.
+    // Counted but not limited: tests of single instructions need blocks.
     Limit { folder: "tests/fixtures/", blocks: usize::MAX, declarations: usize::MAX },
 ];
 
-/// The ends of comments that state no condition, and the number of such comments that are allowed.
+/// The ends of comments that state no condition, and the allowed number of such comments.
 const NO_CONDITION: [&str; 2] = ["SAFETY: the caller's contract.", "the caller's contract is the same."];
 const WITHOUT_CONDITION: usize = 0;
 
-/// Counts `unsafe` and comments without a condition in the files that it is given.
+/// Counts `unsafe` and comments without a condition in the given files.
 #[derive(Default)]
 pub struct Contracts {
     /// Comments that state no condition.
@@ -57,7 +57,7 @@ impl Contracts {
         }
     }
 
-    /// The counts of each folder, in a line.
+    /// The counts of each folder, in one line.
     pub fn counts(&self) -> String {
         let counts = LIMITS.iter().zip(&self.found).map(|(limit, (blocks, declarations))| {
             format!("{} {blocks} blocks, {declarations} functions", limit.folder)
@@ -107,7 +107,7 @@ fn count(name: &str, text: &str) -> (usize, usize) {
     (blocks, all - blocks)
 }
 
-/// How often a text says `unsafe {`, and `unsafe` at all.
+/// The number of `unsafe {`, and of `unsafe` in total.
 fn words(text: &str) -> (usize, usize) {
     let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
     let whole = text.match_indices("unsafe").filter(|(at, word)| {

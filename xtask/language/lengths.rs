@@ -1,12 +1,12 @@
-//! The length of kernels, pages and examples that promise to be short.
+//! The length of kernels, pages and examples that must be short.
 
 use super::Fault;
 
-/// The line that begins a file's tests, which are not counted.
+/// The line that starts a file's tests, which are not counted.
 const OWN_TESTS: &str = "#[cfg(test)]";
 
-/// The most lines of a file, or of each Rust file of a folder and its subfolders, documentation and
-/// comments included. The first entry that a file matches is its own.
+/// The maximum lines of a file, or of each Rust file of a folder and its subfolders, including
+/// documentation and comments. The first matching entry applies.
 #[rustfmt::skip] // A table.
 const MOST: &[(&str, usize)] = &[
     // Kernels of one page.
@@ -26,12 +26,12 @@ const MOST: &[(&str, usize)] = &[
     ("examples/hopper-steps/src/step5.rs", 80),
     ("examples/hopper-steps/src/step6.rs", 90),
     ("examples/hopper-steps/src/step7.rs", 40),
-    // The shipped kernels; their tests have files of their own.
+    // The shipped kernels; their tests are in separate files.
     ("device/kernels/tests/", usize::MAX),
     ("device/kernels/", 450),
 ];
 
-/// The most lines of all Rust files of a folder together.
+/// The maximum lines of all Rust files of a folder together.
 const SUMS: [(&str, usize); 1] = [("device/kernels/hopper/", 3685)];
 
 /// The lines that count.
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::checkout::Checkout;
 
-    /// What is said of a file of this many lines, and of what follows them.
+    /// The faults of a file with `lines` lines followed by `end`.
     fn said(name: &str, lines: usize, end: &str) -> Vec<String> {
         let mut faults = Vec::new();
         check(name, &("\n".repeat(lines) + end), &mut faults);

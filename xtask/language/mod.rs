@@ -10,7 +10,8 @@
 //! - [`contracts`]: no more `unsafe` in kernels and examples, and no more comments on it without a
 //!   condition, than there are.
 //!
-//! A line that must have such a word is marked `language-ok: REASON`, itself or in the line above.
+//! A line that needs such a word is marked `language-ok: REASON`, on the line itself or the one
+//! above.
 
 mod columns;
 mod contracts;
@@ -34,17 +35,17 @@ use std::process::Command;
 /// Files with these endings are checked.
 const ENDINGS: &[&str] = &[".rs", ".md", ".py", ".pyi", ".toml", ".sh", ".toml.in", ".yml", ".ci/run"];
 
-/// Files that start like this are not checked, for the reason beside it.
+/// Files that start like this are not checked, for the given reason.
 const EXCEPT: &[(&str, &str)] = &[
     ("xtask/language/", "has the words themselves"),
     ("tests/fixtures/data/", "recorded output"),
     ("Cargo.toml", "descriptions are checked where they are shown: in README.md"),
 ];
 
-/// A line with this in it, and the line below, may have any words; the reason follows.
+/// A line that contains this, and the line below, may have any words; the reason follows.
 const MARKER: &str = "language-ok: ";
 
-/// A place that the step objects to.
+/// A position that violates a rule.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
     file: String,
@@ -67,7 +68,7 @@ impl Display for Fault {
 /// Checks all files of the checkout that git tracks or would add, and lists the faults.
 pub fn run(checkout: &Checkout) -> Result<()> {
     if cfg!(not(feature = "spelling")) {
-        // The dictionary takes half of the build of this program, which the other commands need not
+        // The dictionary takes half of this program's build time, which the other commands need not
         // wait for.
         let arguments =
             ["run", "--quiet", "--package", "xtask", "--features", "spelling", "--", "test", "language"];
@@ -80,7 +81,7 @@ pub fn run(checkout: &Checkout) -> Result<()> {
     let (mut faults, mut contracts, mut sums) = (Vec::new(), Contracts::default(), Sums::default());
     for name in names.split('\0').filter(|name| is_checked(name)) {
         let path = checkout.root.join(name);
-        // A link's file is checked under its own name; a file that was removed is not.
+        // A link's target is checked under its own name; a removed file is not.
         if path.is_symlink() || !path.is_file() {
             continue;
         }

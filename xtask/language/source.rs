@@ -1,17 +1,17 @@
-//! The text of a file that people read: comments, string literals, and the prose of Markdown.
+//! The prose of a file: comments, string literals, and the prose of Markdown.
 
-/// The kind of a piece of text.
+/// The kind of a piece of prose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A comment: adjacent lines of comments are one piece.
     Comment,
-    /// A string literal: an error text, help, or data.
+    /// A string literal: an error message, help, or data.
     Literal,
-    /// All of a file that is not Rust.
+    /// The whole file, if it is not Rust.
     Page,
 }
 
-/// A piece of text with the number of its first line. Its own line breaks are those of the file.
+/// A piece of prose with the number of its first line. Its line breaks are those of the file.
 #[derive(Debug)]
 pub struct Piece {
     pub kind: Kind,
@@ -56,7 +56,7 @@ impl Lexer<'_> {
         self.bytes.get(self.at + ahead).copied()
     }
 
-    /// Steps over bytes and counts their lines.
+    /// Advances by bytes and counts their lines.
     fn advance(&mut self, count: usize) {
         let end = (self.at + count).min(self.bytes.len());
         self.line += self.bytes[self.at..end].iter().filter(|&&byte| byte == b'\n').count();
@@ -102,7 +102,7 @@ impl Lexer<'_> {
         let mut plain = self.at;
         loop {
             match self.byte(0) {
-                // An escape parts words; a line break after it stays.
+                // An escape separates words; a line break after it is kept.
                 Some(b'\\') => {
                     text += &self.text[plain..self.at];
                     text.push(' ');
@@ -121,7 +121,7 @@ impl Lexer<'_> {
         self.advance(1);
     }
 
-    /// How many `#` a raw string that starts here has.
+    /// The number of `#` of a raw string that starts here.
     fn raw_hashes(&self) -> Option<usize> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let before = |back: usize| self.at.checked_sub(back).map(|at| self.bytes[at]);

@@ -1,4 +1,4 @@
-//! Misspelt words, by the dictionary of `typos`.
+//! Misspelt words, found with the dictionary of `typos`.
 
 use super::Fault;
 use std::borrow::Cow;
@@ -6,7 +6,7 @@ use typos::tokens::{Identifier, Tokenizer, Word};
 use typos::{Dictionary, Status};
 use unicase::UniCase;
 
-/// Words that the dictionary takes for misspelt but that are right here, with their meaning.
+/// Words that the dictionary considers misspelt but that are right here, with their meaning.
 const OURS: &[(&str, &str)] = &[
     ("thr", "CuTe's name of the mode of threads"),
     ("cpy", "CuTe's name of the mode of a copy"),
@@ -36,7 +36,7 @@ impl Dictionary for Misspellings {
     }
 }
 
-/// The misspelt words of a file, its code included.
+/// The misspelt words of a file, including its code.
 pub fn check(name: &str, text: &str, faults: &mut Vec<Fault>) {
     let tokenizer = Tokenizer::new();
     let (mut line, mut counted) = (1, 0);

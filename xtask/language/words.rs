@@ -3,7 +3,7 @@
 use super::Fault;
 use super::source::Piece;
 
-/// Phrases, and what to write instead of them. A phrase may go on in the next line.
+/// Phrases and their replacements. A phrase may continue on the next line.
 #[rustfmt::skip] // A phrase a line would be two screens.
 const WORDS: &[(&[&str], &str)] = &[
     (&["nobody", "no one"], "name the actor: no thread, no caller, no kernel"),
@@ -52,7 +52,7 @@ const WORDS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// The words of the list in a piece of a file, and sentences that begin with "Of".
+/// The listed words in a piece of a file, and sentences that begin with "Of".
 pub fn check(name: &str, piece: &Piece, faults: &mut Vec<Fault>) {
     // In `Of::CUDA_R_16F` it is a name.
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '`' | ':' | '\'' | '-');

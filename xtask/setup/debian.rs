@@ -1,6 +1,6 @@
 //! Debian's package `rust-src`, which is the same for every architecture and unpacks anywhere. apt
 //! fetches it with a separate state, so the system's package lists and packages do not change, and
-//! no root rights are needed.
+//! root rights are not needed.
 
 use crate::steps::quietly;
 use anyhow::{Context, Result, anyhow, bail};
@@ -13,7 +13,7 @@ const SUITES: &[&str] = &["trixie-backports", "forky", "sid"];
 const MIRROR: &str = "http://deb.debian.org/debian";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Fetches the package into `work`, unpacks it, and gives its folder `library`.
+/// Fetches the package into `work`, unpacks it, and returns its folder `library`.
 pub fn fetch(work: &Path, version: &str) -> Result<PathBuf> {
     let package = download(work, version)?;
     let unpacked = work.join("unpacked");
@@ -21,7 +21,7 @@ pub fn fetch(work: &Path, version: &str) -> Result<PathBuf> {
     Ok(unpacked.join(format!("usr/src/rustc-{version}/library")))
 }
 
-/// Fetches the package into `work` and gives its path.
+/// Fetches the package into `work` and returns its path.
 fn download(work: &Path, version: &str) -> Result<PathBuf> {
     quietly(Command::new("apt-get").arg("--version"))?;
     eprintln!("setup: fetching the source of Rust's `core` {version} (Debian's package rust-src, 45 MB)");
@@ -72,13 +72,13 @@ impl Apt {
             format!("Dir::Cache={}", at("cache")),
             format!("Dir::Etc::SourceList={}", at("sources.list")),
             format!("Dir::Etc::SourceParts={}", at("parts")),
-            // As root, apt fetches as a user that may not see this folder.
+            // As root, apt fetches as a user that may have no access to this folder.
             "APT::Sandbox::User=".to_owned(),
             "Acquire::Languages=none".to_owned(),
             "Acquire::Retries=2".to_owned(),
             "Acquire::http::Timeout=20".to_owned(),
-            // Without it, `update` succeeds where a list could not be fetched, and the package
-            // would seem unknown.
+            // Without this, `update` succeeds if a list could not be fetched, and the package would
+            // seem unknown.
             "APT::Update::Error-Mode=any".to_owned(),
         ];
         fs::write(folder.join("state/status"), "")?;
@@ -102,7 +102,7 @@ impl Apt {
     }
 }
 
-/// The mirror that the machine itself takes Debian's packages from.
+/// The mirror from which the machine itself fetches Debian's packages.
 fn debian_mirror(etc: &Path) -> Option<String> {
     let mut files = vec![etc.join("sources.list")];
     if let Ok(folder) = fs::read_dir(etc.join("sources.list.d")) {
@@ -118,8 +118,8 @@ fn debian_mirror(etc: &Path) -> Option<String> {
     })
 }
 
-/// The second column of what `apt-cache madison` prints:
-/// `rust-src | 1.95.0+dfsg1-2~bpo13+1 | http://...`.
+/// The second column of `apt-cache madison`'s output: `rust-src | 1.95.0+dfsg1-2~bpo13+1 |
+/// http://...`.
 fn versions(madison: &str) -> Vec<&str> {
     madison.lines().filter_map(|line| Some(line.split('|').nth(1)?.trim())).collect()
 }

@@ -1,5 +1,5 @@
-//! The archive `rust-src` of Rust's own releases, which rustup installs: fetched with curl,
-//! unpacked with tar.
+//! The archive `rust-src` of Rust's releases, which rustup installs: fetched with curl, unpacked
+//! with tar.
 
 use crate::steps::quietly;
 use anyhow::{Context, Result, bail};
@@ -9,7 +9,7 @@ use std::{env, fs};
 
 const SERVER: &str = "https://static.rust-lang.org";
 
-/// Fetches the archive into `work`, unpacks it, and gives its folder `library`. As for rustup,
+/// Fetches the archive into `work`, unpacks it, and returns its folder `library`. As for rustup,
 /// RUSTUP_DIST_SERVER names another server.
 pub fn fetch(work: &Path, version: &str) -> Result<PathBuf> {
     let server = env::var("RUSTUP_DIST_SERVER").unwrap_or_else(|_| SERVER.to_owned());
@@ -32,7 +32,7 @@ fn curl(url: &str, to: &Path) -> Result<()> {
     quietly(Command::new("curl").args(options).arg("--output").arg(to).arg(url)).map(drop)
 }
 
-/// Compares two lines of `sha256sum`: the sum, then a file's name.
+/// Compares two lines of `sha256sum`: the checksum, then a file's name.
 fn same_sum(url: &str, published: &str, actual: &str) -> Result<()> {
     let sum = |line: &str| line.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     let (published, actual) = (sum(published), sum(actual));

@@ -1,4 +1,4 @@
-//! The script `run` of a bundle: what it runs, how, and what it says of failures. The programs are
+//! The script `run` of a bundle: what it runs, how, and how it reports failures. The programs are
 //! stand-ins.
 #![cfg(unix)]
 
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A bundle of two tests, an example and a benchmark; the test `second` ends with this code.
+/// A bundle of two tests, an example and a benchmark; the test `second` exits with this code.
 fn bundle(name: &str, second: u8) -> (PathBuf, MutexGuard<'static, ()>) {
-    // One test at a time: a process that one starts while another writes a program would keep that
-    // open for writing, and what is open for writing cannot be run.
+    // One test at a time: a process that one test starts while another writes a program would keep
+    // that program open for writing, and such a file cannot be executed.
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -35,7 +35,7 @@ fn bundle(name: &str, second: u8) -> (PathBuf, MutexGuard<'static, ()>) {
         let text = format!(
             "#!/bin/sh\necho \"{name} in $PWD with $*; program $($MOYE_BUNDLE/bin/moye), tool $TOOL\"\nexit {code}\n"
         );
-        // In two pieces, the first of which all have.
+        // In two pieces, the first of which all programs share.
         let (first, rest) = text.split_at(10);
         packed(&folder.join("pieces"), "start", first);
         packed(&folder.join("pieces"), name, rest);
@@ -49,7 +49,7 @@ fn bundle(name: &str, second: u8) -> (PathBuf, MutexGuard<'static, ()>) {
     (folder, alone)
 }
 
-/// A piece of a program as the bundle has it.
+/// A piece of a program in the bundle's format.
 fn packed(folder: &Path, name: &str, text: &str) {
     fs::create_dir_all(folder).unwrap();
     let mut packed =
@@ -58,7 +58,7 @@ fn packed(folder: &Path, name: &str, text: &str) {
     packed.finish().unwrap();
 }
 
-/// The script run from elsewhere, as the folder may be anywhere.
+/// The script run from elsewhere, because the folder may be anywhere.
 fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let Output { status, stdout, .. } =
         Command::new(folder.join("run")).args(arguments).current_dir("/").output().unwrap();

@@ -79,7 +79,7 @@ fn the_first_screen_the_changelog_and_the_records_stay_short() {
 }
 
 /// Crates whose doctests are pages with blocks of a feature: the file that includes the pages, and
-/// the file that names the features, after this text. `cargo xtask test` tests the workspace with
+/// the file that names the features, after this string. `cargo xtask test` tests the workspace with
 /// those of `ALL`, and the others with their default features.
 const TESTED: [(&str, &str, &str); 2] = [
     ("host/lib.rs", "xtask/test.rs", "pub const ALL: &[&str] = &[\"--workspace\", \"--features\", "),
@@ -102,7 +102,7 @@ fn a_page_with_blocks_of_a_feature_is_tested_with_that_feature() {
         for line in text.lines() {
             let Some((_, rest)) = line.split_once("#[cfg(feature = \"") else { continue };
             let feature = rest.split('"').next().unwrap();
-            // A build of the workspace has it: the program depends on it.
+            // A build of the workspace has it, because the program depends on it.
             if feature == "tune" {
                 continue;
             }
@@ -160,7 +160,7 @@ fn blocks(page: &str) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
-/// The first part of a block that a source does not have after the block's earlier parts, compared
+/// The first part of a block that the source lacks after the block's earlier parts, compared
 /// without whitespace. A line `// ...` separates two parts.
 fn missing_part(block: &[&str], source: &str) -> Option<String> {
     let compact = |text: &str| text.split_whitespace().collect::<String>();
@@ -222,7 +222,7 @@ fn targets(line: &str) -> Vec<String> {
     targets
 }
 
-/// The names in brackets and backticks without a target, which rustdoc alone resolves.
+/// The names in brackets and backticks without a target, which only rustdoc resolves.
 fn names_without_target<'a>(line: &'a str, page: &str) -> Vec<&'a str> {
     let names = line.split("[`").skip(1).filter_map(|part| part.split_once("`]"));
     names
@@ -299,11 +299,10 @@ fn a_page_of_a_crate_is_in_the_list_that_resolves_links_of_docs_rs() {
     assert_eq!(listed, pages);
 }
 
-/// Names of the tables that are a user's own, Rust's, or names of crates.
+/// Names in the tables that are a user's, Rust's, or names of crates.
 const NOT_OURS: [&str; 7] = ["Copy", "Threads", "Tile", "const", "moye", "moye_draw", "println"];
 
-/// The names in a piece of code: of what is called, named by a path or a type, or alone. Others are
-/// variables.
+/// The names in a piece of code: of calls, in a path or a type, or alone. Others are variables.
 fn names_in(code: &str) -> Vec<&str> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let mut names = Vec::new();
@@ -315,7 +314,7 @@ fn names_in(code: &str) -> Vec<&str> {
         let is_called = after.starts_with(['(', '!', '<']) || after.starts_with("::");
         let is_type = name.starts_with(|c: char| c.is_uppercase());
         let is_alone = name.len() == code.len();
-        // `N` and `CLUSTER` are parameters, `u128` and `f16` are numbers, `_nn` ends a name.
+        // `N` and `CLUSTER` are parameters, `u128` and `f16` are types, `_nn` ends a name.
         let is_parameter = !name.contains(|c: char| c.is_lowercase() || c == '_');
         let is_number =
             name.trim_start_matches("bf").trim_start_matches(['f', 'u', 'i']).parse::<u32>().is_ok();
@@ -332,7 +331,8 @@ fn names_in(code: &str) -> Vec<&str> {
     names
 }
 
-/// Whether a source declares a name: by a keyword, or as a line of a macro's table or of an `enum`.
+/// Whether a source declares a name: with a keyword, or as a line of a macro's table or of an
+/// `enum`.
 fn declares(source: &str, name: &str) -> bool {
     const KEYWORDS: [&str; 10] = [
         "fn ",

@@ -1,9 +1,9 @@
-//! The contents of the packages for a registry.
+//! The contents of the published packages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The packages that are published, with a file that each must have.
+/// The published packages, with a file that each must have.
 const PACKAGES: [(&str, &str); 15] = [
     ("moye", "host/lib.rs"),
     ("moye-bench", "lib.rs"),
@@ -88,7 +88,7 @@ fn published_packages_have_what_a_registry_shows() {
     for package in metadata["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
         let is_published = PACKAGES.iter().any(|(published, _)| *published == name);
-        // An empty list is `publish = false`.
+        // An empty list means `publish = false`.
         let may_be = package["publish"].as_array().is_none_or(|registries| !registries.is_empty());
         assert_eq!(may_be, is_published, "{name}: `publish = false` where it is not for a registry");
         if is_published {
@@ -138,7 +138,7 @@ fn a_crate_with_the_dependencies_that_the_pages_show_builds_without_cuda() {
         std::fs::write(folder.join("src/main.rs"), "fn main() {}\n").unwrap();
         let package = "[workspace]\n\n[package]\nname = \"user\"\nedition = \"2024\"\n\n";
         std::fs::write(folder.join("Cargo.toml"), package.to_owned() + &block).unwrap();
-        // The versions that are downloaded.
+        // The versions that are already downloaded.
         std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
         let manifest = folder.join("Cargo.toml").display().to_string();
         let tree = ["tree", "--offline", "--edges", "normal,build", "--prefix", "none"];
@@ -149,7 +149,7 @@ fn a_crate_with_the_dependencies_that_the_pages_show_builds_without_cuda() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A crate with kernels of its own depends on `moye` for devices, buffers and launches.
+/// A crate with custom kernels depends on `moye` for devices, buffers and launches.
 #[test]
 fn the_library_without_operations_depends_on_no_shipped_kernel() {
     let tree = |features: &[&str]| {
@@ -170,7 +170,8 @@ fn the_library_without_operations_depends_on_no_shipped_kernel() {
     );
 }
 
-/// `moye new`, `doctor`, `report`, `draw` and `eval` are built without the minutes of PTX.
+/// `moye new`, `doctor`, `report`, `draw` and `eval` are built without the minutes of compiling
+/// PTX.
 #[test]
 fn the_program_without_operations_depends_on_no_shipped_kernel() {
     let tree = |features: &[&str]| {
@@ -188,7 +189,7 @@ fn the_program_without_operations_depends_on_no_shipped_kernel() {
     }
 }
 
-/// Crates that compile kernels in any case look for the source of `core` before their builder is
+/// Crates that always compile kernels search for the source of `core` before their builder is
 /// compiled; the others need none.
 #[test]
 fn what_compiles_kernels_looks_for_the_source_of_core_before_its_builder_is_compiled() {

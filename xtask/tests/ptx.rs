@@ -35,7 +35,7 @@ fn the_table_has_a_row_for_each_kernel_and_architecture() {
          ladder_plain_copy for one: {table}"
     );
     for arch in ["sm_80", "sm_90a"] {
-        // 32 columns of 33 numbers; a thread has 4 elements of each tile.
+        // 32 columns of 33 elements; a thread copies 4 elements of each tile.
         for (column, value) in [
             ("threads", "256"),
             ("shared", "4220"),

@@ -1,7 +1,7 @@
-//! `cargo xtask setup` on a machine that lacks the source of `core`: the place that it takes the
-//! source from, the sources that it refuses, and that it does nothing twice. Also: the tools that
-//! `cargo xtask test` does not fetch. Nothing is fetched from a network: the server is a folder,
-//! and apt's programs are stand-ins.
+//! `cargo xtask setup` on a machine without the source of `core`: where it fetches the source,
+//! which sources it refuses, and that it does nothing twice. Also: the tools that `cargo xtask
+//! test` does not fetch. Nothing is fetched from a network: the server is a folder, and apt's
+//! programs are stand-ins.
 #![cfg(unix)]
 
 use std::fs;
@@ -50,7 +50,7 @@ impl Machine {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A program of the machine that the test runs on.
+    /// A program of the machine that runs the test.
     fn own(&self, name: &str) {
         let path = std::env::var_os("PATH").unwrap();
         let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
@@ -67,7 +67,7 @@ impl Machine {
         self.root.join("tree")
     }
 
-    /// Puts Rust's own archive and its sum on the server; the sum may be that of something else.
+    /// Puts Rust's archive and its checksum on the server; the checksum may be wrong.
     fn serve(&self, right: bool) {
         let tree = self.source(&format!("rust-src-{VERSION}/rust-src/lib/rustlib/src/rust"));
         let archive = self.root.join(format!("server/dist/rust-src-{VERSION}.tar.gz"));
@@ -120,13 +120,13 @@ impl Machine {
         fs::read_to_string(self.root.join("log")).unwrap_or_default()
     }
 
-    /// The files that set-up has left in the checkout.
+    /// The files that set-up left in the checkout.
     fn kept(&self) -> Vec<String> {
         let Ok(folder) = fs::read_dir(self.root.join("checkout/.toolchain")) else { return Vec::new() };
         folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// The tree that the source is from, if it was set up.
+    /// The tree from which the source was set up, if it was.
     fn from(&self) -> String {
         let file = format!("checkout/.toolchain/rust-src-{VERSION}/library/core/src/lib.rs");
         fs::read_to_string(self.root.join(file)).unwrap()
@@ -143,7 +143,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The source is there, nothing else is, and the next run starts no program but the compiler.
+/// Asserts that only the source was set up, and that the next run starts only the compiler.
 fn assert_set_up(machine: &Machine, from: &str) {
     let output = machine.setup();
     assert!(output.status.success(), "{}", said(&output));
@@ -223,7 +223,7 @@ fn where_no_place_has_it_each_is_named_with_its_reason_and_the_ways_out() {
     assert_eq!(machine.kept(), [] as [String; 0]);
 }
 
-/// The tests' `ptxas`: one in the path that takes every architecture leaves nothing to fetch.
+/// The tests' `ptxas`: with one in the path that supports every architecture, nothing is fetched.
 #[test]
 fn a_ptxas_that_is_there_is_taken_and_none_is_fetched() {
     let machine = Machine::new("with-ptxas");
@@ -239,7 +239,7 @@ fn a_ptxas_that_is_there_is_taken_and_none_is_fetched() {
     assert_eq!(machine.kept(), [] as [String; 0]);
 }
 
-/// The demonstration first prints what it builds, and that it takes long.
+/// The demonstration first prints what it builds, and that this takes long.
 #[test]
 fn the_demonstration_says_what_it_builds_after_the_source_of_core_is_there() {
     let machine = Machine::new("demo");

@@ -1,9 +1,9 @@
-//! The public items of `moye`: they name neither the driver's types nor `cust`.
+//! The public items of `moye` name neither the driver's types nor `cust`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of Rust below a folder, those of `host/driver` left out.
+/// The Rust files below a folder, except those of `host/driver`.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -13,7 +13,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether a text names the driver's bindings, one of their types (`CUstream`) or `cust`.
+/// Whether a source names the driver's bindings, one of their types (`CUstream`) or `cust`.
 fn names_the_driver(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.split(|c| !is_part(c)).any(|word| {
@@ -23,13 +23,13 @@ fn names_the_driver(text: &str) -> bool {
     })
 }
 
-/// The signatures of the `pub` items of a text.
+/// The signatures of the `pub` items of a source.
 fn signatures(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("pub ").filter(|(at, _)| text[..*at].trim_end_matches(' ').ends_with('\n')).map(
         |(at, _)| {
             let item = &text[at..];
             let line = item.lines().next().unwrap_or(item);
-            // A function's parameters, and the names of a `use`, may go on in the next lines.
+            // A function's parameters, and the names of a `use`, may continue on the next lines.
             let ends: &[char] =
                 if line.contains("fn ") || line.contains("use ") { &[';', '{'] } else { &[';', '\n'] };
             let end = if line.contains("use ") { item.find(';') } else { item.find(ends) };

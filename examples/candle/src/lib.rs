@@ -1,4 +1,4 @@
-//! The guide's page on other libraries: its blocks on candle are compiled and run as tests here.
+//! Compiles and runs the guide's blocks about candle, in its page on other libraries, as tests.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/interop.md")]

@@ -1,5 +1,5 @@
 //! A linear layer of candle, forward and backward, with moye's products: on GPU 0 with the feature
-//! `cuda`, else on the simulator.
+//! `cuda`, otherwise on the simulator.
 //!
 //! `cargo run`, `cargo run --release --features cuda`
 
@@ -13,7 +13,7 @@ fn main() -> Result<()> {
         let x = Tensor::randn(0.0f32, 1.0, (2, tokens, inputs), &device)?.to_dtype(dtype)?;
         let weight =
             Var::from_tensor(&Tensor::randn(0.0f32, 0.1, (outputs, inputs), &device)?.to_dtype(dtype)?)?;
-        // A view: nothing is transposed, and nothing is repeated for the two batches.
+        // A view: no transpose, and no copy for the two batches.
         let turned = weight.t()?.broadcast_as((2, inputs, outputs))?;
 
         let product = Product::new();
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
 
         let grads = y.to_dtype(DType::F32)?.sum_all()?.backward()?;
         let grad = grads.get(&weight).ok_or_else(|| candle_core::Error::msg("no gradient"))?;
-        // The sum over all tokens, the same for each output.
+        // The sum over all tokens, which is equal for all outputs.
         let sums = x.to_dtype(DType::F64)?.sum((0, 1))?.broadcast_as((outputs, inputs))?;
         close("the gradient", grad, &sums, dtype)?;
         println!("{dtype:?}: y, 2 y and the gradient are right, on {device:?}");
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Refuses a result whose error, by relative norm, is beyond the type's.
+/// Rejects a result whose relative norm error exceeds the type's bound.
 fn close(what: &str, result: &Tensor, exact: &Tensor, dtype: DType) -> Result<()> {
     let norm = |x: &Tensor| x.sqr()?.sum_all()?.sqrt()?.to_scalar::<f64>();
     let error = norm(&(result.to_dtype(DType::F64)? - exact)?)? / norm(exact)?;

@@ -1,4 +1,4 @@
-//! Products of tensors on the host, which run on the simulator, beside candle's own in float64.
+//! Products of tensors on the host, computed on the simulator, compared with candle's in float64.
 
 use candle_core::{DType, Device, Result, Tensor};
 use moye::interop::candle::{Product, ProductInto};

@@ -1,4 +1,4 @@
-//! What the demonstration says on a machine without a GPU.
+//! The demonstration's last lines on a machine without a GPU.
 
 use std::process::Command;
 
@@ -14,8 +14,8 @@ fn the_demonstration_says_what_it_computed_checked_and_watched_and_what_to_type_
     assert!(!kernel.is_empty() && kernel != "none", "{said}");
     assert!(compared.starts_with("all 60000 elements are right"), "{said}");
     let numbers: Vec<u64> = watched.split_whitespace().flat_map(str::parse).collect();
-    // Each element of A, B and C is accessed once at least, up to four by one access, and a thread
-    // computes several of C.
+    // Each element of A, B and C is accessed at least once, an access covers up to four elements,
+    // and a thread computes several elements of C.
     let [threads, accesses] = numbers[..] else { panic!("{said}") };
     assert!((32..60_000).contains(&threads) && 4 * accesses >= 20_000 + 30_000 + 60_000, "{said}");
     assert!(watched.contains("all are in bounds"), "{said}");

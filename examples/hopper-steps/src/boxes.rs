@@ -1,4 +1,4 @@
-//! C through shared memory: what steps 5 and 6 do with their accumulators.
+//! The epilogue of steps 5 and 6: C through shared memory.
 
 use crate::step3::{Mma, TileC};
 use crate::tile::{Load, Smem};
@@ -6,7 +6,7 @@ use moye_device::prelude::*;
 
 /// Boxes of C, two for each warpgroup: (64, 64, 4).
 pub type SmemC = Smem<64, 4>;
-/// The store of one.
+/// The store of one box.
 pub type StoreC = Load<64>;
 static_layout! { TileOfWarpgroup = layout!((64, 256)); }
 tiled_mma! {
@@ -14,7 +14,7 @@ tiled_mma! {
     Boxes: TiledMma<SM90_64x64x16_F32BF16BF16_SS> = TiledMma::new(layout!((1, 1, 1)));
 }
 tiled_copy! {
-    /// A box to shared memory by `stmatrix`.
+    /// Copies a box to shared memory with `stmatrix`.
     ToShared: TiledCopy<SM90_U32x4_STSM_N, bf16> = make_tiled_copy_c(&Boxes::MMA);
 }
 named_barriers! {
@@ -25,11 +25,12 @@ named_barriers! {
     }
 }
 
-/// Stores a warpgroup's 64 x 256 accumulators from box `(row, column)` of C on, through its two
-/// boxes in turn. The last stores go on when it returns.
+/// Stores a warpgroup's 64 x 256 accumulators, starting at box `(row, column)` of C, through its
+/// two boxes alternately. The last stores are still in flight when it returns.
 ///
 /// # Safety
-/// All threads of a warpgroup, in a block of three; the tensor is by [`StoreC`].
+/// All threads of a warpgroup call it, in a block of three warpgroups; the tensor is that of
+/// [`StoreC`].
 #[inline(always)]
 pub unsafe fn store_boxes(
     tCrC: &Fragment<f32, AccumulatorOf<TileC, Mma>>,
@@ -44,7 +45,7 @@ pub unsafe fn store_boxes(
     let tBrC = rounded.view_as::<RetileOf<AccumulatorOf<TileOfWarpgroup, Boxes>, ToShared>>();
     for b in 0..4 {
         let sC = sC.at((.., .., 2 * warpgroup + b % 2)); // (64, 64)
-        // A box is written again when the store before the last has read it.
+        // A box is overwritten after the store before the previous one has read it.
         if thread == 0 {
             bulk_wait_group_read::<1>();
         }

@@ -1,4 +1,4 @@
-//! The host side: what each step is launched with, and whether its result is right.
+//! The host side: the launch of each step, and the check of its result.
 
 use crate::{step1, step2, step3, step4, step5, step6, step7};
 use anyhow::{Context, Result, bail, ensure};
@@ -12,7 +12,7 @@ use moye_device::tensor::StaticLayout;
 use std::fmt;
 use std::str::FromStr;
 
-/// What the build script compiled.
+/// The build script's output.
 pub static KERNELS: Ptx = include_ptx!("hopper_steps");
 
 /// M, N and K.
@@ -52,7 +52,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// A step's kernel, which makes its tensor maps from its own copies.
+/// A step's kernel, which builds its tensor maps from its copies.
 pub trait Entry: Sync {
     /// Bytes of shared memory.
     fn shared_bytes(&self) -> usize;
@@ -60,21 +60,21 @@ pub trait Entry: Sync {
     /// Launches it.
     ///
     /// # Safety
-    /// The grid is the kernel's, and the extents are multiples of what it takes.
+    /// The grid is the kernel's, and the extents are multiples of the kernel's tile.
     ///
     /// # Errors
-    /// The device's own.
+    /// The errors of the device.
     unsafe fn launch(&self, product: &mut Product, grid: Grid) -> Result<()>;
 }
 
 /// The copy of a matrix, by tiles of layout `L`, shared by `CLUSTER` blocks.
 type Copy<L, const CLUSTER: u32> = TmaCopy<bf16, L, 2, CLUSTER>;
 
-/// A block for each tile; C is written by threads.
+/// One block for each tile; threads write C.
 type OfTiles<A, B> = Kernel<(TmaMap<A>, TmaMap<B>, GlobalMut<bf16>, u32, u32)>;
-/// A persistent grid; C is written by threads.
+/// A persistent grid; threads write C.
 type Persistent<A, B> = Kernel<(TmaMap<A>, TmaMap<B>, GlobalMut<bf16>, u32, u32, u32)>;
-/// A persistent grid; C is stored by TMA.
+/// A persistent grid; TMA stores C.
 type Stored<A, B, C> = Kernel<(TmaMap<A>, TmaMap<B>, TmaMap<C>, u32, u32, u32)>;
 
 impl<LA, LB, const CA: u32, const CB: u32> Entry for OfTiles<Copy<LA, CA>, Copy<LB, CB>>
@@ -89,7 +89,8 @@ where
     unsafe fn launch(&self, product: &mut Product, grid: Grid) -> Result<()> {
         let Size { m, n, k } = product.size;
         let (a, b) = (map(&product.a, "A", m, k)?, map(&product.b, "B", n, k)?);
-        // SAFETY: the maps are of the matrices; C has m * n elements; the caller's contract.
+        // SAFETY: the maps are of the matrices; C has m * n elements; the caller checked grid and
+        // extents.
         unsafe { product.module.launch(self, grid, (&a, &b, &mut product.c, n, k))? };
         Ok(())
     }
@@ -107,7 +108,8 @@ where
     unsafe fn launch(&self, product: &mut Product, grid: Grid) -> Result<()> {
         let Size { m, n, k } = product.size;
         let (a, b) = (map(&product.a, "A", m, k)?, map(&product.b, "B", n, k)?);
-        // SAFETY: the maps are of the matrices; C has m * n elements; the caller's contract.
+        // SAFETY: the maps are of the matrices; C has m * n elements; the caller checked grid and
+        // extents.
         unsafe { product.module.launch(self, grid, (&a, &b, &mut product.c, m, n, k))? };
         Ok(())
     }
@@ -127,7 +129,7 @@ where
         let Size { m, n, k } = product.size;
         let (a, b) = (map(&product.a, "A", m, k)?, map(&product.b, "B", n, k)?);
         let c = map(&product.c, "C", m, n)?;
-        // SAFETY: the maps are of the matrices; the caller's contract.
+        // SAFETY: the maps are of the matrices; the caller checked grid and extents.
         unsafe { product.module.launch(self, grid, (&a, &b, &c, m, n, k))? };
         Ok(())
     }
@@ -138,11 +140,11 @@ where
 pub struct Step {
     /// The kernel's name.
     pub name: &'static str,
-    /// What it does that the one before did not.
+    /// The change from the previous step.
     pub what: &'static str,
     /// The kernel.
     pub entry: &'static dyn Entry,
-    /// Whether its grid is persistent, in place of a block for each tile.
+    /// Whether its grid is persistent instead of one block for each tile.
     pub persistent: bool,
     /// A block's tile of C.
     pub tile: [u32; 2],
@@ -152,7 +154,7 @@ pub struct Step {
     pub cluster: u32,
 }
 
-/// All of them, in their order.
+/// All steps, in order.
 pub static STEPS: [Step; 7] = [
     Step {
         name: "step1",
@@ -220,11 +222,10 @@ pub static STEPS: [Step; 7] = [
 ];
 
 impl Step {
-    /// Whether the step takes this size: all extents are multiples of what its grid and its stages
-    /// have.
+    /// Checks that the step supports this size: all extents are multiples of its tiles and stages.
     ///
     /// # Errors
-    /// One is not.
+    /// An extent is not such a multiple.
     pub fn check_size(&self, size: Size) -> Result<()> {
         let [tile_m, tile_n] = [self.tile[0] * self.cluster, self.tile[1]];
         for (name, extent, of) in
@@ -243,14 +244,13 @@ impl Step {
     /// Launches the step on the device's default stream.
     ///
     /// # Errors
-    /// A size that it does not take; the device's own.
+    /// An unsupported size, and the errors of the device.
     pub fn launch(&self, product: &mut Product) -> Result<()> {
         let size = product.size;
         self.check_size(size)?;
         let [rows, columns] = [size.m / self.tile[0], size.n / self.tile[1]];
         let grid = if self.persistent {
-            // Whole clusters: as many as the multiprocessors hold, or fewer where there are fewer
-            // tiles.
+            // Whole clusters: as many as fit on the SMs, or fewer if there are fewer tiles.
             let blocks = product.device.properties().multiprocessors / self.cluster * self.cluster;
             Grid::new(blocks.clamp(self.cluster, rows * columns), self.threads).clusters(self.cluster)
         } else {
@@ -269,14 +269,14 @@ fn map<L: StaticLayout, const CLUSTER: u32>(
     columns: u32,
 ) -> Result<TensorMapOf<Copy<L, CLUSTER>>> {
     let (rows, columns) = (i64::from(rows), i64::from(columns));
-    // L2 fetches whole rows of a box, and not half of them.
+    // L2 fetches whole rows of a box, not half rows.
     TensorMapOf::new(matrix, &layout!((rows, columns):(columns, 1)))
         .and_then(|map| map.with_promotion(TensorPromotion::B256))
         .with_context(|| format!("the tensor map of {name}"))
 }
 
-/// Two matrices of random numbers from -1 to 1 and their product, on a device; some rows of it in
-/// float64.
+/// Two random matrices with values from -1 to 1 and their product, on a device; some rows of the
+/// product in float64.
 pub struct Product {
     device: Device,
     module: Module,
@@ -288,10 +288,10 @@ pub struct Product {
 }
 
 impl Product {
-    /// The matrices, uploaded, and this many rows of the product, spread over it.
+    /// Uploads the matrices, and computes this number of rows of the product, spread over it.
     ///
     /// # Errors
-    /// The device's own: it has too little memory, say.
+    /// The errors of the device, such as too little memory.
     pub fn new(device: &Device, size: Size, rows: usize, seed: u64) -> Result<Self> {
         let mut random = fastrand::Rng::with_seed(seed);
         let (m, n, k) = (size.m as usize, size.n as usize, size.k as usize);
@@ -301,7 +301,7 @@ impl Product {
         let (a, b) = (matrix(m), matrix(n));
         let rows = rows.min(m);
         let expected = (0..rows).map(|i| {
-            // Another row of each share, so that all places of a tile are met.
+            // A different row of each part, so that all positions in a tile occur.
             let row = i * m / rows + 37 * i % (m / rows);
             let a: Vec<f64> = a[row * k..][..k].iter().map(|x| x.to_f64()).collect();
             let sum = |b: &[bf16]| a.iter().zip(b).map(|(a, b)| a * b.to_f64()).sum();
@@ -318,8 +318,8 @@ impl Product {
         })
     }
 
-    /// Runs a step on a C of NaNs and compares what it wrote with the rows in float64: the norm of
-    /// the difference over theirs.
+    /// Runs a step on a C of NaNs and compares the result with the float64 rows: the norm of the
+    /// difference, relative to that of the rows.
     ///
     /// # Errors
     /// An unwritten element, with its coordinates; a size that the step does not support; an error
@@ -354,11 +354,11 @@ impl Product {
     }
 }
 
-/// What a result may be off by in norm: rounding to bf16 takes about 0.0017.
+/// The allowed relative norm error of a result: rounding to bf16 takes about 0.0017.
 pub const TOLERANCE: f64 = 0.003;
 
-/// Whether a device runs the kernels: they are compiled for sm_90a, which Hopper alone is. The
-/// simulator runs them too.
+/// Whether a device runs the kernels: Hopper, because they are compiled for sm_90a, or the
+/// simulator.
 pub fn runs_on(device: &Device) -> bool {
     !device.is_gpu() || device.arch() == Arch::new(9, 0)
 }

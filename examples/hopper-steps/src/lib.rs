@@ -1,8 +1,9 @@
-//! A product on Hopper in six steps, a file each: `c = a * b` in bf16 with f32 accumulators, `a` as
-//! (M, K), `b` as (N, K) with K contiguous in both, `c` as (M, N) with N contiguous. Extents are
-//! multiples of the tiles. A seventh is the sixth from parts of `moye_device::collective`.
+//! A product on Hopper in six steps, one file each: `c = a * b` in bf16 with f32 accumulators, `a`
+//! as (M, K), `b` as (N, K) with K contiguous in both, `c` as (M, N) with N contiguous. Extents are
+//! multiples of the tiles. A seventh step is the sixth, built from parts of
+//! `moye_device::collective`.
 //!
-//! `diff src/step1.rs src/step2.rs` shows what a step does; `docs/guide/hopper.md` says why.
+//! `diff src/step1.rs src/step2.rs` shows the change of a step; `docs/guide/hopper.md` explains it.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]

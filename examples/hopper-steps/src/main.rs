@@ -1,5 +1,5 @@
-//! Checks the steps and measures them on a Hopper GPU; without one, the simulator runs them on a
-//! small problem.
+//! Checks the steps and measures them on a Hopper GPU; without one, the simulator runs a small
+//! problem.
 
 use anyhow::{Result, bail, ensure};
 use clap::Parser;
@@ -8,7 +8,7 @@ use moye::{Device, DeviceChoice};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// A product on Hopper, step by step: each is checked against float64 and measured.
+/// A product on Hopper, step by step: each step is checked against float64 and measured.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -16,7 +16,7 @@ struct Options {
     /// 8192x8192x8192; in the simulator 256x512x192].
     #[arg(long, value_name = "MxNxK")]
     size: Vec<Size>,
-    /// Rounds; in each, every step is timed once; a figure is the median.
+    /// Number of rounds; each round times every step once, and a figure is the median.
     #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// auto, gpu, gpu:N or sim.
@@ -27,11 +27,11 @@ struct Options {
     bench: bool,
 }
 
-/// What a batch of launches takes about, so that the clock's own error vanishes.
+/// The approximate time of a batch of launches, so that the clock's error is negligible.
 const BATCH: Duration = Duration::from_millis(20);
-/// How long each step runs before anything is timed, so that clocks and power have settled.
+/// The warm-up of each step before the timing, so that clocks and power are steady.
 const WARM_UP: Duration = Duration::from_millis(300);
-/// Rows that are compared with float64.
+/// Rows compared with float64.
 const ROWS: usize = 16;
 
 fn main() -> ExitCode {
@@ -51,7 +51,7 @@ fn run(options: Options) -> Result<()> {
     let default = default.iter().map(|size| size.parse().expect("a size"));
     let sizes = if options.size.is_empty() { default.collect() } else { options.size };
     for &size in &sizes {
-        // The last steps require most.
+        // The last steps have the strictest requirements.
         STEPS.iter().rev().try_for_each(|step| step.check_size(size))?;
     }
     for &size in &sizes {
@@ -60,7 +60,7 @@ fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// The requested device, which runs the kernels; a substitute is reported in a line.
+/// The requested device, which must run the kernels; prints a line if another one replaces it.
 fn open(choice: DeviceChoice) -> Result<Device> {
     let device = Device::choose(choice)?;
     if !runs_on(&device) {
@@ -82,7 +82,7 @@ fn open(choice: DeviceChoice) -> Result<Device> {
     Ok(device)
 }
 
-/// Checks every step, then times all in turn; a line for each.
+/// Checks every step, then times all of them in turn; prints a line for each.
 fn measure(device: &Device, size: Size, rounds: u32) -> Result<()> {
     println!("\nbf16 tn {size} on {}", device.name());
     let mut product = Product::new(device, size, ROWS, 1)?;
@@ -115,7 +115,7 @@ fn measure(device: &Device, size: Size, rounds: u32) -> Result<()> {
     Ok(())
 }
 
-/// Seconds of a launch of each step, in each round; the steps take turns.
+/// Seconds per launch of each step, in each round; the steps alternate.
 fn times(product: &mut Product, rounds: u32) -> Result<Vec<Option<Vec<f64>>>> {
     let mut batches = Vec::new();
     for step in &STEPS {
@@ -133,7 +133,7 @@ fn times(product: &mut Product, rounds: u32) -> Result<Vec<Option<Vec<f64>>>> {
     Ok(times.into_iter().map(Some).collect())
 }
 
-/// Seconds of a launch, for this many in sequence, by the GPU's clock.
+/// Seconds per launch, for this number of consecutive launches, by the GPU's clock.
 fn batch(product: &mut Product, step: &Step, launches: u32) -> Result<f64> {
     let stream = product.device().default_stream();
     let start = stream.record()?;

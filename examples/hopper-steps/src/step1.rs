@@ -1,5 +1,5 @@
-//! Step 1: TMA and `wgmma`, one after the other. A block of one warpgroup has a tile of 128 x 128:
-//! a stage is loaded, all wait, it is multiplied, all wait.
+//! Step 1: TMA and `wgmma`, alternately. A block of one warpgroup computes a 128 x 128 tile: load a
+//! stage, synchronise, multiply it, synchronise.
 
 use crate::rows::store_tile;
 use crate::tile::{BLK_K, Load, Mbarrier, Smem};
@@ -10,7 +10,7 @@ pub const BLK_M: u32 = 128;
 /// See [`BLK_M`].
 pub const BLK_N: u32 = 128;
 static_layout! { pub TileC = layout!((128, 128)); }
-/// A and B are loaded alike.
+/// The copy of A and of B.
 pub type LoadAB = Load<128>;
 // One warpgroup: two instructions along M, four along K.
 tiled_mma! { pub Mma: TiledMma<SM90_64x128x16_F32BF16BF16_SS> = TiledMma::new(layout!((1, 1, 1))); }
@@ -18,7 +18,7 @@ tiled_mma! { pub Mma: TiledMma<SM90_64x128x16_F32BF16BF16_SS> = TiledMma::new(la
 /// A grid of `(m / 128, n / 128)` blocks.
 ///
 /// # Safety
-/// The maps are of matrices (M, K) and (N, K) in memory of the device; `c` has `m * n` elements.
+/// The maps are of matrices (M, K) and (N, K) in device memory; `c` has `m * n` elements.
 #[kernel(
     threads = 128,
     shared = (sA: SharedArray<bf16, Smem<128, 1>>, sB: SharedArray<bf16, Smem<128, 1>>, full: Mbarrier)
@@ -43,7 +43,8 @@ pub unsafe fn step1(a: TmaMap<LoadAB>, b: TmaMap<LoadAB>, c: GlobalMut<bf16>, n:
             load.copy_to_barrier(gA.at((block.x, stage)), sA, full);
             load.copy_to_barrier(gB.at((block.y, stage)), sB, full);
         }
-        // A stage is read when its bytes have come, and overwritten when all have read it.
+        // A stage is read after its bytes have arrived, and overwritten after all threads have read
+        // it.
         mbarrier_wait_parity(full, stage % 2);
         mma.gemm(&mut tCrC, tCrA, tCrB);
         mma.wait_for::<0>(&mut tCrC);

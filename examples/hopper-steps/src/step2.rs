@@ -1,5 +1,5 @@
-//! Step 2: a producer and a ring. A warp of its own loads up to four stages ahead, and the
-//! warpgroup multiplies what is there.
+//! Step 2: a producer and a ring of stages. A producer warp loads up to four stages ahead, and the
+//! warpgroup multiplies the full ones.
 
 use crate::rows::store_tile;
 pub use crate::step1::{BLK_M, BLK_N, LoadAB, Mma, TileC};
@@ -12,7 +12,7 @@ const STAGES: u32 = 4;
 /// A grid of `(m / 128, n / 128)` blocks.
 ///
 /// # Safety
-/// As of [`step1`](crate::step1::step1).
+/// Same contract as [`step1`](crate::step1::step1).
 #[kernel(
     threads = 160,
     shared = (
@@ -47,7 +47,7 @@ pub unsafe fn step2(a: TmaMap<LoadAB>, b: TmaMap<LoadAB>, c: GlobalMut<bf16>, n:
             let full = consumer.wait();
             let (tCrA, tCrB) = full.of((tCrA, tCrB)); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
             mma.gemm(&mut tCrC, tCrA, tCrB);
-            // When only this stage's product runs, the one before has read its stage.
+            // When only this stage's product is in flight, the previous one has read its stage.
             mma.wait::<1>();
             if let Some(before) = before.replace(full) {
                 consumer.release(before);

@@ -1,5 +1,5 @@
-//! Step 3: tiles of 128 x 256. Two warpgroups multiply 64 x 256 each, with registers that the
-//! loading warpgroup gives away.
+//! Step 3: tiles of 128 x 256. Two consumer warpgroups multiply 64 x 256 each, with registers that
+//! the producer warpgroup releases.
 
 use crate::rows::store_tile;
 use crate::tile::{BLK_K, Load, Smem};
@@ -12,17 +12,17 @@ pub const BLK_N: u32 = 256;
 /// Stages of the ring.
 pub const STAGES: u32 = 4;
 static_layout! { pub TileC = layout!((128, 256)); }
-/// How A is loaded.
+/// The copy of A.
 pub type LoadA = Load<128>;
-/// How B is loaded.
+/// The copy of B.
 pub type LoadB = Load<256>;
-// Two warpgroups, one above the other.
+// Two warpgroups, stacked along M.
 tiled_mma! { pub Mma: TiledMma<SM90_64x256x16_F32BF16BF16_SS> = TiledMma::new(layout!((2, 1, 1))); }
 
 /// A grid of `(m / 128, n / 256)` blocks.
 ///
 /// # Safety
-/// The maps are of matrices (M, K) and (N, K) in memory of the device; `c` has `m * n` elements.
+/// The maps are of matrices (M, K) and (N, K) in device memory; `c` has `m * n` elements.
 #[kernel(
     threads = Role::threads(2),
     min_blocks = 1,
@@ -64,7 +64,7 @@ pub unsafe fn step3(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, n: u
                 let full = consumer.wait();
                 let (tCrA, tCrB) = full.of((tCrA, tCrB)); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
                 mma.gemm(&mut tCrC, tCrA, tCrB);
-                // When only this stage's product runs, the one before has read its stage.
+                // When only this stage's product is in flight, the previous one has read its stage.
                 mma.wait::<1>();
                 if let Some(before) = before.replace(full) {
                     consumer.release(before);

@@ -1,5 +1,5 @@
-//! Step 4: a persistent grid. Each block has one tile after the other, and the next one's stages
-//! are loaded while C is written.
+//! Step 4: a persistent grid. Each block computes one tile after another, and the next tile's
+//! stages are loaded while C is written.
 
 use crate::rows::store_tile;
 use crate::step3::{BLK_M, BLK_N, LoadA, LoadB, Mma, STAGES, TileC};
@@ -10,7 +10,7 @@ use moye_device::prelude::*;
 /// A grid of any number of blocks.
 ///
 /// # Safety
-/// As of [`step3`](crate::step3::step3).
+/// Same contract as [`step3`](crate::step3::step3).
 #[kernel(
     threads = Role::threads(2),
     min_blocks = 1,
@@ -56,7 +56,8 @@ pub unsafe fn step4(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, m: u
                     let full = consumer.wait();
                     let (tCrA, tCrB) = full.of((tCrA, tCrB)); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
                     mma.gemm(&mut tCrC, tCrA, tCrB);
-                    // When only this stage's product runs, the one before has read its stage.
+                    // When only this stage's product is in flight, the previous one has read its
+                    // stage.
                     mma.wait::<1>();
                     if let Some(before) = before.replace(full) {
                         consumer.release(before);

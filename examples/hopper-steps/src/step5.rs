@@ -1,5 +1,5 @@
-//! Step 5: C through shared memory. `stmatrix` brings the accumulators into boxes there, and TMA
-//! stores them while the warpgroup goes on.
+//! Step 5: C through shared memory. `stmatrix` writes the accumulators to boxes there, and TMA
+//! stores them while the warpgroup continues.
 
 use crate::boxes::{SmemC, StoreC, store_boxes};
 use crate::step3::{BLK_M, BLK_N, LoadA, LoadB, Mma, STAGES, TileC};
@@ -10,7 +10,7 @@ use moye_device::prelude::*;
 /// A grid of any number of blocks.
 ///
 /// # Safety
-/// The maps are of matrices (M, K), (N, K) and (M, N) in memory of the device.
+/// The maps are of matrices (M, K), (N, K) and (M, N) in device memory.
 #[kernel(
     threads = Role::threads(2),
     min_blocks = 1,
@@ -56,7 +56,8 @@ pub unsafe fn step5(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: TmaMap<StoreC>, m: u3
                     let full = consumer.wait();
                     let (tCrA, tCrB) = full.of((tCrA, tCrB)); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
                     mma.gemm(&mut tCrC, tCrA, tCrB);
-                    // When only this stage's product runs, the one before has read its stage.
+                    // When only this stage's product is in flight, the previous one has read its
+                    // stage.
                     mma.wait::<1>();
                     if let Some(before) = before.replace(full) {
                         consumer.release(before);
@@ -68,7 +69,7 @@ pub unsafe fn step5(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: TmaMap<StoreC>, m: u3
                 }
                 store_boxes(&tCrC, sC, gC, (2 * m + warpgroup, 4 * n));
             }
-            // The block's shared memory is there until all of it is read.
+            // The block's shared memory must exist until TMA has read all of it.
             bulk_wait_group_read::<0>();
         }
     }

@@ -1,5 +1,5 @@
-//! Step 6: clusters. Two blocks whose tiles are one above the other need the same tile of B: each
-//! loads half of it, for both.
+//! Step 6: clusters. Two blocks whose tiles are stacked along M need the same tile of B: each loads
+//! half of it for both.
 
 use crate::boxes::{SmemC, StoreC, store_boxes};
 use crate::step3::{BLK_M, BLK_N, LoadA, Mma, STAGES, TileC};
@@ -9,13 +9,13 @@ use moye_device::prelude::*;
 
 /// Blocks of a cluster, along M.
 pub const CLUSTER: u32 = 2;
-/// How B is loaded: half of it by each block, for both.
+/// The copy of B: each block loads half of it for both.
 pub type LoadB = Load<256, CLUSTER>;
 
 /// A grid of any number of blocks, in clusters of two.
 ///
 /// # Safety
-/// As of [`step5`](crate::step5::step5).
+/// Same contract as [`step5`](crate::step5::step5).
 #[kernel(
     threads = Role::threads(2),
     min_blocks = 1,
@@ -29,7 +29,7 @@ pub type LoadB = Load<256, CLUSTER>;
 pub unsafe fn step6(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: TmaMap<StoreC>, m: u32, n: u32, k: u32) {
     let rank = cluster_rank();
     let (gA, gB, gC) = (a.tensor(), b.tensor(), c.tensor()); // (m, k), (n, k), (m, n): tiles
-    // The cluster's tiles: pairs of tiles one above the other.
+    // The cluster's tiles: pairs stacked along M.
     let cluster = (block_idx().x / CLUSTER, grid_dim().x / CLUSTER);
     let tiles = Tiles::new(cluster, (m / BLK_M / CLUSTER, n / BLK_N), BAND / CLUSTER);
     if thread_idx().x == 0 {
@@ -51,7 +51,8 @@ pub unsafe fn step6(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: TmaMap<StoreC>, m: u3
                         load_b.copy(tBgB, load_b.partition_d(sB), &filling);
                     }
                 }
-                // The other block arrives at this one's barriers until it has read its last stage.
+                // The other block arrives at this block's barriers until it has read its last
+                // stage.
                 producer.drain();
             }
         }
@@ -67,7 +68,8 @@ pub unsafe fn step6(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: TmaMap<StoreC>, m: u3
                     let full = consumer.wait();
                     let (tCrA, tCrB) = full.of((tCrA, tCrB)); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
                     mma.gemm(&mut tCrC, tCrA, tCrB);
-                    // When only this stage's product runs, the one before has read its stage.
+                    // When only this stage's product is in flight, the previous one has read its
+                    // stage.
                     mma.wait::<1>();
                     if let Some(before) = before.replace(full) {
                         consumer.release(before);
@@ -79,7 +81,7 @@ pub unsafe fn step6(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: TmaMap<StoreC>, m: u3
                 }
                 store_boxes(&tCrC, sC, gC, (2 * (CLUSTER * m + rank) + warpgroup, 4 * n));
             }
-            // The block's shared memory is there until all of it is read.
+            // The block's shared memory must exist until TMA has read all of it.
             bulk_wait_group_read::<0>();
         }
     }

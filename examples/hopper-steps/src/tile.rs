@@ -1,22 +1,22 @@
-//! Tiles in shared memory and the copies that fill them, in every step.
+//! The tiles in shared memory, and the copies that fill them, of every step.
 
 use moye_device::prelude::*;
 
-/// What a stage has of K: a row of 128 bytes, which is swizzled as a whole.
+/// A stage's extent along K: a row of 128 bytes, which is swizzled as a whole.
 pub const BLK_K: u32 = 64;
 
 swizzled_layout! {
-    /// `STAGES` tiles of `ROWS` rows of 64 numbers, as `wgmma` reads them and TMA writes them:
-    /// (ROWS, BLK_K, STAGES).
+    /// `STAGES` tiles of `ROWS` rows of 64 elements, in the layout of `wgmma` and TMA: (ROWS,
+    /// BLK_K, STAGES).
     pub Smem<const ROWS: i64, const STAGES: i64> =
         shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((ROWS, 64, STAGES)));
 }
 
-/// The copy of one such tile by TMA, of a matrix; with a cluster each of its blocks loads a part of
-/// the rows, for all.
+/// The TMA copy of one such tile of a matrix; in a cluster each block loads a part of the rows for
+/// all blocks.
 pub type Load<const ROWS: i64, const CLUSTER: u32 = 1> = TmaCopy<bf16, OneStage<Smem<ROWS, 1>>, 2, CLUSTER>;
 
-/// An mbarrier: a kernel has no more than its address.
+/// An mbarrier, of which a kernel has only the address.
 pub struct Mbarrier;
 
 impl SharedStorage for Mbarrier {

@@ -1,10 +1,10 @@
-//! Which tiles a block of a persistent grid has: steps 4 to 6.
+//! The tile scheduler of a persistent grid, in steps 4 to 6.
 
 /// Rows of tiles of a band.
 pub const BAND: u32 = 8;
 
-/// The tiles of one block of a persistent grid: with the stride of the grid, counted along the
-/// columns of bands of some rows of tiles. Concurrent blocks then share rows of A and columns of B.
+/// The tiles of one block of a persistent grid: every `blocks`-th tile, counted along the columns
+/// of bands of rows of tiles. Concurrent blocks then share rows of A and columns of B.
 #[derive(Clone, Copy)]
 pub struct Tiles {
     next: u32,
@@ -15,8 +15,8 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// Those of block `block` of `blocks`, where there are `rows` x `columns` tiles, in bands of
-    /// `band` rows.
+    /// The tiles of block `block` of `blocks`, for `rows` x `columns` tiles in bands of `band`
+    /// rows.
     #[inline(always)]
     pub fn new((block, blocks): (u32, u32), (rows, columns): (u32, u32), band: u32) -> Self {
         Self { next: block, step: blocks, rows, columns, band }
@@ -24,7 +24,7 @@ impl Tiles {
 }
 
 impl Iterator for Tiles {
-    /// The tile's numbers along M and N.
+    /// The tile's indices along M and N.
     type Item = (u32, u32);
 
     #[inline(always)]

@@ -1,5 +1,5 @@
-//! The PTX of each step has the instruction that it is there for, which the step before has not,
-//! and keeps its accumulators in registers.
+//! The PTX of each step has the instruction that it introduces, which the previous step lacks, and
+//! keeps its accumulators in registers.
 
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
@@ -7,13 +7,13 @@ mod assembler;
 use hopper_steps::host::{KERNELS, STEPS};
 use moye_build::ptx::Module;
 
-/// What each step brings.
+/// The instructions that each step introduces.
 const BROUGHT: [&[&str]; 6] = [
     &[
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16",
         "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
     ],
-    // The release of a stage, that nothing waits for.
+    // The release of a stage, for which no thread waits.
     &["mbarrier.arrive.shared.b64"],
     &[
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16",
@@ -94,10 +94,10 @@ fn step_6_from_parts_has_the_instructions_of_the_one_by_hand() {
     for what in ["wgmma.", "cp.async.bulk", "stmatrix", "mbarrier.", "setmaxnreg", "cvt."] {
         assert_eq!(parts.count(what), hand.count(what), "{what}: {:?}", parts.instructions);
     }
-    // The consumers shuffle the warpgroup's number again, which ptxas would spill in other kernels.
+    // The consumers shuffle the warpgroup's index again, which ptxas would spill in other kernels.
     assert_eq!(parts.count("shfl"), hand.count("shfl") + 1, "{:?}", parts.instructions);
     // The number of tiles is rounded up along M, N and K, two instructions order launches, and the
-    // next tile is taken before C is stored: 535 instructions, and 495 by hand.
+    // next tile is fetched before C is stored: 535 instructions, and 495 by hand.
     assert!(
         parts.len() <= hand.len() + 40,
         "{} instructions, and {} by hand: {:?}",

@@ -1,5 +1,5 @@
-//! The guide's page has its excerpts from the steps: what it adds stands in the step's files, what
-//! it takes away in those of the step before.
+//! The guide's page quotes the steps: an added line is in the step's files, a removed one in those
+//! of the previous step.
 
 use hopper_steps::host::STEPS;
 use std::fs;
@@ -10,7 +10,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The lines of a step, without indentation, and those of what it shares with others.
+/// The lines of a step, without indentation, including the files that it shares with other steps.
 fn lines(step: usize) -> Vec<String> {
     let files = [format!("step{step}"), "rows".into(), "tiles".into(), "boxes".into(), "tile".into()];
     files
@@ -38,7 +38,7 @@ fn excerpts_are_what_the_steps_have() {
             };
             let text = text.trim();
             assert!(lines(of).iter().any(|l| l == text), "step {of} has no line `{text}`");
-            // What is taken away is there less often.
+            // A removed line occurs less often in the step.
             if of < step {
                 let count =
                     |step| read(&format!("src/step{step}.rs")).lines().filter(|l| l.trim() == text).count();

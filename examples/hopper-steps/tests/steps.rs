@@ -1,9 +1,9 @@
-//! Every step against float64, in the simulator and on a GPU where there is one that has `wgmma`.
+//! Every step compared with float64, on the simulator and on a GPU with `wgmma` if there is one.
 
 use hopper_steps::host::{Product, STEPS, Size, TOLERANCE, runs_on};
 use moye::Device;
 
-/// The simulator, and GPU 0 where it runs the kernels.
+/// The simulator, and GPU 0 if it runs the kernels.
 fn devices() -> Vec<Device> {
     let required = std::env::var_os("MOYE_REQUIRE_GPU").is_some_and(|value| value == "1");
     let mut devices = vec![Device::sim()];
@@ -19,8 +19,8 @@ fn devices() -> Vec<Device> {
 fn is_right(index: usize) {
     let step = &STEPS[index];
     for device in devices() {
-        // Fewer stages than the ring has; a ring that goes round, and several tiles for a block; on
-        // a GPU several bands.
+        // Fewer stages than the ring has; a ring that wraps around, and several tiles for a block;
+        // on a GPU several bands.
         let mut sizes = vec![Size { m: 256, n: 256, k: 64 }, Size { m: 768, n: 512, k: 448 }];
         if device.is_gpu() {
             sizes.push(Size { m: 5376, n: 4352, k: 576 });

@@ -1,11 +1,11 @@
-//! The time of a token of one sequence on one GPU and on several: of a file, such as one that the
-//! example `tokens` has written.
+//! The time of a token of one sequence on one GPU and on several, for a model file such as one that
+//! the example `tokens` has written.
 //!
 //! ```sh
 //! cargo run --release -p moye-llama --example gpus -- /tmp/moye-8b-f16.gguf 2
 //! ```
-//! A line for each number of GPUs: GPUs, milliseconds of a token by the slowest rank, and the share
-//! of the time on one.
+//! Prints a line for each number of GPUs: GPUs, milliseconds per token on the slowest rank, and the
+//! fraction of the time on one GPU.
 
 use moye::Device;
 use moye_llama::engine::{Engine, Limits, Sampling};
@@ -16,7 +16,7 @@ use moye_parallel::{Group, Rendezvous};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Tokens of the prompt, and of a sequence.
+/// Tokens of the prompt and of a sequence.
 const PROMPT: u32 = 512;
 const CONTEXT: usize = 1024;
 const GREEDY: Sampling = Sampling { temperature: 0.0, top_p: 1.0, seed: 0 };
@@ -41,7 +41,7 @@ fn rank(path: &Path, device: &Device, rendezvous: Option<Rendezvous>) -> Result<
     let mut times = Vec::new();
     for _ in 0..32 {
         let from = Instant::now();
-        // As many as the device is ahead.
+        // As many steps as the device is ahead.
         for _ in 0..4 {
             engine.step()?;
         }

@@ -1,14 +1,14 @@
-//! Times of models of random weights: a token at several batches, prompts, and the start.
+//! Times of models with random weights: a token at several batch sizes, prompts, and the start.
 //!
 //! ```sh
 //! cargo run --release -p moye-llama --example tokens -- 8b q4_0 gpu
 //! ```
-//! With a number at the end only the case of this many sequences is measured, with `plain` too
-//! kernels are launched without graphs, for a profiler; with `kernels` each kind of kernel of a
-//! layer is measured in a graph of a hundred launches, which overlap as in a token.
+//! With a number at the end, only the case with this number of sequences is measured. `plain`
+//! launches kernels without graphs, for a profiler. `kernels` measures each kind of kernel of a
+//! layer in a graph of a hundred launches, which overlap as in a token.
 //!
-//! A line for each figure: shape, format, what, milliseconds, and the share of the device's
-//! bandwidth at which a token reads its weights, keys and values.
+//! Prints a line for each figure: shape, format, what, milliseconds, and the fraction of the
+//! device's bandwidth at which a token reads its weights, keys and values.
 
 use half::f16;
 use moye::{Device, Matrix, MatrixMut, Stream};
@@ -25,19 +25,19 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A name, and layers, width, heads, heads of keys and values, elements of a head, of the inner
-/// state, and tokens.
+/// A name, and the numbers of layers, state elements, heads, key-value heads, elements of a head,
+/// elements of the inner state, and tokens.
 const SHAPES: [(&str, [u32; 7]); 4] = [
     ("tiny", [2, 64, 2, 1, 64, 256, 512]),
     ("smollm2", [30, 576, 9, 3, 64, 1536, 49_152]),
     ("1b", [16, 2048, 32, 8, 64, 8192, 128_256]),
     ("8b", [32, 4096, 32, 8, 128, 14_336, 128_256]),
 ];
-/// A name, its number in GGUF, elements of a block, and its bytes.
+/// A name, its number in GGUF, and the elements and bytes of a block.
 const FORMATS: [(&str, u32, usize, usize); 3] = [("f16", 1, 1, 2), ("q4_0", 2, 32, 18), ("q4_1", 3, 32, 20)];
 /// Tokens in the cache before the measured ones.
 const CACHED: usize = 512;
-/// Sequences, the most tokens of one, and of a chunk of prompts.
+/// Sequences, the maximum number of tokens of one, and of a chunk of prompts.
 const CASES: [(usize, usize, usize); 4] = [(1, 1024, 512), (16, 1024, 512), (64, 1024, 512), (1, 8448, 2048)];
 const GREEDY: Sampling = Sampling { temperature: 0.0, top_p: 1.0, seed: 0 };
 
@@ -46,7 +46,7 @@ fn string(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes());
 }
 
-/// Writes a file of random weights, the norms of ones.
+/// Writes a file with random weights; the norms are ones.
 fn write(
     path: &Path,
     [layers, width, heads, kv_heads, head, inner, tokens]: [u32; 7],
@@ -106,8 +106,9 @@ fn write(
         offset += bytes.next_multiple_of(32) as u64;
     }
     out.resize(out.len().next_multiple_of(32), 0);
-    // Blocks of which tensors begin with different ones. Their scale, in the first bytes, is about
-    // 2^-8 of floats, 2^-10 of codes, and a minimum -7.5 times it: states stay small.
+    // Tensors begin at different random blocks. The blocks' scale, in their first bytes, is about
+    // 2^-8 for floats and 2^-10 for codes, and a minimum is -7.5 times it, so that states stay
+    // small.
     let mut random = fastrand::Rng::with_seed(1);
     let mut pool = vec![0u8; (32 << 20) / block * block];
     random.fill(&mut pool);
@@ -211,7 +212,7 @@ fn kernels(
     let places = [0, heads * head, (heads + kv_heads) * head].map(|start| (start, config.qkv()));
     time("attend", &mut |stream| {
         let cache = (&mut cache, page);
-        // SAFETY: one stream uses the buffers, which have the token.
+        // SAFETY: one stream uses the buffers, which hold the token.
         unsafe { attend.run(stream, &config, &batch, (&x, places), &tables, cache, &mut y) }
     })?;
     time("embedding", &mut |stream| {
@@ -252,7 +253,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bandwidth = device.rates().memory * 1e6;
     let line = |what: &str, time: f64, share: f64| println!("{shape},{format},{what},{time:.3},{share:.3}");
     let mut kept = None;
-    // The long case by its context.
+    // The long case, by its context.
     let cases =
         CASES.iter().filter(|of| only.is_none_or(|only| of.1 == only || of.0 == only && of.1 <= 1024));
     for &(sequences, context, chunk) in cases {
@@ -268,7 +269,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Engine::new(model, Limits { chunk, graphs, ..Limits::new(sequences, context) }, GREEDY)?;
         let cached = if context > 1024 { context - 256 } else { CACHED.min(context / 2) };
         let mut random = fastrand::Rng::with_seed(2);
-        // Twice: the first prompt loads kernels.
+        // Twice, because the first prompt loads kernels.
         let mut read = Duration::ZERO;
         for again in [false, true] {
             for _ in 0..sequences {

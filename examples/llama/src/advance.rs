@@ -1,4 +1,4 @@
-//! From a token to the next without the host.
+//! The step from a token to the next without the host.
 
 use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
@@ -6,17 +6,17 @@ use moye_device::prelude::*;
 /// Threads of a block.
 pub const THREADS: u32 = 128;
 
-/// Moves the rows of a batch on by the token that was just appended to the cache: position, length,
-/// slot and seed of the next one, a thread for each row. A row of length 0 has no sequence, and
-/// stays as it is.
+/// Advances the rows of a batch past the token that was just appended to the cache: position,
+/// length, slot and seed of the next token, one thread for each row. A row of length 0 has no
+/// sequence and stays unchanged.
 ///
-/// `state` has positions, lengths and slots, `batch` of each; the pages of row `i` are from
-/// `i * pages_of_row` on. Pages have `page` tokens. `drawn` has the last `ahead` tokens of each
-/// row, the one of position `p` at `p % ahead`, and gets the next one from `tokens`.
+/// `state` holds positions, lengths and slots, `batch` of each; the pages of row `i` start at `i *
+/// pages_of_row`. A page holds `page` tokens. `drawn` holds the last `ahead` tokens of each row,
+/// the token of position `p` at `p % ahead`; the next one is copied from `tokens`.
 ///
 /// # Safety
-/// `ceil(batch / THREADS)` blocks. The buffers have these elements, and each row has a page for its
-/// next token.
+/// The grid has `ceil(batch / THREADS)` blocks. The buffers have these elements, and each row has a
+/// page for its next token.
 #[kernel(threads = THREADS)]
 pub unsafe fn advance(
     state: GlobalMut<i32>,

@@ -1,10 +1,10 @@
-//! Keys and values of tokens, in pages: a sequence has as many as its tokens need, anywhere.
+//! Keys and values of tokens in pages: a sequence holds the pages that its tokens need, anywhere.
 
 use crate::config::Config;
 use half::f16;
 use moye::{Buffer, Device};
 
-/// The pages of all layers. Page `i` of a sequence is the same one in each layer.
+/// The pages of all layers. Page `i` of a sequence has the same index in each layer.
 pub struct Cache {
     /// Keys and values of each layer: (page, token, keys and values, head, element).
     pub(crate) layers: Vec<Buffer<f16>>,
@@ -26,7 +26,7 @@ impl Cache {
         Ok(Self { layers, pages, page, free: (0..pages as i32).rev().collect() })
     }
 
-    /// Takes pages for more tokens until `pages` have `tokens`; none if too few are free.
+    /// Adds pages to `pages` until they hold `tokens` tokens; adds none if too few are free.
     pub fn reserve(&mut self, pages: &mut Vec<i32>, tokens: usize) -> bool {
         let more = tokens.div_ceil(self.page).saturating_sub(pages.len());
         if more > self.free.len() {
@@ -36,12 +36,12 @@ impl Cache {
         true
     }
 
-    /// Takes pages back.
+    /// Returns pages to the cache.
     pub fn release(&mut self, pages: &mut Vec<i32>) {
         self.free.extend(pages.drain(..).rev());
     }
 
-    /// The number of pages that no sequence has.
+    /// The number of free pages.
     pub fn free(&self) -> usize {
         self.free.len()
     }

@@ -1,4 +1,4 @@
-//! The sizes and variants of a model, from the metadata of its file.
+//! The sizes and variants of a model, from its file's metadata.
 
 use crate::error::Result;
 use crate::gguf::Gguf;
@@ -10,7 +10,7 @@ pub struct Config {
     pub layers: usize,
     /// Elements of a token's state.
     pub width: usize,
-    /// Elements between the two products of the feed-forward part.
+    /// Elements of the feed-forward block's inner state.
     pub inner: usize,
     /// Query heads.
     pub heads: usize,
@@ -20,9 +20,9 @@ pub struct Config {
     pub head: usize,
     /// Tokens of the vocabulary.
     pub vocabulary: usize,
-    /// The most tokens that the model was trained for.
+    /// The maximum number of tokens of a sequence, from training.
     pub context: usize,
-    /// Added to the mean of the squares by RMSNorm.
+    /// The epsilon that RMSNorm adds to the mean square.
     pub epsilon: f32,
     /// The rotation of queries and keys.
     pub rotation: Rotation,
@@ -35,23 +35,23 @@ pub struct Rotation {
     pub elements: usize,
     /// Whether pairs are adjacent elements; otherwise element `i` of each half.
     pub adjacent: bool,
-    /// The angle of each pair by position 1.
+    /// The angle of each pair at position 1.
     pub angles: Vec<f64>,
 }
 
-/// Heads that the attention kernels compute.
+/// Head sizes that the attention kernels support.
 const HEADS: [usize; 6] = [64, 80, 96, 128, 192, 256];
-/// Architectures, and whether the file has their pairs of rotated elements adjacent.
+/// Architectures, and whether the file stores the elements of a rotated pair adjacently.
 const ARCHITECTURES: [(&str, bool); 3] = [("llama", true), ("qwen2", false), ("qwen3", false)];
-/// Factors of the rotation, for Llama 3: the tensor by which converters store its scaling.
+/// The rotation's factors for Llama 3: the tensor in which converters store its scaling.
 const FACTORS: &str = "rope_freqs.weight";
 
 impl Config {
     /// The sizes and variants of a file's model.
     ///
     /// # Errors
-    /// [`Error::Key`](crate::Error::Key) or [`Error::Tensor`](crate::Error::Tensor) for a model
-    /// that this crate does not run.
+    /// [`Error::Key`](crate::Error::Key) or [`Error::Tensor`](crate::Error::Tensor) for an
+    /// unsupported model.
     pub fn of(file: &Gguf) -> Result<Self> {
         let key = "general.architecture";
         let name = file.string(key)?.unwrap_or_default();
@@ -84,7 +84,7 @@ impl Config {
             rotation: rotation(file, key, number("rope.dimension_count", Some(head))?, adjacent)?,
         };
         if !heads.is_multiple_of(config.kv_heads) {
-            let detail = format!("{heads} query heads are no multiple of {} heads of keys", config.kv_heads);
+            let detail = format!("{heads} query heads are not a multiple of {} key heads", config.kv_heads);
             return Err(file.key_error(&key("attention.head_count"), detail));
         }
         if config.rotation.elements > head || !config.rotation.elements.is_multiple_of(2) {
@@ -92,7 +92,7 @@ impl Config {
             return Err(file.key_error(&key("rope.dimension_count"), detail));
         }
         for name in ["expert_count", "attention.sliding_window"] {
-            // A window as long as the context hides nothing.
+            // A window as long as the context hides no token.
             if file.number(&key(name))?.is_some_and(|value| (1..config.context).contains(&value)) {
                 return Err(file.key_error(&key(name), "models with it are not supported"));
             }
@@ -105,14 +105,14 @@ impl Config {
         (self.heads + 2 * self.kv_heads) * self.head
     }
 
-    /// Cosines and sines of the rotation at positions below `positions`, a row for each.
+    /// Cosines and sines of the rotation at positions below `positions`, one row for each position.
     pub fn tables(&self, positions: usize) -> [Vec<f32>; 2] {
         let angles = (0..positions).flat_map(|at| self.rotation.angles.iter().map(move |angle| at as f64 * angle));
         angles.map(|angle| (angle.cos() as f32, angle.sin() as f32)).unzip::<_, _, Vec<_>, Vec<_>>().into()
     }
 }
 
-/// The rotation of `elements` of a head.
+/// The rotation of the first `elements` of a head.
 fn rotation(file: &Gguf, key: impl Fn(&str) -> String, elements: usize, adjacent: bool) -> Result<Rotation> {
     let base = file.float(&key("rope.freq_base"))?.unwrap_or(10_000.0);
     let scaling = key("rope.scaling.type");

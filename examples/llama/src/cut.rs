@@ -1,7 +1,7 @@
-//! A rank's part of a model that is cut over several GPUs: heads, and columns of the inner state.
+//! A rank's part of a model over several GPUs: heads, and columns of the inner state.
 //!
 //! The part is a model with fewer heads and a smaller inner state. Its products after attention and
-//! of the feed-forward part give a part of a sum over the ranks.
+//! of the feed-forward block return one summand of a sum over the ranks.
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -10,16 +10,16 @@ use crate::gguf::{Gguf, Tensor, Value};
 use half::f16;
 use std::ops::Range;
 
-/// Columns of a tensor that is stored with more.
+/// A range of a stored tensor's columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns {
-    /// Columns and format in the file.
+    /// Columns and format of the stored tensor.
     of: (usize, Format),
     taken: Range<usize>,
 }
 
 impl Columns {
-    /// The blocks of the columns; as f16 where they are not whole blocks.
+    /// The blocks of the columns, converted to f16 if the range does not consist of whole blocks.
     pub fn of(&self, blocks: &[u8]) -> Vec<u8> {
         let (columns, format) = self.of;
         let bytes = |columns: usize| columns / format.elements() * format.bytes();
@@ -46,9 +46,9 @@ impl Columns {
 }
 
 impl Tensor {
-    /// These rows, or these elements of a vector.
+    /// Restricts the tensor to these rows, or a vector to these elements.
     fn rows(&mut self, taken: Range<usize>) {
-        // A tensor of none has no bytes either.
+        // An empty tensor has no bytes either.
         let of = (self.shape[0] * self.shape[1]).max(1);
         let across = if self.shape[0] == 1 { 1 } else { self.shape[1] };
         let bytes = |elements: usize| (self.place.1 as u128 * elements as u128 / of as u128) as usize;
@@ -67,11 +67,11 @@ impl Tensor {
 }
 
 impl Gguf {
-    /// The part of rank `rank` of `world`. Ranks share a head of keys and values where there are
-    /// fewer than ranks.
+    /// The part of rank `rank` of `world`. With fewer key-value heads than ranks, ranks share a
+    /// head.
     ///
     /// # Errors
-    /// [`Error::Request`] for a model that `world` does not divide, and as for [`Config::of`].
+    /// [`Error::Request`] if `world` does not divide the model, and as for [`Config::of`].
     pub fn cut(mut self, rank: usize, world: usize) -> Result<Self> {
         let Config { heads, kv_heads, head, inner, .. } = Config::of(&self)?;
         let is_shared = world.is_multiple_of(kv_heads);

@@ -1,4 +1,4 @@
-//! What can go wrong, with the file, the tensor or the key, and the way out.
+//! Errors with the file, the tensor or the key, and the way out.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// An error of a file, a request or a device.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file that cannot be read.
+    /// A file cannot be read.
     #[error("{}: {source}", file.display())]
     File {
         /// The file.
@@ -16,15 +16,15 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
-    /// A file that is no GGUF file, or is damaged.
+    /// A file is not a GGUF file, or is damaged.
     #[error("{}: {detail}", file.display())]
     Format {
         /// The file.
         file: PathBuf,
-        /// What is wrong at which byte.
+        /// What is wrong, and at which byte.
         detail: String,
     },
-    /// A tensor that is missing, or that this crate does not support.
+    /// A tensor is missing or not supported.
     #[error("{}: tensor {tensor}: {detail}", file.display())]
     Tensor {
         /// The file.
@@ -34,7 +34,7 @@ pub enum Error {
         /// What is wrong, and what is supported.
         detail: String,
     },
-    /// A value of the metadata that is missing, or that this crate does not support.
+    /// A metadata value is missing or not supported.
     #[error("{}: {key}: {detail}", file.display())]
     Key {
         /// The file.
@@ -44,7 +44,7 @@ pub enum Error {
         /// What is wrong, and what is supported.
         detail: String,
     },
-    /// A request that no batch can serve.
+    /// No batch can serve the request.
     #[error("{0}")]
     Request(String),
     /// An error of a device.

@@ -1,4 +1,4 @@
-//! The formats of blocks of elements, as ggml has them.
+//! The formats of blocks of elements, as in ggml.
 //!
 //! Layouts and formulas are those of `block_*` and `dequantize_row_*` in ggml's
 //! [`ggml-common.h`](https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h) and
@@ -16,11 +16,11 @@ pub enum Format {
     F16,
     /// bf16.
     Bf16,
-    /// 4 bits less 8, times a scale.
+    /// 4 bits minus 8, times a scale.
     Q4_0,
     /// 4 bits times a scale, plus a minimum.
     Q4_1,
-    /// 8 bits with a sign, times a scale.
+    /// 8 bits, signed, times a scale.
     Q8_0,
     /// 4 bits with scales and minima of 6 bits for groups of 32.
     Q4K,
@@ -31,7 +31,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them, with ggml's number, name, elements and bytes of a block.
+    /// All formats, with ggml's number and name, and the elements and bytes of a block.
     const TABLE: [(Self, u32, &'static str, usize, usize); 9] = [
         (Self::F32, 0, "F32", 1, 4),
         (Self::F16, 1, "F16", 1, 2),
@@ -44,7 +44,7 @@ impl Format {
         (Self::Q6K, 14, "Q6_K", 256, 210),
     ];
 
-    /// The format of a number in a file.
+    /// The format with ggml's number `number`.
     pub(crate) fn numbered(number: u32) -> Result<Self, String> {
         let row = Self::TABLE.into_iter().find(|row| row.1 == number);
         row.map(|row| row.0).ok_or_else(|| {
@@ -105,7 +105,7 @@ fn half(bytes: &[u8]) -> f32 {
     f16::from_le_bytes([bytes[0], bytes[1]]).to_f32()
 }
 
-/// 32 elements: the low halves of 16 bytes, then the high ones.
+/// 32 elements: the low nibbles of 16 bytes, then the high ones.
 fn nibbles(bytes: &[u8], scale: f32, minimum: f32, out: &mut Vec<f32>) {
     let value = |q: u8| f32::from(q) * scale + minimum;
     out.extend(bytes.iter().map(|byte| value(byte & 15)));
@@ -113,7 +113,7 @@ fn nibbles(bytes: &[u8], scale: f32, minimum: f32, out: &mut Vec<f32>) {
 }
 
 /// Q4_K and Q5_K: two scales, twelve bytes with eight pairs of 6 bits, and 4 bits of each element;
-/// `fifth` has a bit of each.
+/// `fifth` holds the fifth bits.
 fn groups(block: &[u8], low: &[u8], fifth: Option<&[u8]>, out: &mut Vec<f32>) {
     let (scale, minimum, packed) = (half(block), half(&block[2..]), &block[4..16]);
     for group in 0..8 {
@@ -133,7 +133,7 @@ fn groups(block: &[u8], low: &[u8], fifth: Option<&[u8]>, out: &mut Vec<f32>) {
     }
 }
 
-/// Q6_K: 4 bits of 256 elements, 2 bits of each, sixteen scales, and a scale of these.
+/// Q6_K: 4 bits of 256 elements, 2 more bits of each, sixteen scales, and a scale of the scales.
 fn six_bits(block: &[u8], out: &mut Vec<f32>) {
     let (low, high, scales, scale) = (&block[..128], &block[128..192], &block[192..208], half(&block[208..]));
     for i in 0..256 {

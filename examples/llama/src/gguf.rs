@@ -2,8 +2,8 @@
 //!
 //! The format is that of
 //! <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>, versions 2 and 3, little-endian.
-//! The reader is written here since the crates for it panic on a truncated file or come with a
-//! whole framework; a damaged file is an error, whatever its bytes are.
+//! This crate has a reader because the published crates panic on a truncated file or depend on a
+//! whole framework. Here a damaged file is an error, whatever its bytes are.
 
 use crate::cut::Columns;
 use crate::error::{Error, Result};
@@ -13,14 +13,14 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// A value of the metadata.
+/// A metadata value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// An unsigned or signed integer.
     Integer(i128),
     /// A float.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A string.
     String(String),
@@ -31,13 +31,13 @@ pub enum Value {
 /// A tensor of a file.
 #[derive(Clone, Debug)]
 pub struct Tensor {
-    /// Rows and columns; a vector has one row, and more modes are rows.
+    /// Rows and columns; a vector has one row, and further modes count as rows.
     pub shape: [usize; 2],
     /// The format of its blocks.
     pub format: Format,
-    /// The first byte in the file, and the number of bytes.
+    /// The offset in the file, and the number of bytes.
     pub(crate) place: (u64, usize),
-    /// Its columns, if they are not all of the file's.
+    /// The range of its columns, if it is not all of the file's.
     pub(crate) columns: Option<Columns>,
 }
 
@@ -60,13 +60,13 @@ pub struct Gguf {
     pub(crate) tensors: HashMap<String, Result<Tensor, String>>,
 }
 
-/// The most dimensions of a tensor.
+/// The maximum number of dimensions of a tensor.
 const MOST_DIMENSIONS: u32 = 4;
-/// The most arrays in arrays.
+/// The maximum depth of nested arrays.
 const MOST_NESTED: u32 = 4;
 
 impl Gguf {
-    /// Opens a file, and reads its metadata and the places of its tensors.
+    /// Opens a file, and reads its metadata and the offsets of its tensors.
     ///
     /// # Errors
     /// [`Error::File`] or [`Error::Format`].
@@ -87,12 +87,12 @@ impl Gguf {
         &self.path
     }
 
-    /// An error of a value of the metadata.
+    /// An error about a metadata value.
     pub fn key_error(&self, key: &str, detail: impl Into<String>) -> Error {
         Error::Key { file: self.path.clone(), key: key.to_owned(), detail: detail.into() }
     }
 
-    /// An error of a tensor.
+    /// An error about a tensor.
     pub fn tensor_error(&self, tensor: &str, detail: impl Into<String>) -> Error {
         Error::Tensor { file: self.path.clone(), tensor: tensor.to_owned(), detail: detail.into() }
     }
@@ -105,7 +105,7 @@ impl Gguf {
     /// A tensor that the model needs.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the file has none, or has it in a format that is not supported.
+    /// [`Error::Tensor`] if the file lacks it, or stores it in an unsupported format.
     pub fn tensor(&self, name: &str) -> Result<&Tensor> {
         match self.tensors.get(name) {
             None => Err(self.tensor_error(name, "the file has no such tensor, which the model needs")),
@@ -124,7 +124,7 @@ impl Gguf {
         Ok(blocks)
     }
 
-    /// Reads the blocks of a tensor, or the first of them, from its byte `from` on.
+    /// Reads a tensor's blocks into `blocks`, starting at the tensor's byte `from`.
     ///
     /// # Errors
     /// As for [`Gguf::read`].
@@ -135,7 +135,7 @@ impl Gguf {
                 .map_err(|source| Error::File { file: self.path.clone(), source })
         };
         let Some(columns) = &tensor.columns else { return read(from, blocks) };
-        // The rows that have the bytes, of which the columns are taken.
+        // Read the rows that contain the bytes, then select the columns.
         let (of_row, whole) = (tensor.bytes() / tensor.shape[0], tensor.place.1 / tensor.shape[0]);
         let rows = from / of_row..(from + blocks.len()).div_ceil(of_row);
         let mut read_rows = vec![0; rows.len() * whole];
@@ -145,10 +145,10 @@ impl Gguf {
         Ok(())
     }
 
-    /// A whole number of the metadata, if there is one.
+    /// An integer of the metadata, if there is one.
     ///
     /// # Errors
-    /// [`Error::Key`] if the value is no whole number, or one above `u32::MAX`.
+    /// [`Error::Key`] if the value is not an integer from 0 to `u32::MAX`.
     pub fn number(&self, key: &str) -> Result<Option<usize>> {
         match self.metadata.get(key) {
             None => Ok(None),
@@ -162,7 +162,7 @@ impl Gguf {
     /// A float of the metadata, if there is one.
     ///
     /// # Errors
-    /// [`Error::Key`] if the value is no finite float.
+    /// [`Error::Key`] if the value is not a finite float.
     pub fn float(&self, key: &str) -> Result<Option<f64>> {
         match self.metadata.get(key) {
             None => Ok(None),
@@ -174,7 +174,7 @@ impl Gguf {
     /// A string of the metadata, if there is one.
     ///
     /// # Errors
-    /// [`Error::Key`] if the value is no string.
+    /// [`Error::Key`] if the value is not a string.
     pub fn string(&self, key: &str) -> Result<Option<&str>> {
         match self.metadata.get(key) {
             None => Ok(None),
@@ -183,10 +183,10 @@ impl Gguf {
         }
     }
 
-    /// A truth value of the metadata, if there is one.
+    /// A boolean of the metadata, if there is one.
     ///
     /// # Errors
-    /// [`Error::Key`] if the value is no boolean.
+    /// [`Error::Key`] if the value is not a boolean.
     pub fn truth(&self, key: &str) -> Result<Option<bool>> {
         match self.metadata.get(key) {
             None => Ok(None),
@@ -195,10 +195,10 @@ impl Gguf {
         }
     }
 
-    /// An array of the metadata, of elements that `element` takes.
+    /// An array of the metadata, with each element converted by `element`.
     ///
     /// # Errors
-    /// [`Error::Key`] if the file has no such array, or `element` refuses one of its elements.
+    /// [`Error::Key`] if the file lacks the array, or `element` rejects one of its elements.
     pub fn array<'a, T>(&'a self, key: &str, element: impl Fn(&'a Value) -> Option<T>) -> Result<Vec<T>> {
         match self.metadata.get(key) {
             None => Err(self.key_error(key, "the file has no such array, which the model needs")),
@@ -212,7 +212,7 @@ impl Gguf {
     }
 }
 
-/// Reads from a place of a file; threads read at the same time.
+/// Reads at an offset of a file; several threads may read at the same time.
 #[cfg(unix)]
 fn read_at(file: &File, bytes: &mut [u8], start: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, bytes, start)
@@ -221,17 +221,17 @@ fn read_at(file: &File, bytes: &mut [u8], start: u64) -> io::Result<()> {
 #[cfg(not(unix))]
 fn read_at(file: &File, bytes: &mut [u8], start: u64) -> io::Result<()> {
     use std::io::{Seek as _, SeekFrom};
-    // A place is the file's: one thread at a time.
+    // The offset belongs to the file, so one thread reads at a time.
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let (_one, mut file) = (ONE.lock(), file);
     file.seek(SeekFrom::Start(start))?;
     file.read_exact(bytes)
 }
 
-/// What a header holds: metadata, and tensors or what is not supported of them.
+/// The contents of a header: metadata, and tensors or why they are not supported.
 type Contents = (HashMap<String, Value>, HashMap<String, Result<Tensor, String>>);
 
-/// The header of a file, as it is read.
+/// The header of a file while it is read.
 struct Header<R> {
     from: R,
     at: u64,
@@ -241,7 +241,7 @@ struct Header<R> {
 impl<R: Read> Header<R> {
     fn read(&mut self) -> Result<Contents, String> {
         if &self.bytes::<4>()? != b"GGUF" {
-            return Err("it does not begin with GGUF: it is no GGUF file".to_owned());
+            return Err("it does not begin with GGUF: it is not a GGUF file".to_owned());
         }
         let version = self.u32()?;
         if !matches!(version, 2 | 3) {
@@ -262,7 +262,7 @@ impl<R: Read> Header<R> {
                     "tensor {name} has {dimensions} dimensions, and may have {MOST_DIMENSIONS}"
                 ));
             }
-            // The innermost first.
+            // The innermost extent comes first.
             let extents = (0..dimensions).map(|_| self.u64()).collect::<Result<Vec<_>, _>>()?;
             named.push((name, extents, self.u32()?, self.u64()?));
         }
@@ -288,7 +288,7 @@ impl<R: Read> Header<R> {
         let bytes = rows.and_then(|rows| rows.checked_mul(blocks)?.checked_mul(format.bytes() as u64));
         if !columns.is_multiple_of(format.elements() as u64) {
             let elements = format.elements();
-            return Err(format!("rows of {columns} elements are no whole blocks of {elements} ({format})"));
+            return Err(format!("rows of {columns} elements are not whole blocks of {elements} ({format})"));
         }
         let is_in_file =
             |(start, bytes): (u64, u64)| start.checked_add(bytes).is_some_and(|end| end <= self.length);
@@ -318,7 +318,8 @@ impl<R: Read> Header<R> {
             8 => Value::String(self.string()?),
             9 if depth < MOST_NESTED => {
                 let (of, count) = (self.u32()?, self.u64()?);
-                // The array grows with what is read: a count alone reserves no memory.
+                // The array grows with the bytes that are read, so a large count alone reserves no
+                // memory.
                 let mut values = Vec::new();
                 for _ in 0..count {
                     values.push(self.value(of, depth + 1)?);

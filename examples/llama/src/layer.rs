@@ -1,7 +1,7 @@
 //! A layer: RMSNorm, attention, RMSNorm, gated feed-forward.
 //!
-//! The products after attention and of the feed-forward part add to the state. For a token by
-//! quantised weights a layer is five kernels: products that begin with the norm, and attention that
+//! The products after attention and of the feed-forward block add to the state. For a token with
+//! quantised weights a layer is five kernels: products that start with the norm, and attention that
 //! rotates and appends.
 
 use crate::attend::Attend;
@@ -18,7 +18,7 @@ use moye_rows::rope::Rope;
 /// The weights of a layer.
 pub struct Layer {
     attention_norm: Buffer<f16>,
-    /// Queries, keys and values: one weight, or three where queries and keys have norms.
+    /// Queries, keys and values: one weight, or three if queries and keys have norms.
     qkv: Vec<Weight>,
     /// The norms of a head's queries and keys.
     head_norms: Option<[Buffer<f16>; 2]>,
@@ -28,26 +28,26 @@ pub struct Layer {
     down: Weight,
 }
 
-/// The tokens of a pass, and where they belong; numbers are in device memory.
+/// The tokens of a pass, and their indices, which are in device memory.
 pub struct Batch<'a> {
     /// The number of tokens.
     pub tokens: usize,
     /// Their positions.
     pub positions: BufferSlice<'a, i32>,
-    /// Their slots in the cache, -1 for a token without.
+    /// Their slots in the cache; -1 for a token without a slot.
     pub slots: BufferSlice<'a, i32>,
     /// The number of sequences.
     pub sequences: usize,
-    /// The first token of each sequence and the end, and the most tokens of one; without, each has
-    /// one token.
+    /// The first token of each sequence and the end, and the maximum number of tokens of one;
+    /// `None` if each has one token.
     pub offsets: Option<(BufferSlice<'a, i32>, usize)>,
-    /// Tokens of each sequence in the cache, those of this pass included.
+    /// Tokens of each sequence in the cache, including this pass.
     pub lengths: BufferSlice<'a, i32>,
-    /// The pages of each sequence, and how many each has in this table.
+    /// The pages of each sequence, and the number of pages of a sequence in this table.
     pub pages: (BufferSlice<'a, i32>, usize),
 }
 
-/// Memory for the results of a layer's parts, for as many tokens as a pass has at most.
+/// Memory for intermediate results, for the maximum number of tokens of a pass.
 pub struct Scratch {
     /// The state of each token.
     pub(crate) state: Buffer<f16>,
@@ -61,8 +61,8 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Memory for passes of `chunk` tokens of prompts, and of one token of each of `sequences`
-    /// sequences of `context` tokens at most.
+    /// Memory for passes of `chunk` tokens of prompts, and of one token of each of at most
+    /// `sequences` sequences of `context` tokens.
     ///
     /// # Errors
     /// [`moye::Error::OutOfMemory`].
@@ -86,16 +86,16 @@ impl Scratch {
     }
 }
 
-/// Tokens of a pass, and rows of a weight, up to which each block of a product computes the norm
-/// again: the blocks are about one wave. For more the norm is a kernel.
+/// Maximum tokens of a pass and rows of a weight for which each block of a product recomputes the
+/// norm: the blocks are then about one wave. Above these the norm is a separate kernel.
 const NORMED_IN_PRODUCTS: (usize, usize) = (16, 8448);
 
-/// What all layers of a pass have in common.
+/// What all layers of a pass share.
 pub(crate) struct Pass<'a> {
     pub stream: &'a Stream,
     pub config: &'a Config,
     pub batch: &'a Batch<'a>,
-    /// Cosines and sines, a row for each position.
+    /// Cosines and sines, one row for each position.
     pub tables: &'a [Buffer<f32>; 2],
     /// The ranks whose results are summed.
     pub ranks: Option<&'a Ranks>,
@@ -105,7 +105,7 @@ impl Layer {
     /// Loads the weights of layer `number`.
     ///
     /// # Errors
-    /// Those of the file, and of the device's memory.
+    /// The errors of the file and of device memory.
     pub fn load(loader: &mut Loader<'_>, config: &Config, number: usize) -> Result<Self> {
         let name = |part: &str| format!("blk.{number}.{part}");
         let weight = |loader: &mut Loader<'_>, parts: &[(&str, usize)], columns, biased| {
@@ -145,7 +145,7 @@ impl Layer {
     /// Adds the layer's results to the state.
     ///
     /// # Safety
-    /// The numbers of the batch are within the cache and the tables, and no other stream uses the
+    /// The indices of the batch are within the cache and the tables, and no other stream uses the
     /// buffers until the work is complete.
     pub(crate) unsafe fn run(
         &self,
@@ -170,7 +170,8 @@ impl Layer {
         pass.ranks.map_or(Ok(()), |ranks| ranks.sum(stream, &mut scratch.state, m * width))
     }
 
-    /// Queries, keys and values of the normed state, and attention to the cache and to them.
+    /// Computes queries, keys and values of the normalised state, and attention over the cache
+    /// including them.
     ///
     /// # Safety
     /// As for [`Layer::run`].
@@ -184,7 +185,7 @@ impl Layer {
         let Pass { stream, config, batch, .. } = pass;
         let &Config { heads, kv_heads, head, .. } = *config;
         let (m, of_kv) = (batch.tokens, kv_heads * head);
-        // Where queries, keys and values begin, and the distance of two tokens of each.
+        // The offsets of queries, keys and values, and the stride between tokens of each.
         let starts = [0, heads * head, heads * head + of_kv];
         let [q, k, v] = match self.qkv.len() {
             1 => starts.map(|start| (start, config.qkv())),
@@ -198,7 +199,7 @@ impl Layer {
         if let Some(norms) = &self.head_norms {
             for (weight, ((start, _), heads)) in norms.iter().zip([(q, heads), (k, kv_heads)]) {
                 let all = m * heads * head;
-                // RMSNorm in place: a block reads its row before it writes it.
+                // RMSNorm in place: a block reads a row before writing it.
                 let rows =
                     Buffer::<f16>::from_raw_parts(qkv.address() + 2 * start as u64, all, qkv.device())?;
                 let mut y = MatrixMut::row_major(qkv.slice_mut(start..)?, m * heads, head)?;
@@ -212,7 +213,7 @@ impl Layer {
             let (qkv, o) = ((&*qkv, [q, k, v]), &mut scratch.attended);
             return scratch.attend.run(stream, config, batch, qkv, pass.tables, (cache, page), o);
         }
-        // Queries and keys side by side are the heads of one rotation.
+        // Adjacent queries and keys are the heads of one rotation.
         let rotated = match self.qkv.len() {
             1 => vec![(q, heads + kv_heads)],
             _ => vec![(q, heads), (k, kv_heads)],
@@ -221,7 +222,7 @@ impl Layer {
             let mut x = MatrixMut::new(qkv.slice_mut(start..)?, m, heads * head, (stride, 1))?;
             pass.rotate(&mut x)?;
         }
-        // Keys and values side by side are one row of the cache.
+        // Adjacent keys and values are one row of the cache.
         let slots = Matrix::row_major(batch.slots.clone(), 1, m)?;
         let appended = match self.qkv.len() {
             1 => vec![(k, 0, 2 * of_kv)],
@@ -234,7 +235,7 @@ impl Layer {
             Append::new(rows, slots.clone()).run_on(stream, &mut to)?;
         }
 
-        // One batch of all tokens, or a batch for each.
+        // One batch of all tokens, or one batch for each token.
         let extents = match &batch.offsets {
             Some(_) => [1, heads, m, head],
             None => [m, heads, 1, head],
@@ -255,8 +256,8 @@ impl Layer {
 }
 
 impl Pass<'_> {
-    /// The state as operand of `products`, which begin with its norm, or after its norm in
-    /// `normed`.
+    /// The operand of `products`: the state if they start with its norm, otherwise the norm's
+    /// result in `normed`.
     ///
     /// # Safety
     /// As for [`Layer::run`].
@@ -278,7 +279,7 @@ impl Pass<'_> {
         Ok(Matrix::row_major(&*normed, m, width)?.into())
     }
 
-    /// Rotates heads by the positions of their tokens, in place.
+    /// Rotates heads in place by the positions of their tokens.
     ///
     /// # Safety
     /// As for [`Layer::run`].

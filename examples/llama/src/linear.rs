@@ -1,7 +1,7 @@
-//! Products with weights: the one place that knows how weights are stored on the device.
+//! Products with weights: the only module that knows how weights are stored on the device.
 //!
-//! Weights of Q formats stay quantised: codes and factors of their blocks, packed once into the
-//! order of the product's kernels. Those of floats are f16.
+//! Weights of Q formats stay quantised: their blocks' codes and factors are packed once into the
+//! order of the product's kernels. Float weights are f16.
 
 use crate::error::Result;
 use crate::format::Format;
@@ -15,12 +15,13 @@ use std::sync::Arc;
 
 /// The weight of a linear layer, and its bias.
 pub struct Weight {
-    /// Rows below each other, each part of one format.
+    /// Rows below each other; each part has one format.
     parts: Vec<Part>,
-    /// Operands of a row.
+    /// The number of columns.
     columns: usize,
     bias: Option<Buffer<f16>>,
-    /// Whether its rows are eight gates and eight ups in turn, instead of all gates and all ups.
+    /// Whether eight rows of gates alternate with eight rows of ups; otherwise all gates precede
+    /// all ups.
     interleaved: bool,
 }
 
@@ -29,7 +30,7 @@ enum Part {
     Half(Arc<Buffer<f16>>, usize),
 }
 
-/// Rows of gates, and then of ups, in a tile of the product that gates.
+/// Rows of gates, and then of ups, in a tile of the gated product.
 const GATES: usize = 8;
 
 impl Part {
@@ -40,7 +41,7 @@ impl Part {
         }
     }
 
-    /// Rows of blocks, packed, or as f16.
+    /// Rows of blocks, packed or as f16.
     fn new(device: &Device, format: Format, rows: usize, blocks: &[u8]) -> Result<Self> {
         let name = match format {
             Format::F32 | Format::F16 | Format::Bf16 => None,
@@ -59,7 +60,7 @@ impl Part {
             }
             None if format == Format::F16 => {
                 let elements = device.alloc_uninit::<f16>(blocks.len() / 2)?;
-                // SAFETY: the bytes of elements that nothing else knows yet.
+                // SAFETY: the bytes of elements that no other code uses yet.
                 let mut bytes = unsafe { Buffer::<u8>::from_raw_parts(elements.address(), blocks.len(), device)? };
                 bytes.upload_from(blocks)?;
                 Self::Half(Arc::new(elements), rows)
@@ -69,18 +70,19 @@ impl Part {
     }
 }
 
-/// Reads weights of a file to a device by several threads, and by way of memory that is used for
-/// all of them: to touch new memory takes longer than to read a file in memory.
+/// Loads weights from a file to a device with several threads, through one reused staging buffer:
+/// touching new memory takes longer than reading a cached file.
 pub struct Loader<'a> {
     device: &'a Device,
     file: &'a Gguf,
     blocks: Vec<u8>,
 }
 
-/// The most threads that read a tensor, and the least bytes of each.
+/// The maximum number of threads that read a tensor, and the minimum number of bytes for each.
 const READERS: (usize, usize) = (8, 1 << 20);
 
-/// Calls `read` with parts of `bytes`, of whole pieces, and where each begins, on several threads.
+/// Calls `read` on several threads with parts of `bytes` and their offsets; parts consist of whole
+/// pieces.
 fn in_parts(
     bytes: &mut [u8],
     piece: usize,
@@ -99,12 +101,13 @@ fn in_parts(
 }
 
 impl<'a> Loader<'a> {
-    /// From a file to a device.
+    /// A loader from a file to a device.
     pub fn new(device: &'a Device, file: &'a Gguf) -> Self {
         Self { device, file, blocks: Vec::new() }
     }
 
-    /// Reads a tensor of this shape to `from` of the blocks; its format, and where its blocks end.
+    /// Reads a tensor of this shape into the blocks at `from`; returns its format and the end of
+    /// its blocks.
     fn read(&mut self, name: &str, shape: [usize; 2], from: usize) -> Result<(Format, usize)> {
         let tensor = of_shape(self.file, name, shape)?;
         let end = from + tensor.bytes();
@@ -113,7 +116,7 @@ impl<'a> Loader<'a> {
         Ok((tensor.format, end))
     }
 
-    /// A range of the blocks.
+    /// A range of the blocks, which grow if necessary.
     fn room(&mut self, range: Range<usize>) -> &mut [u8] {
         self.blocks.resize(self.blocks.len().max(range.end), 0);
         &mut self.blocks[range]
@@ -139,11 +142,12 @@ fn halves(format: Format, blocks: &[u8]) -> Vec<f16> {
 }
 
 impl Weight {
-    /// The weight of tensors below each other, by their names without `.weight` and their rows,
-    /// each of `columns`. With `biased` the tensors `NAME.bias`, if there are any, are its bias.
+    /// The weight of tensors below each other, given by their names without `.weight` and their
+    /// rows, with `columns` columns each. If `biased`, the tensors `NAME.bias` are its bias if they
+    /// exist.
     ///
     /// # Errors
-    /// Those of the file, and of the device's memory.
+    /// The errors of the file and of device memory.
     pub fn load(
         loader: &mut Loader<'_>,
         tensors: &[(String, usize)],
@@ -151,7 +155,7 @@ impl Weight {
         biased: bool,
     ) -> Result<Self> {
         let (device, file) = (loader.device, loader.file);
-        // Rows and blocks of consecutive tensors of one format.
+        // The rows and blocks of consecutive tensors of one format.
         let mut parts = Vec::<(Format, usize, Range<usize>)>::new();
         let (mut biases, mut rows_before, mut end) = (Vec::new(), 0, 0);
         for (name, rows) in tensors {
@@ -180,7 +184,8 @@ impl Weight {
         Ok(Self { parts, columns, bias, interleaved: false })
     }
 
-    /// The weight of gates and ups, of `rows` each. If both have one Q format, the product gates.
+    /// The weight of gates and ups, `rows` rows each. If both have one Q format, the product
+    /// applies the gate.
     ///
     /// # Errors
     /// As for [`Weight::load`].
@@ -205,8 +210,8 @@ impl Weight {
         Ok(Self { parts, columns, bias: None, interleaved: true })
     }
 
-    /// The weight of an embedding, and its rows as f16, which are the weight's own where they can
-    /// be.
+    /// The weight of an embedding, and its rows as f16, which are shared with the weight if
+    /// possible.
     ///
     /// # Errors
     /// As for [`Weight::load`].
@@ -217,7 +222,7 @@ impl Weight {
             Part::Half(rows, _) => rows.clone(),
             Part::Packed(packed) => {
                 let (mut rows, stream) = (device.alloc_uninit(shape[0] * shape[1])?, device.default_stream());
-                // SAFETY: nothing else knows the rows until the work is complete.
+                // SAFETY: no other code uses the rows until the work is complete.
                 unsafe { packed.unpack_on(&stream, &mut MatrixMut::row_major(&mut rows, shape[0], shape[1])?)? };
                 stream.synchronize()?;
                 Arc::new(rows)
@@ -226,17 +231,17 @@ impl Weight {
         Ok((Self { parts: vec![part], columns: shape[1], bias: None, interleaved: false }, rows))
     }
 
-    /// Results of a row of `x`.
+    /// The number of rows: results for each row of `x`.
     pub fn rows(&self) -> usize {
         self.parts.iter().map(Part::rows).sum()
     }
 
-    /// Operands of a row.
+    /// The number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Whether it is quantised, so that a product by it can begin with the norm of its rows of `x`.
+    /// Whether it is quantised, so that its product can start with the norm of the rows of `x`.
     pub fn is_packed(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, Part::Packed(_)))
     }
@@ -251,7 +256,7 @@ impl Weight {
     }
 }
 
-/// A tensor of this shape.
+/// The tensor, checked to have this shape.
 fn of_shape<'a>(file: &'a Gguf, name: &str, shape: [usize; 2]) -> Result<&'a Tensor> {
     let tensor = file.tensor(name)?;
     if tensor.shape != shape {
@@ -261,17 +266,17 @@ fn of_shape<'a>(file: &'a Gguf, name: &str, shape: [usize; 2]) -> Result<&'a Ten
     Ok(tensor)
 }
 
-/// The elements of a tensor of one row.
+/// The elements of a tensor with one row.
 fn vector(file: &Gguf, name: &str, elements: usize) -> Result<Vec<f16>> {
     let format = of_shape(file, name, [1, elements])?.format;
     Ok(halves(format, &file.read(name)?))
 }
 
-/// The rows that a product multiplies.
+/// The input rows of a product.
 pub struct Input<'a> {
     /// The rows.
     pub x: Matrix<'a, f16>,
-    /// The weights of a norm of the rows before the product, and its epsilon: for quantised weights
+    /// The weights and the epsilon of a norm of the rows before the product, for quantised weights
     /// alone.
     pub norm: Option<(Matrix<'a, f16>, f32)>,
 }
@@ -283,7 +288,7 @@ impl<'a> From<Matrix<'a, f16>> for Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// The product by quantised weights.
+    /// The product with quantised weights.
     fn times(&self, weights: &'a PackedWeights) -> LinearQuantized<'a, f16> {
         let product = LinearQuantized::new(self.x.clone(), weights);
         match self.norm.clone() {
@@ -293,27 +298,27 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Where the rows of a product are: the first element, and the distance of two rows.
+/// The output rows of a product: the first element, and the stride between rows.
 pub struct Rows<'a> {
     /// The memory.
     pub buffer: &'a mut Buffer<f16>,
     /// The first element.
     pub start: usize,
-    /// Elements from a row to the next.
+    /// The stride between rows, in elements.
     pub stride: usize,
 }
 
 impl<'a> Rows<'a> {
-    /// All rows of a buffer, of `columns`.
+    /// All rows of a buffer, with `columns` columns.
     pub fn all(buffer: &'a mut Buffer<f16>, columns: usize) -> Self {
         Self { buffer, start: 0, stride: columns }
     }
 }
 
-/// `y = x w^T + bias`, a row for each token; with `adds` that is added to `y`.
+/// `y = x w^T + bias`, one row for each token; with `adds` the result is added to `y`.
 ///
 /// # Errors
-/// Shapes that do not match, and those of the launch.
+/// Shapes that do not match, and the errors of the launch.
 ///
 /// # Safety
 /// Until the work is complete, no other stream writes `x`, or reads or writes `y`.
@@ -326,7 +331,7 @@ pub unsafe fn linear(
 ) -> moye::Result<()> {
     let (mut from, x) = (0, &input.x);
     let m = x.rows();
-    // The product reads what it is added to, an element before it writes it.
+    // The product reads each element of the residual before it writes that element.
     let old = Buffer::<f16>::from_raw_parts(y.buffer.address(), y.buffer.len(), y.buffer.device())?;
     for part in &weight.parts {
         let (rows, start) = (part.rows(), y.start + from);
@@ -338,7 +343,7 @@ pub unsafe fn linear(
                 if adds {
                     product = product.residual(Matrix::new(old.slice(start..)?, m, rows, (y.stride, 1))?);
                 } else if let Some(bias) = bias {
-                    // The bias is the same row for each token.
+                    // The bias is one row for all tokens.
                     product = product.residual(Matrix::new(bias, m, rows, (0, 1))?);
                 }
                 product.run_on(stream, &mut to)?;
@@ -357,7 +362,7 @@ pub unsafe fn linear(
     Ok(())
 }
 
-/// `y = silu(x gate^T) * (x up^T)`, by way of `both` where the product does not gate.
+/// `y = silu(x gate^T) * (x up^T)`, through `both` if the product does not apply the gate.
 ///
 /// # Errors
 /// As for [`linear`].

@@ -1,4 +1,4 @@
-//! Answers prompts by a language model from a GGUF file.
+//! Answers prompts with a language model from a GGUF file.
 
 mod program;
 

@@ -19,20 +19,20 @@ pub struct Model {
     embedding: Arc<Buffer<f16>>,
     layers: Vec<Layer>,
     norm: Buffer<f16>,
-    /// The output matrix: the file's own, or the embedding.
+    /// The output matrix: a tensor of the file, or the embedding.
     output: Weight,
-    /// Cosines and sines of the rotation, a row for each position.
+    /// Cosines and sines of the rotation, one row for each position.
     tables: [Buffer<f32>; 2],
     context: usize,
     ranks: Option<Ranks>,
 }
 
 impl Model {
-    /// Loads a model for sequences of `context` tokens; `progress` is called with the layers that
-    /// are loaded and their number.
+    /// Loads a model for sequences of `context` tokens. `progress` receives the number of loaded
+    /// layers and of all layers.
     ///
     /// # Errors
-    /// Those of the file, and of the device's memory.
+    /// The errors of the file and of device memory.
     pub fn load(
         device: &Device,
         file: &Gguf,
@@ -76,18 +76,19 @@ impl Model {
         })
     }
 
-    /// With the ranks among which the model is cut: it is the [part](Gguf::cut) of one of them.
+    /// Sets the ranks over which the model is cut: this model is the [part](Gguf::cut) of one of
+    /// them.
     #[must_use]
     pub fn ranks(self, ranks: Option<Ranks>) -> Self {
         Self { ranks, ..self }
     }
 
-    /// Whether a token may be a graph: calls of several ranks may not.
+    /// Whether a token may be a graph: calls over several ranks cannot be captured.
     pub fn allows_graphs(&self) -> bool {
         self.ranks.is_none()
     }
 
-    /// Waits for the stream's work where other ranks take part in it, which may not come.
+    /// Waits for the stream's work, with a timeout if other ranks take part in it.
     ///
     /// # Errors
     /// As for [`moye_parallel::Group::wait`].
@@ -105,7 +106,7 @@ impl Model {
         &self.config
     }
 
-    /// The most tokens of a sequence.
+    /// The maximum number of tokens of a sequence.
     pub fn context(&self) -> usize {
         self.context
     }
@@ -115,15 +116,15 @@ impl Model {
         self.layers.iter().map(Layer::bytes).sum::<usize>() + self.output.bytes()
     }
 
-    /// Appends the keys and values of the batch's tokens to the cache. `scratch.state` is the state
-    /// of each token after the last layer.
+    /// Appends the keys and values of the batch's tokens to the cache. Afterwards `scratch.state`
+    /// is the state of each token after the last layer.
     ///
     /// # Errors
-    /// Those of launches.
+    /// The errors of the launches.
     ///
     /// # Safety
-    /// `tokens` are of the vocabulary, and positions below the context; slots are of the cache or
-    /// -1, pages of the cache, and lengths at most those of the pages. No other stream uses the
+    /// `tokens` are in the vocabulary and positions below the context; slots are in the cache or
+    /// -1, pages in the cache, and lengths at most those of the pages. No other stream uses the
     /// buffers until the work is complete.
     pub unsafe fn read(
         &self,
@@ -149,7 +150,7 @@ impl Model {
     /// The logits of each token's successor, after [`Model::read`] of the same batch.
     ///
     /// # Errors
-    /// Those of launches.
+    /// The errors of the launches.
     ///
     /// # Safety
     /// As for [`Model::read`].

@@ -19,17 +19,18 @@ impl Ranks {
         Self { group, rank }
     }
 
-    /// Whether this rank adds to the state what all ranks have, such as the state before.
+    /// Whether this rank adds to the state what all ranks hold, such as the previous state.
     pub fn adds(&self) -> bool {
         self.rank == 0
     }
 
-    /// Sums the ranks' first elements of `x`, in place: the same bits on all ranks.
+    /// Sums the first `elements` elements of `x` over the ranks, in place: the same bits on all
+    /// ranks.
     ///
     /// # Safety
     /// No other stream uses `x` until the work is complete.
     pub(crate) unsafe fn sum(&self, stream: &Stream, x: &mut Buffer<f16>, elements: usize) -> moye::Result<()> {
-        // In place, which a sum of all allows; in pieces for which no NCCL is needed.
+        // In place, which a sum of all ranks allows, and in pieces, which need no NCCL.
         let old = Buffer::<f16>::from_raw_parts(x.address(), elements, x.device())?;
         let piece = ONE_SHOT / (size_of::<f16>() * (self.group.world() - 1).max(1)) / 8 * 8;
         for first in (0..elements).step_by(piece) {
@@ -40,7 +41,7 @@ impl Ranks {
         Ok(())
     }
 
-    /// Waits for the stream's work; a rank that does not come is an error that names it.
+    /// Waits for the stream's work; if a rank does not arrive, the error names it.
     ///
     /// # Errors
     /// As for [`Group::wait`].

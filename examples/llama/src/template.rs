@@ -1,4 +1,4 @@
-//! The template by which a model wants the turns of a conversation.
+//! The template by which a model formats the turns of a conversation.
 
 use crate::error::{Error, Result};
 use crate::gguf::Gguf;
@@ -11,7 +11,7 @@ use minijinja::{Environment, ErrorKind, Value, context};
 pub struct Turn {
     /// `system`, `user` or `assistant`.
     pub role: &'static str,
-    /// The text.
+    /// Its content.
     pub content: String,
 }
 
@@ -32,7 +32,7 @@ impl Template {
     pub fn of(file: &Gguf, vocabulary: &Vocabulary) -> Result<Option<Self>> {
         let Some(source) = file.string(KEY)? else { return Ok(None) };
         let mut environment = Environment::new();
-        // As Hugging Face's library renders templates.
+        // Rendered as by Hugging Face's library.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(|error| file.key_error(KEY, error.to_string()))?);
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
@@ -49,10 +49,10 @@ impl Template {
         Ok(Some(Self { environment, first, last }))
     }
 
-    /// The prompt for the answer to the last turn.
+    /// The prompt that requests the answer to the last turn.
     ///
     /// # Errors
-    /// [`Error::Request`] if the template refuses the turns.
+    /// [`Error::Request`] if the template rejects the turns.
     pub fn prompt(&self, turns: &[Turn]) -> Result<String> {
         let turns = turns.iter().map(|turn| context! { role => turn.role, content => &turn.content });
         let context = context! {

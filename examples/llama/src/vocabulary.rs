@@ -1,4 +1,4 @@
-//! Text to tokens and back, by the vocabulary of a file.
+//! Text to tokens and back, with a file's vocabulary.
 
 use crate::error::{Error, Result};
 use crate::gguf::{Gguf, Value};
@@ -20,21 +20,21 @@ use tokenizers::{AddedToken, SplitDelimiterBehavior, Tokenizer};
 /// The vocabulary of a model.
 pub struct Vocabulary {
     tokenizer: Tokenizer,
-    /// The token before a text, where the model wants one.
+    /// The token before a prompt, if the model uses one.
     first: Option<u32>,
     /// The tokens that end an answer.
     ends: Vec<u32>,
-    /// The names of tokens, by their number.
+    /// The names of tokens, by index.
     names: Vec<String>,
 }
 
-/// Kinds of tokens in GGUF that are found by their names alone: control tokens, and the user's.
+/// GGUF's kinds of tokens that match only by name: control tokens and user-defined ones.
 const SPECIAL: [i128; 2] = [3, 4];
 /// Names of tokens that end a turn.
 const ENDS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>"];
 
-/// How text is cut before merges, by the name in `tokenizer.ggml.pre`. The expressions are those of
-/// the models' own `tokenizer.json`.
+/// How text is split before merges, by the name in `tokenizer.ggml.pre`. The expressions are those
+/// of the models' `tokenizer.json`.
 const CUTS: [(&[&str], Cut); 4] = [
     (&["gpt-2", "default"], Cut::Words),
     (&["smollm"], Cut::WordsAndDigits),
@@ -65,7 +65,7 @@ impl Vocabulary {
     /// The vocabulary of a file.
     ///
     /// # Errors
-    /// [`Error::Key`] if it is of a kind that is not supported, or damaged.
+    /// [`Error::Key`] if its kind is not supported, or it is damaged.
     pub fn of(file: &Gguf) -> Result<Self> {
         let names: Vec<String> = file.array("tokenizer.ggml.tokens", text)?.into_iter().map(str::to_owned).collect();
         let key = "tokenizer.ggml.model";
@@ -93,7 +93,7 @@ impl Vocabulary {
             }
             token => Ok(token.map(|token| token as u32)),
         };
-        // SentencePiece puts the first token before a text unless the file says otherwise.
+        // SentencePiece adds the first token unless the file says otherwise.
         let adds = file.truth("tokenizer.ggml.add_bos_token")?.unwrap_or(file.string(key)? == Some("llama"));
         let first = token("tokenizer.ggml.bos_token_id")?.filter(|_| adds);
         let mut ends: Vec<u32> = token("tokenizer.ggml.eos_token_id")?.into_iter().collect();
@@ -104,11 +104,10 @@ impl Vocabulary {
         Ok(Self { tokenizer, first, ends, names })
     }
 
-    /// The tokens of a text, which may have special ones by name; `begins` puts the model's first
-    /// token before it.
+    /// The tokens of a text, which may name special ones; `begins` adds the model's first token.
     ///
     /// # Errors
-    /// [`Error::Request`] if the vocabulary cannot express it.
+    /// [`Error::Request`] if the vocabulary cannot represent the text.
     pub fn encode(&self, text: &str, begins: bool) -> Result<Vec<u32>> {
         let encoded = self.tokenizer.encode(text, false);
         let encoded = encoded.map_err(|error| Error::Request(format!("the prompt has no tokens: {error}")))?;
@@ -135,36 +134,36 @@ impl Vocabulary {
         self.names.get(token as usize).map(String::as_str)
     }
 
-    /// The text of tokens as they come: each call returns what is new of it.
+    /// Decodes tokens one at a time: each call returns the new text.
     pub fn stream(&self) -> TextStream<'_> {
         TextStream { vocabulary: self, tokens: Vec::new(), from: 0, shown: 0 }
     }
 }
 
-/// Text of tokens as they come.
+/// The state of decoding tokens one at a time.
 pub struct TextStream<'a> {
     vocabulary: &'a Vocabulary,
     tokens: Vec<u32>,
-    /// The first token whose text is decoded again.
+    /// The first token that is decoded again.
     from: usize,
-    /// Bytes of that text that were returned.
+    /// Bytes of that text that were already returned.
     shown: usize,
 }
 
 impl TextStream<'_> {
-    /// The next token: the new text, empty while a character is incomplete.
+    /// Adds a token and returns the new text, which is empty while a character is incomplete.
     ///
     /// # Errors
     /// As for [`Vocabulary::decode`].
     pub fn next(&mut self, token: u32) -> Result<String> {
         self.tokens.push(token);
         let text = self.vocabulary.decode(&self.tokens[self.from..])?;
-        // A replacement character at the end stands for bytes of which more come.
+        // A replacement character at the end stands for an incomplete character.
         if text.ends_with(char::REPLACEMENT_CHARACTER) {
             return Ok(String::new());
         }
         let new = text.get(self.shown..).unwrap_or_default().to_owned();
-        // The next text begins with this token: decoders treat the first one in their own way.
+        // The next text starts at this token, because decoders treat the first token differently.
         self.from = self.tokens.len() - 1;
         self.shown = self.vocabulary.decode(&self.tokens[self.from..])?.len();
         Ok(new)
@@ -178,7 +177,7 @@ fn text(value: &Value) -> Option<&str> {
     }
 }
 
-/// Merges of bytes, as GPT-2 has them.
+/// Merges of bytes, as in GPT-2.
 fn byte_level(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
     let key = "tokenizer.ggml.merges";
     let merges: Option<Merges> = file
@@ -197,7 +196,7 @@ fn byte_level(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
     };
     let failed = |error: tokenizers::Error| file.key_error(key, error.to_string());
     let vocabulary: Vocab = names.iter().cloned().zip(0..).collect();
-    // Llama 3 takes a word that is a token as it is.
+    // Llama 3 keeps a word that is a token whole.
     let whole = matches!(cut, Cut::By(_)) && name.starts_with("llama");
     let model = BPE::builder().vocab_and_merges(vocabulary, merges).ignore_merges(whole).build();
     let mut tokenizer = Tokenizer::new(model.map_err(failed)?);
@@ -219,7 +218,7 @@ fn byte_level(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
     Ok(tokenizer)
 }
 
-/// Pieces with scores, as SentencePiece has them: a pair merges into the piece of the best score.
+/// Pieces with scores, as in SentencePiece: a pair merges into the piece with the best score.
 fn pieces(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
     let key = "tokenizer.ggml.scores";
     let scores = file.array(key, |score| match score {
@@ -246,7 +245,7 @@ fn pieces(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
     let vocabulary: Vocab = names.iter().cloned().zip(0..).collect();
     let builder = BPE::builder().vocab_and_merges(vocabulary, merges).byte_fallback(true).fuse_unk(true);
     let mut tokenizer = Tokenizer::new(builder.unk_token("<unk>".to_owned()).build().map_err(failed)?);
-    // SentencePiece writes a space as one more character, and puts one before the text.
+    // SentencePiece writes a space as a special character, and adds one at the start.
     let space = Replace::new(" ", "\u{2581}").map_err(failed)?;
     let normalizers = vec![Prepend::new("\u{2581}".to_owned()).into(), space.into()];
     tokenizer.with_normalizer(Some(Normalizers::new(normalizers))).map_err(failed)?;

@@ -6,11 +6,10 @@ use moye_llama::attend::Attend;
 use moye_llama::config::{Config, Rotation};
 use moye_llama::layer::Batch;
 
-/// Heads, heads of keys and values, elements of a head, rotated ones, and whether pairs are
-/// adjacent.
+/// Heads, key-value heads, elements of a head, rotated elements, and whether pairs are adjacent.
 const SHAPES: [(usize, usize, usize, usize, bool); 4] =
     [(3, 1, 64, 64, true), (10, 2, 128, 128, false), (2, 2, 80, 80, false), (1, 1, 192, 64, true)];
-/// Tokens of each sequence, the new one included: none, a split, and several.
+/// Tokens of each sequence, including the new one: none, one split, and several.
 const LENGTHS: [usize; 4] = [1, 0, 16, 133];
 const PAGE: usize = 16;
 const PAGES_OF_ROW: usize = 9;
@@ -42,7 +41,7 @@ fn rotate(head: &[f64], position: usize, rotation: &Rotation) -> Vec<f64> {
     result
 }
 
-/// The attention of a query to keys and values in the order of the tokens.
+/// The attention of a query over keys and values in token order.
 fn attended(q: &[f64], k: &[Vec<f64>], v: &[Vec<f64>]) -> Vec<f64> {
     let scale = 1.0 / (q.len() as f64).sqrt();
     let scores: Vec<f64> =
@@ -97,13 +96,14 @@ fn the_next_token_attends_to_its_pages_and_itself_and_is_appended_to_them() {
                 offsets: None,
                 pages: (of_pages.slice(..).unwrap(), PAGES_OF_ROW),
             };
-            // As for many keys, a block computes several query heads of the second shape.
+            // With the limit of a long context, a block computes several query heads of the second
+            // shape.
             let keys = if heads == 10 { 4096 } else { config.context };
             let attend = Attend::with_tiles_of(32, &device, &config, tokens, keys).unwrap();
             let places = [0, heads * head, heads * head + of_kv].map(|start| (start, row));
             let stream = device.default_stream();
-            // Twice, by the counters that the first launch leaves: the second one reads what the
-            // first one has appended nowhere but from `qkv`.
+            // Twice, because the first launch leaves its counters to the second. The second one can
+            // read the token that the first appended only from `qkv`.
             for _ in 0..2 {
                 // SAFETY: one stream uses the buffers, which have the batch's tokens.
                 unsafe {

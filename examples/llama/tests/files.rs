@@ -1,4 +1,4 @@
-//! Files that are damaged, or that are not supported; and blocks against candle's.
+//! Damaged and unsupported files; and blocks compared with candle's.
 
 use crate::synthetic;
 use candle_core::quantized::{GgmlDType, QTensor};
@@ -32,7 +32,7 @@ fn blocks_of_each_format_have_the_values_that_candle_gives_them() {
     }
 }
 
-/// The error of a model that is read from these bytes.
+/// The error of loading a model from these bytes.
 fn error(bytes: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
@@ -62,7 +62,7 @@ fn a_damaged_file_is_an_error_wherever_it_is_cut_off() {
     let mut other = whole.clone();
     other[4] = 9;
     assert!(error(&other).contains("its version is 9, and 2 and 3 are supported"));
-    // Any byte of the header may be wrong: a wrong value or an error, and no panic.
+    // Any wrong byte of the header must give a wrong value or an error, never a panic.
     for _ in 0..300 {
         let mut damaged = whole.clone();
         let at = random.usize(..header);

@@ -1,4 +1,4 @@
-//! A model that is cut over two devices, against one device.
+//! A model over two devices, compared with one device.
 
 use crate::model::{GREEDY, PLAIN, answers, prompt};
 use crate::synthetic::{self, CONTEXT};
@@ -23,9 +23,9 @@ fn devices() -> Option<Vec<Device>> {
 #[test]
 fn two_devices_draw_the_tokens_of_one() {
     let Some(devices) = devices() else { return };
-    // A chunk that is not the whole prompt, and tokens ahead.
+    // A chunk shorter than the prompt, and tokens ahead.
     let limits = Limits { chunk: 4, ahead: 2, graphs: true, ..PLAIN };
-    // Heads of keys and values are shared or, with the norms of queries and keys, three weights.
+    // Heads of keys and values are shared; with norms of queries and keys there are three weights.
     for architecture in ["llama", "qwen3"] {
         let (file, prompts) = (synthetic::model(architecture), [prompt(5, 3)]);
         let whole = Model::load(&devices[0], &Gguf::open(&file.path).unwrap(), CONTEXT, |_, _| ()).unwrap();

@@ -1,4 +1,4 @@
-//! Models against a reference in float64, on files that the tests write.
+//! Models compared with a float64 reference, on files that the tests write.
 
 mod attend;
 mod files;

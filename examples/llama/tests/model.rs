@@ -1,4 +1,4 @@
-//! Logits and tokens against the reference, and of batches against single sequences.
+//! Logits and tokens compared with the reference, and batches with single sequences.
 
 use crate::reference::Reference;
 use crate::synthetic::{self, CONTEXT, END, VOCABULARY};
@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 pub const GREEDY: Sampling = Sampling { temperature: 0.0, top_p: 1.0, seed: 0 };
 /// One sequence, whole prompts, kernel by kernel.
 pub const PLAIN: Limits = Limits { sequences: 1, page: 64, pages: 2, chunk: 64, ahead: 1, graphs: false };
-/// Two sequences in small pages, prompts in small chunks, a graph a token, two tokens together.
+/// Two sequences in small pages, prompts in small chunks, one graph for each token, two tokens
+/// together.
 const BATCHED: Limits = Limits { sequences: 2, page: 16, pages: 8, chunk: 4, ahead: 2, graphs: true };
 
 /// The simulator unless `MOYE_DEVICE` is `gpu`, and GPU 0 if there is one.
@@ -42,7 +43,7 @@ pub fn prompt(tokens: usize, seed: u64) -> Vec<u32> {
     (0..tokens).map(|_| random.u32(..VOCABULARY as u32)).collect()
 }
 
-/// The tokens after each prompt, as sequences join as soon as there is room.
+/// The tokens after each prompt; sequences join as soon as there is room.
 pub fn answers(engine: &mut Engine, prompts: &[Vec<u32>], most: usize) -> Vec<Vec<u32>> {
     let mut answers = vec![Vec::new(); prompts.len()];
     let (mut joined, mut rows) = (0, vec![0; prompts.len()]);
@@ -65,7 +66,7 @@ pub fn answers(engine: &mut Engine, prompts: &[Vec<u32>], most: usize) -> Vec<Ve
     }
 }
 
-/// The greatest logit's index, and how much it is above the next.
+/// The index of the greatest logit, and its margin over the next.
 fn greatest(logits: &[f64]) -> (usize, f64) {
     let mut order: Vec<usize> = (0..logits.len()).collect();
     order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
@@ -156,7 +157,7 @@ fn a_conversation_that_goes_on_keeps_what_the_cache_has_and_pages_are_free_again
     }
     let longer = [first.clone(), answer.clone(), prompt(5, 9)].concat();
     assert!(engine.resume(row, &longer, 2).unwrap());
-    // The answer's last token is not in the cache yet, and the last one is read by the graph.
+    // The answer's last token is not in the cache yet, and the graph reads the last prompt token.
     assert_eq!(engine.unread(), 5);
     while engine.tokens(row).len() < longer.len() + 2 {
         engine.step().unwrap();
@@ -164,7 +165,7 @@ fn a_conversation_that_goes_on_keeps_what_the_cache_has_and_pages_are_free_again
     let resumed = engine.tokens(row)[longer.len()..].to_vec();
     engine.leave(row);
     assert_eq!(answers(&mut engine, &[longer], 2), [resumed]);
-    // Two sequences of four pages each: the cache has eight.
+    // Two sequences of four pages each; the cache has eight.
     let whole = prompt(60, 10);
     let rows = [engine.join(&whole, 4).unwrap(), engine.join(&whole, 4).unwrap()];
     assert_eq!(rows, [Some(0), Some(1)]);
@@ -222,7 +223,7 @@ const PROMPTS: [&str; 20] = [
     "Finish: once upon a time",
 ];
 
-/// With `MOYE_LLAMA_MODEL`, the path of a model such as `cargo xtask model smollm2` fetches.
+/// With `MOYE_LLAMA_MODEL`, the path of a model such as one fetched by `cargo xtask model smollm2`.
 #[test]
 fn greedy_answers_of_a_real_model_are_those_of_float64() {
     let Some(path) = std::env::var_os("MOYE_LLAMA_MODEL").map(PathBuf::from) else {
@@ -236,7 +237,7 @@ fn greedy_answers_of_a_real_model_are_those_of_float64() {
         let turn = Turn { role: "user", content: (*content).to_owned() };
         vocabulary.encode(&template.prompt(&[turn]).unwrap(), false).unwrap()
     };
-    // The simulator takes minutes for each.
+    // The simulator takes minutes for each prompt.
     let device = devices().pop().unwrap();
     let count = if device.is_gpu() { PROMPTS.len() } else { 1 };
     let prompts: Vec<_> = PROMPTS[..count].iter().map(prompt).collect();
@@ -245,7 +246,7 @@ fn greedy_answers_of_a_real_model_are_those_of_float64() {
     let reference = Reference::of(&path);
     let mut apart = 0;
     for ((prompt, answer), text) in prompts.iter().zip(&answers).zip(PROMPTS) {
-        // One pass has the reference's next token after each token of the answer.
+        // One pass computes the reference's next token after each token of the answer.
         let logits = reference.logits(&[&prompt[..], answer].concat());
         for (i, &token) in answer.iter().enumerate() {
             let (wanted, margin) = greatest(&logits[prompt.len() - 1 + i]);

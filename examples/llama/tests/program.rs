@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Runs the program on a model with these arguments and this input.
+/// Runs the program on a model with these arguments and this standard input.
 fn run(model: &Path, arguments: &[&str], input: &str) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_moye-llama"));
     program.arg("--model").arg(model).args(["--device", "sim"]).args(arguments);

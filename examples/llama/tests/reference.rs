@@ -1,4 +1,4 @@
-//! The forward pass in float64, from the weights as candle dequantises them.
+//! The forward pass in float64, with the weights as candle dequantises them.
 
 use candle_core::Device;
 use candle_core::quantized::gguf_file::Content;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-/// The weights of a file, and the sizes by its metadata.
+/// The weights of a file, and the sizes from its metadata.
 pub struct Reference {
     architecture: String,
     layers: usize,
@@ -58,7 +58,7 @@ impl Reference {
             let result = |(number, row): (usize, &[f64])| dot(x, row) + bias.map_or(0.0, |bias| bias[number]);
             weight.chunks(columns).enumerate().map(result).collect()
         };
-        // Tokens by threads: a real model takes long.
+        // Tokens are divided among threads, because a real model takes long.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let chunks = x.chunks(x.len().div_ceil(threads));
         std::thread::scope(|scope| {
@@ -89,7 +89,7 @@ impl Reference {
         }
     }
 
-    /// Heads of a token at its position, after their norm if there is one.
+    /// A token's heads at its position, after their norm if there is one.
     fn heads(&self, x: &[f64], position: usize, norm: &str) -> Rows {
         let head = |head: &[f64]| {
             let mut head =
@@ -128,7 +128,7 @@ impl Reference {
         self.linear(&normed, if self.weights.contains_key("output.weight") { "output" } else { "token_embd" })
     }
 
-    /// The heads of a token's attention to the tokens up to it.
+    /// The attention of a token's heads over the tokens up to it.
     fn attend(&self, q: &[Vec<f64>], k: &[Rows], v: &[Vec<f64>]) -> Vec<f64> {
         let mut out = Vec::new();
         for (head, q) in q.iter().enumerate() {

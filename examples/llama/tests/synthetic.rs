@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
 const WIDTH: usize = 64;
-/// A block of the K formats.
+/// The elements of a block of the K formats.
 const INNER: usize = 256;
 const HEAD: usize = 64;
 const HEADS: usize = 2;
@@ -17,13 +17,14 @@ const KV_HEADS: usize = 1;
 pub const CONTEXT: usize = 128;
 const EPSILON: f64 = 1e-5;
 const BASE: f64 = 10_000.0;
-/// Tokens that text becomes: the bytes, two merges, and two special tokens.
+/// The size of the vocabulary: the bytes, two merges, and two special tokens.
 pub const VOCABULARY: usize = 260;
 /// The token that ends an answer.
 pub const END: u32 = 259;
 
 /// The formats of a layer's matrices: queries, keys, values, output, gate, up and down. The first
-/// has three parts of one format and a product that gates, the second floats, the third all others.
+/// layer has three parts of one format and a gated product, the second floats, the third the
+/// remaining formats.
 #[rustfmt::skip]
 const FORMATS: [[GgmlDType; 7]; 3] = [
     [GgmlDType::Q4_1, GgmlDType::Q4_1, GgmlDType::Q4_1, GgmlDType::Q8_0, GgmlDType::Q4_0, GgmlDType::Q4_0, GgmlDType::Q4K],
@@ -36,13 +37,13 @@ const TEMPLATE: &str = "{% for message in messages %}{{ '<|im_start|>' + message
     {{- '<|im_start|>assistant\n' }}
 {%- endif %}";
 
-/// A file in a folder that lasts as long as this value.
+/// A file in a folder that lives as long as this value.
 pub struct Synthetic {
     pub path: PathBuf,
     _folder: TempDir,
 }
 
-/// The vocabulary: names by number.
+/// The vocabulary's names, by index.
 pub fn names() -> Vec<String> {
     let mut bytes: Vec<char> = ByteLevel::alphabet().into_iter().collect();
     bytes.sort_unstable();
@@ -53,8 +54,8 @@ pub fn names() -> Vec<String> {
     names.collect()
 }
 
-/// A model of an architecture: llama has a tied output and the factors of Llama 3's scaling, qwen2
-/// biases and a separate output matrix, qwen3 norms of queries and keys.
+/// A model of an architecture: llama has a tied output and Llama 3's rotation factors, qwen2 biases
+/// and a separate output matrix, qwen3 norms of queries and keys.
 pub fn model(architecture: &'static str) -> Synthetic {
     let mut random = fastrand::Rng::with_seed(20);
     let mut tensors: Vec<(String, QTensor)> = Vec::new();
@@ -69,7 +70,7 @@ pub fn model(architecture: &'static str) -> Synthetic {
             tensors.push((name, QTensor::quantize(&tensor.unwrap(), format).unwrap()));
         };
     let vector = GgmlDType::F32;
-    // The other architectures differ in a layer, and have one.
+    // The other architectures differ within a layer, and have one layer.
     let layers = if architecture == "llama" { FORMATS.len() } else { 1 };
     let matrix_scale = |columns: usize| (3.0 / columns as f32).sqrt();
     add("token_embd.weight".to_owned(), VOCABULARY, WIDTH, GgmlDType::Q8_0, [1.0, 0.0]);

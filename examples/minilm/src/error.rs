@@ -1,4 +1,4 @@
-//! What can go wrong, with the file, the tensor or the key, and the way out.
+//! Errors with the file, the tensor or the key, and the way out.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// An error of a file, a request or a device.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file that cannot be read.
+    /// A file cannot be read.
     #[error("{}: {source}", file.display())]
     File {
         /// The file.
@@ -16,7 +16,7 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
-    /// A file whose contents this crate does not support.
+    /// The contents of a file are not supported.
     #[error("{}: {detail}", file.display())]
     Format {
         /// The file.
@@ -24,7 +24,7 @@ pub enum Error {
         /// The key or the tensor, what is wrong with it, and what is supported.
         detail: String,
     },
-    /// Sentences that cannot be embedded.
+    /// The sentences cannot be embedded.
     #[error("{0}")]
     Request(String),
     /// An error of a device.

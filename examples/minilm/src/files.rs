@@ -19,21 +19,21 @@ pub struct Config {
     pub width: usize,
     /// Heads of [`HEAD`] elements.
     pub heads: usize,
-    /// Elements between the two products of the feed-forward part.
+    /// Elements of the feed-forward block's inner state.
     pub inner: usize,
-    /// The most tokens of a sentence for which there are embeddings of positions.
+    /// The number of embeddings of positions, which limits the tokens of a sentence.
     pub positions: usize,
-    /// The most tokens of a sentence that the tokeniser leaves.
+    /// The maximum number of tokens to which the tokeniser truncates a sentence.
     pub longest: usize,
     /// The number of tokens.
     pub vocabulary: usize,
-    /// Kinds of tokens, of which a sentence has the first.
+    /// Kinds of tokens; sentences use the first.
     pub kinds: usize,
-    /// Added to the variance by LayerNorm.
+    /// The epsilon that LayerNorm adds to the variance.
     pub epsilon: f32,
 }
 
-/// A model's folder, of which sizes and weights are read.
+/// A model's folder, from which sizes and weights are read.
 pub struct Folder {
     path: PathBuf,
     /// The contents of `model.safetensors`.
@@ -46,7 +46,7 @@ impl Folder {
     /// Reads a folder.
     ///
     /// # Errors
-    /// A file that cannot be read or is damaged, and a model of another kind.
+    /// A file cannot be read or is damaged, or the model is of another kind.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let weights = read(&path.join("model.safetensors"))?;
@@ -57,7 +57,7 @@ impl Folder {
     /// A tensor of this shape as f32.
     ///
     /// # Errors
-    /// A tensor that is missing, has another shape, or elements other than F32, F16 or BF16.
+    /// A tensor is missing, has another shape, or has elements other than F32, F16 or BF16.
     pub fn tensor(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let file = self.path.join("model.safetensors");
         let refuse = |detail: String| Error::Format { file: file.clone(), detail };
@@ -76,10 +76,10 @@ impl Folder {
         }
     }
 
-    /// The tokeniser, which leaves [`Config::longest`] tokens of a sentence and pads none.
+    /// The tokeniser, which truncates a sentence to [`Config::longest`] tokens and does not pad.
     ///
     /// # Errors
-    /// A file that cannot be read, or tokens that the model lacks.
+    /// A file cannot be read, or has tokens that the model lacks.
     pub fn tokenizer(&self) -> Result<Tokenizer> {
         let file = self.path.join("tokenizer.json");
         let bytes = read(&file)?;
@@ -106,7 +106,7 @@ fn json(file: &Path) -> Result<Value> {
     serde_json::from_slice(&read(file)?).map_err(refuse)
 }
 
-/// The sizes of the model of a folder.
+/// The sizes of a folder's model.
 fn config(folder: &Path) -> Result<Config> {
     let file = folder.join("config.json");
     let json = json(&file)?;
@@ -114,7 +114,7 @@ fn config(folder: &Path) -> Result<Config> {
     for (key, wanted) in [
         ("model_type", "bert"),
         ("hidden_act", "gelu"),
-        // Older files have no such key.
+        // Older files lack this key.
         ("position_embedding_type", "absolute"),
     ] {
         if let Some(is) = json.get(key)
@@ -152,14 +152,14 @@ fn config(folder: &Path) -> Result<Config> {
     })
 }
 
-/// The most tokens of a sentence, if the folder says it.
+/// The maximum number of tokens of a sentence, if the folder states it.
 fn longest(folder: &Path) -> Result<Option<usize>> {
     let file = folder.join("sentence_bert_config.json");
     if !file.is_file() {
         return Ok(None);
     }
     let longest = json(&file)?.get("max_seq_length").and_then(Value::as_u64);
-    // The first and the last token are not of the text.
+    // The first and the last token are special ones.
     match longest {
         Some(0..=2) => Err(Error::Format { file, detail: "max_seq_length: 3 or more".to_owned() }),
         other => Ok(other.map(|longest| longest as usize)),

@@ -1,8 +1,8 @@
-//! The kernels that no operation has: attention of heads of 32 elements within each sentence, and
+//! Kernels that moye's operations lack: attention of heads of 32 elements within each sentence, and
 //! the mean of a sentence's tokens.
 //!
-//! The tokens of all sentences follow each other, without padding: `offsets` has the first token of
-//! each sentence, and the end. A token's queries, keys and values are side by side in `qkv`, of
+//! The tokens of all sentences follow each other without padding: `offsets` holds the first token
+//! of each sentence, and the end. A token's queries, keys and values are adjacent in `qkv`, with
 //! `heads` heads each.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
@@ -50,17 +50,17 @@ tiled_copy! {
     ReadK: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_b(&Mma::MMA);
     ReadV: TiledCopy<SM75_U16x8_LDSM_T, f16> = make_tiled_copy_b(&Mma::MMA);
     LoadF32: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, f32> = TiledCopy::new(layout!((8, 8):(8, 1)), layout!((1, 4)));
-    /// A query of 32 elements a thread.
+    /// One query of 32 elements for each thread.
     Query: TiledCopy<AutoVectorizingCopy, f32> = TiledCopy::new(layout!((64, 1)), layout!((1, 32)));
-    /// 16 bytes a thread, four tokens at a time.
+    /// 16 bytes for each thread, four tokens at a time.
     Tokens<T: Storable>: TiledCopy<AutoVectorizingCopy, T> = TiledCopy::new(layout!((4, 8):(8, 1)), layout!((1, { 128 / T::BITS })));
 }
 
-/// Attention in f16: `o = softmax(scale q k^T) v` of each head of each sentence, by `mma.sync`, a
-/// block for each 64 queries. Grid: `(ceil(longest / 64), heads, sentences)`.
+/// Attention in f16, `o = softmax(scale q k^T) v` of each head of each sentence, with `mma.sync`:
+/// one block for each 64 queries. Grid: `(ceil(longest / 64), heads, sentences)`.
 ///
 /// # Safety
-/// `offsets` ascends from 0 and has an element more than there are sentences. `qkv` has a row of
+/// `offsets` ascends from 0 and has one more element than there are sentences. `qkv` has a row of
 /// `3 * heads * 32` elements for each token, `o` one of `heads * 32`, at multiples of 16 bytes;
 /// they do not overlap.
 #[kernel(
@@ -150,7 +150,7 @@ pub unsafe fn attention_f16(
     store.copy(store.partition_s(sQ), store.partition_d(gO));
 }
 
-/// The same in f32, a thread for each query. All threads of a warp read the same key.
+/// Attention in f32, one thread for each query. All threads of a warp read the same key.
 ///
 /// # Safety
 /// As for [`attention_f16`].
@@ -226,8 +226,8 @@ pub unsafe fn attention_f32(
     copy(&tOrO, query.partition_d(gO));
 }
 
-/// The mean of the tokens of each sentence, a warp for each 64 columns. Grid:
-/// `(ceil(width / 64), sentences)`.
+/// The mean of each sentence's tokens, one warp for each 64 columns. Grid: `(ceil(width / 64),
+/// sentences)`.
 ///
 /// # Safety
 /// `offsets` as for [`attention_f16`]; `x` has a row of `width` elements for each token, `y` one
@@ -258,6 +258,6 @@ where
     }
     let mean = sum.reduce_columns(f32::add).across_lanes(f32::add).map(|sum| sum / s as f32); // (CPY_N)
     sum.apply_columns(&mean, |_, mean| mean);
-    // The result has one row: the tile's others are out of bounds.
+    // The result has one row: the tile's other rows are out of bounds.
     copy(&sum.convert::<T>(), tYgY);
 }

@@ -1,4 +1,4 @@
-//! Sentence embeddings by MiniLM and its relatives on kernels in Rust alone.
+//! Sentence embeddings by MiniLM and related models, on kernels written in Rust.
 //!
 //! - [`files`]: sizes, weights and vocabulary of a model's folder;
 //! - [`model`]: weights on a device, and a pass over sentences;

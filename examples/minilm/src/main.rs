@@ -19,8 +19,8 @@ struct Options {
     /// The model: a folder with config.json, model.safetensors and tokenizer.json.
     #[arg(long, value_name = "FOLDER")]
     model: PathBuf,
-    /// The sentences; without any, the lines of standard input. The similarity of the first to each
-    /// of the others is printed.
+    /// The sentences; without any, the lines of standard input. The first one's similarity to each
+    /// other sentence is printed.
     sentences: Vec<String>,
     /// Prints the vector of each sentence as JSON instead.
     #[arg(long)]
@@ -31,7 +31,7 @@ struct Options {
     /// auto, gpu, gpu:N or sim.
     #[arg(long, default_value = "auto")]
     device: DeviceChoice,
-    /// Repeats the pass over the sentences this often, and prints the median time.
+    /// Number of times to repeat the pass over the sentences, to print the median time.
     #[arg(long, value_name = "N")]
     repeat: Option<u32>,
 }
@@ -85,7 +85,7 @@ fn run<T: Real>(options: Options) -> Result<()> {
     }
 }
 
-/// Prints the median time of a pass over all sentences in one batch, ten at a time.
+/// Prints the median time of a pass over all sentences in one batch, in samples of ten passes.
 fn measure<T: Real>(embedder: &Embedder<T>, sentences: &[String], count: u32) -> Result<()> {
     let tokens: Vec<_> = sentences.iter().map(|sentence| embedder.tokens(sentence)).collect::<Result<_>>()?;
     let (model, all) = (&embedder.model, tokens.iter().map(Vec::len).sum::<usize>());

@@ -1,7 +1,7 @@
 //! Weights on a device, and a pass over sentences.
 //!
-//! The tokens of all sentences follow each other, without padding: a product has a row for each
-//! token, and attention and the mean read where each sentence begins.
+//! The tokens of all sentences follow each other without padding: a product has one row for each
+//! token, and attention and the mean read where each sentence starts.
 
 use crate::error::{Error, Result};
 use crate::files::{Config, Folder};
@@ -13,19 +13,19 @@ use moye_rows::norm::Norm;
 
 static PTX: moye::Ptx = moye::include_ptx!("moye_minilm");
 
-/// The most sentences of a batch: blocks of a grid along its z axis.
+/// The maximum number of sentences of a batch: blocks along the grid's z axis.
 const MOST_SENTENCES: usize = 65_535;
 
 /// `x w^T + bias`.
 struct Linear<T: Real> {
     weight: Buffer<T>,
     bias: Buffer<T>,
-    /// Results and operands of a row.
+    /// Rows and columns of the weight.
     shape: [usize; 2],
 }
 
 impl<T: Real> Linear<T> {
-    /// The weights of linear layers below each other, each of `shape`.
+    /// The weights of linear layers below each other, each of shape `shape`.
     fn load(device: &Device, folder: &Folder, names: &[String], shape: [usize; 2]) -> Result<Self> {
         let (mut weight, mut bias) = (Vec::new(), Vec::new());
         for name in names {
@@ -37,7 +37,7 @@ impl<T: Real> Linear<T> {
         Ok(Self { weight, bias, shape: [names.len() * rows, columns] })
     }
 
-    /// `x w^T + bias`, a row for each token.
+    /// `x w^T + bias`, one row for each token.
     fn of<'a>(&'a self, x: &'a Buffer<T>, tokens: usize) -> Result<Matmul<'a, T>> {
         let [rows, columns] = self.shape;
         let x = Matrix::row_major(x.slice(..tokens * columns)?, tokens, columns)?;
@@ -101,7 +101,7 @@ pub struct Model<T: Real> {
     module: Module,
     config: Config,
     words: Buffer<T>,
-    /// The embeddings of positions, with that of the first kind of token added.
+    /// The embeddings of positions, plus that of the first kind of token.
     positions: Buffer<T>,
     norm: LayerNorm<T>,
     layers: Vec<Layer<T>>,
@@ -114,7 +114,7 @@ pub struct Batch<T: Real> {
     sentences: usize,
     tokens: usize,
     longest: usize,
-    /// Tokens and their positions.
+    /// The tokens, and their positions.
     numbers: Buffer<i32>,
     /// The first token of each sentence, and the end.
     offsets: Buffer<i32>,
@@ -129,10 +129,10 @@ pub struct Batch<T: Real> {
 }
 
 impl<T: Real> Batch<T> {
-    /// The vectors of the last pass, a row for each sentence.
+    /// The vectors of the last pass, one row for each sentence.
     ///
     /// # Errors
-    /// Those of the device.
+    /// The errors of the device.
     pub fn vectors(&self) -> Result<Vec<Vec<f32>>> {
         let (vectors, width) = (self.vectors.download()?, self.vectors.len() / self.sentences);
         Ok(vectors.chunks(width).map(|row| row.iter().map(|element| element.value()).collect()).collect())
@@ -143,7 +143,7 @@ impl<T: Real> Model<T> {
     /// Loads a model.
     ///
     /// # Errors
-    /// Those of the folder, and of the device's memory.
+    /// The errors of the folder and of device memory.
     pub fn load(device: &Device, folder: &Folder) -> Result<Self> {
         let config = folder.config;
         let Config { width, vocabulary, positions, kinds, .. } = config;
@@ -172,11 +172,11 @@ impl<T: Real> Model<T> {
         &self.device
     }
 
-    /// Uploads the tokens of sentences, and allocates what a pass over them needs.
+    /// Uploads the tokens of sentences, and allocates memory for a pass over them.
     ///
     /// # Errors
-    /// [`Error::Request`] for no sentence or too many, a sentence without a token or with too many,
-    /// or with a token that the vocabulary lacks; those of the device's memory.
+    /// [`Error::Request`] for no sentence or too many, for a sentence with no token, with too many,
+    /// or with a token outside the vocabulary; the errors of device memory.
     pub fn batch(&self, sentences: &[Vec<u32>]) -> Result<Batch<T>> {
         let Config { width, inner, positions, vocabulary, .. } = self.config;
         let refuse = |detail| Err(Error::Request(detail));
@@ -221,10 +221,10 @@ impl<T: Real> Model<T> {
         })
     }
 
-    /// Launches a pass over a batch on the device's default stream: 7 kernels a layer.
+    /// Launches a pass over a batch on the device's default stream: 7 kernels for each layer.
     ///
     /// # Errors
-    /// Those of launches.
+    /// The errors of the launches.
     pub fn run(&self, batch: &mut Batch<T>) -> Result<()> {
         let Config { width, inner, epsilon, heads, vocabulary, positions, .. } = self.config;
         let (device, m) = (&self.device, batch.tokens);
@@ -248,9 +248,9 @@ impl<T: Real> Model<T> {
             let mut qkv = MatrixMut::row_major(&mut batch.qkv, m, 3 * width)?;
             layer.qkv.of(state, m)?.run(device, &mut qkv)?;
             let arguments = (&batch.qkv, &batch.offsets, &mut batch.attended, heads as u32, scale);
-            // SAFETY: the buffers have a row for each token, and `batch` has made the offsets.
+            // SAFETY: the buffers have a row for each token, and `batch` built the offsets.
             unsafe { self.module.launch(&attention, Grid::new(blocks, threads), arguments)? };
-            // Products are added to the state, of which the norm is the next state.
+            // Products are added to the state, whose norm is the next state.
             let mut to = MatrixMut::row_major(&mut *state, m, width)?;
             layer.attention_out.of(&batch.attended, m)?.beta(1.0).run(device, &mut to)?;
             let mut normed = MatrixMut::row_major(&mut *added, m, width)?;
@@ -268,7 +268,7 @@ impl<T: Real> Model<T> {
         let arguments = (&*state, &batch.offsets, &mut batch.means, width as u32);
         // SAFETY: as above; there is a mean for each sentence.
         unsafe { self.module.launch(&T::MEAN, grid, arguments)? };
-        // Divided by the root of the mean of its squares, and by that of its elements' number.
+        // Divides by the root of the mean square, and by the root of the number of elements.
         Norm::rms(Matrix::row_major(&batch.means, batch.sentences, width)?)
             .weight(Matrix::row_major(&self.unit, 1, width)?)
             .eps(f32::MIN_POSITIVE)

@@ -13,12 +13,12 @@ pub type MeanKernel<T> = Kernel<(Global<T>, Global<i32>, GlobalMut<T>, u32)>;
 
 /// An element type: f32 or f16. Accumulators are f32.
 pub trait Real: Operand<Scalar = f32> + Output<Self> + NormKernels {
-    /// Attention, and the threads of a block of it.
+    /// Attention, and the threads of its blocks.
     const ATTENTION: (AttentionKernel<Self>, u32);
     /// The mean of a sentence's tokens.
     const MEAN: MeanKernel<Self>;
 
-    /// The element nearest to a number.
+    /// The element nearest to `number`.
     fn of(number: f32) -> Self;
 
     /// Its value.

@@ -7,7 +7,7 @@ use crate::real::Real;
 use moye::Device;
 use tokenizers::Tokenizer;
 
-/// Tokens of a batch, except of one with a single sentence: enough for any GPU.
+/// Tokens of a batch (a single sentence may have more): enough for any GPU.
 const TOKENS: usize = 32_768;
 
 /// A model with its tokeniser.
@@ -21,7 +21,7 @@ impl<T: Real> Embedder<T> {
     /// Loads a model.
     ///
     /// # Errors
-    /// Those of the folder, and of the device's memory.
+    /// The errors of the folder and of device memory.
     pub fn load(device: &Device, folder: &Folder) -> Result<Self> {
         Ok(Self { tokenizer: folder.tokenizer()?, model: Model::load(device, folder)? })
     }
@@ -29,17 +29,17 @@ impl<T: Real> Embedder<T> {
     /// The tokens of a sentence.
     ///
     /// # Errors
-    /// [`Error::Request`] if the tokeniser refuses the text.
+    /// [`Error::Request`] if the tokeniser rejects the text.
     pub fn tokens(&self, sentence: &str) -> Result<Vec<u32>> {
         let encoded = self.tokenizer.encode(sentence, true);
         let refuse = |error| Error::Request(format!("{sentence:?}: {error}"));
         Ok(encoded.map_err(refuse)?.get_ids().to_vec())
     }
 
-    /// A vector of length 1 for each sentence: the scalar product of two is their similarity.
+    /// A vector of length 1 for each sentence: the dot product of two vectors is their similarity.
     ///
     /// # Errors
-    /// Those of tokens, and of the device.
+    /// The errors of [`tokens`](Self::tokens) and of the device.
     pub fn embed(&self, sentences: &[impl AsRef<str>]) -> Result<Vec<Vec<f32>>> {
         let tokens: Vec<_> =
             sentences.iter().map(|sentence| self.tokens(sentence.as_ref())).collect::<Result<_>>()?;

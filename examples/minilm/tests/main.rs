@@ -1,4 +1,4 @@
-//! Vectors against a reference in float64, on models that the tests write.
+//! Vectors compared with a float64 reference, on models that the tests write.
 
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;

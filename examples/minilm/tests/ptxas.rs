@@ -1,4 +1,4 @@
-//! What NVIDIA's assembler makes of this crate's kernels.
+//! NVIDIA's assembler's report on this crate's kernels.
 
 use crate::assembler;
 

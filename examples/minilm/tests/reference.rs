@@ -65,7 +65,7 @@ impl Reference<'_> {
     }
 }
 
-/// Attention of each token to all of the sentence.
+/// Attention of each token over the whole sentence.
 fn attend(q: &Rows, k: &Rows, v: &Rows, heads: usize) -> Rows {
     let size = q[0].len() / heads;
     let row = |q: &Vec<f64>| {
@@ -90,7 +90,8 @@ fn add(a: &Rows, b: &Rows) -> Rows {
     iter::zip(a, b).map(|(a, b)| iter::zip(a, b).map(|(a, b)| a + b).collect()).collect()
 }
 
-/// The error function by its series, which f64 sums to 1e-12 as far as it is below 1 by more.
+/// The error function by its series, which f64 sums to 1e-12 for |x| <= 5; beyond, it is 1 within
+/// that.
 fn erf(x: f64) -> f64 {
     if x.abs() > 5.0 {
         return x.signum();

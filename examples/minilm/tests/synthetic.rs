@@ -6,17 +6,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Three heads: the last columns of a mean's second block are out of bounds.
+/// Three heads: the last columns of the mean's second block are out of bounds.
 pub const WIDTH: usize = 96;
 const INNER: usize = 72;
 const LAYERS: usize = 2;
 pub const POSITIONS: usize = 80;
 
-/// The tokens: special ones, words, and an end of words.
+/// The tokens: special ones, words, and a suffix.
 pub const WORDS: [&str; 10] =
     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "sea", "is", "green", "##er"];
 
-/// A model's folder that lasts as long as this value.
+/// A model's folder that lives as long as this value.
 pub struct Synthetic {
     folder: TempDir,
 }
@@ -58,8 +58,8 @@ fn shapes() -> Vec<(String, Vec<usize>)> {
     shapes
 }
 
-/// A model whose weights are f16 numbers, so that each element type has the same weights. Half of
-/// its tensors are stored as F32, half as F16.
+/// A model whose weights are representable in f16, so that each element type has the same weights.
+/// Half of its tensors are stored as F32, half as F16.
 pub fn model() -> Synthetic {
     let mut random = fastrand::Rng::with_seed(7);
     let tensors: Vec<_> = shapes()
@@ -95,7 +95,7 @@ pub fn model() -> Synthetic {
     );
     fs::write(synthetic.file("config.json"), config).unwrap();
     fs::write(synthetic.file("sentence_bert_config.json"), r#"{"max_seq_length": 6}"#).unwrap();
-    // It truncates and pads, as that of all-MiniLM-L6-v2 does.
+    // It truncates and pads, like all-MiniLM-L6-v2's tokeniser.
     let words: Vec<_> = WORDS.iter().enumerate().map(|(i, word)| format!("{word:?}: {i}")).collect();
     let tokenizer = format!(
         r#"{{"version": "1.0", "truncation": {{"max_length": 4, "strategy": "LongestFirst", "stride": 0}},

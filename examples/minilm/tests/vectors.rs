@@ -1,4 +1,4 @@
-//! Vectors against the reference, and of sentences in a batch against themselves alone.
+//! Vectors compared with the reference, and sentences in a batch with the same sentences alone.
 
 use crate::reference::Reference;
 use crate::synthetic::{self, POSITIONS, WORDS};
@@ -50,7 +50,7 @@ fn vectors_are_those_of_float64<T: Real>(most: f64) {
     for device in devices() {
         let model = Model::<T>::load(&device, &folder).unwrap();
         let mut batch = model.batch(&sentences).unwrap();
-        // A second pass over the same memory gives the same bits.
+        // A second pass over the same memory produces the same bits.
         model.run(&mut batch).unwrap();
         let vectors = batch.vectors().unwrap();
         model.run(&mut batch).unwrap();
@@ -77,7 +77,7 @@ fn a_sentence_has_the_same_vector_whichever_sentences_are_beside_it() {
     let synthetic = synthetic::model();
     let folder = Folder::open(synthetic.path()).unwrap();
     let embedder = Embedder::<f16>::load(&devices()[0], &folder).unwrap();
-    // The tokeniser's own padding is not kept, and its limit is that of the sentences.
+    // The tokeniser's padding is disabled, and its limit is the sentences'.
     assert_eq!(embedder.tokens("The sea").unwrap(), [2, 5, 6, 3]);
     assert_eq!(embedder.tokens("greener the sea is green").unwrap(), [2, 8, 9, 5, 6, 3]);
     let both = embedder.embed(&["The sea", "is green"]).unwrap();

@@ -1,7 +1,7 @@
 //! FlashAttention-2, forward: `O = softmax(scale Q K^T) V` for every head of every batch.
 //!
-//! A block of four warps has 64 rows of Q and goes through tiles of 64 rows of K and V, which
-//! `cp.async` brings while the tile before is multiplied.
+//! A block of four warps computes 64 rows of O. It iterates over tiles of 64 rows of K and V, which
+//! `cp.async` loads while the previous tile is multiplied.
 
 use core::f32::consts::LOG2_E;
 use moye_device::prelude::*;
@@ -30,7 +30,8 @@ tiled_copy! {
 /// A grid of `(ceil(s / BLK), heads, batches)` blocks.
 ///
 /// # Safety
-/// All are (batches, s, heads, D), contiguous, at multiples of 16 bytes; `o` overlaps no other.
+/// All tensors are (batches, s, heads, D), contiguous and aligned to 16 bytes; `o` overlaps no
+/// other.
 #[kernel(
     threads = Mma::<T>::THREADS,
     shared = (sQ: SharedArray<T, Smem<D, 1>>, sK: SharedArray<T, Smem<D, 2>>, sV: SharedArray<T, Smem<D, 2>>),

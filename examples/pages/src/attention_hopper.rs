@@ -1,7 +1,7 @@
-//! FlashAttention on Hopper in five steps, each a kernel of this text: `O = softmax(scale Q K^T) V`
-//! for every head of every batch, bf16, heads of 128.
+//! FlashAttention on Hopper in five steps, which are instances of one kernel: `O = softmax(scale Q
+//! K^T) V` for every head of every batch, bf16, heads of 128.
 //!
-//! | step | what it brings |
+//! | step | change |
 //! | --- | --- |
 //! | 1 | TMA and `wgmma`: a warpgroup has 64 rows of Q, one stage of K and one of V |
 //! | 2 | two stages: TMA loads the next tile under this one |
@@ -40,7 +40,7 @@ pub type TmaQ = TmaCopy<bf16, OneStage<SmemQ<1>>, 4>;
 /// The copy of a tile of K or V.
 pub type TmaK = TmaCopy<bf16, OneStage<SmemK<1>>, 4>;
 
-/// The warps of the consumer warpgroups read each tile of K and V.
+/// The warps of the consumer warpgroups, which read each tile of K and V.
 pub struct Consumers<const WARPGROUPS: i64>;
 impl<const WARPGROUPS: i64> Readers for Consumers<WARPGROUPS> {
     const WARPS: u32 = 4 * WARPGROUPS as u32;
@@ -48,7 +48,7 @@ impl<const WARPGROUPS: i64> Readers for Consumers<WARPGROUPS> {
 
 named_barriers! {
     enum Barrier {
-        /// A warpgroup's turn at the tensor cores: it waits, and the other one arrives.
+        /// A warpgroup's turn at the tensor cores: it waits, and the other warpgroup arrives.
         Turn[2] = 256,
         /// The threads of a warpgroup.
         Warpgroup[2] = 128,
@@ -58,8 +58,8 @@ named_barriers! {
 /// A grid of `(ceil(s / (64 WARPGROUPS)), heads, batches)` blocks.
 ///
 /// # Safety
-/// The maps are of tensors (s, D, heads, batches) in memory of the device; `o` overlaps none of the
-/// others. PIPE is STAGES.
+/// The maps are of tensors (s, D, heads, batches) in device memory; `o` overlaps no other tensor.
+/// PIPE is STAGES.
 #[kernel(
     threads = Role::threads(WARPGROUPS as u32),
     min_blocks = 1,
@@ -90,7 +90,7 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
 ) {
     let (block, thread) = (block_idx(), thread_idx().x);
     let rows = 64 * WARPGROUPS as u32;
-    // The last blocks of a causal mask see the most keys: they begin first.
+    // The last blocks of a causal mask attend to the most keys, so they start first.
     let first = (s.div_ceil(rows) - 1 - block.x) * rows;
     let tiles = if causal { (first + rows).min(s) } else { s }.div_ceil(BLK_N);
     let (gQ, gK, gV, gO) = (q.tensor(), k.tensor(), v.tensor(), o.tensor()); // (m, 0, head, batch): tiles
@@ -139,8 +139,8 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
     let (mut max, mut sum) = (tOrO.rows(f32::MIN), tOrO.rows(0.0)); // (row)
     let scale = scale * LOG2_E;
     let row = first + 64 * warpgroup;
-    // Masks a tile of scores, makes weights of them, and gives the factors of what was
-    // accumulated before.
+    // Masks a tile of scores, turns it into weights, and returns the factors of the previous
+    // accumulators.
     let mut softmax = inlined(
         #[inline(always)]
         |tSrS: &mut Fragment<f32, AccumulatorOf<TileS, Qk>>, tile: u32| {

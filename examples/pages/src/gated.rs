@@ -1,6 +1,6 @@
-//! A product with an epilogue of your own, `c = gelu_tanh(a b + bias) * gate`, on the mainloop by
+//! A product with a custom epilogue, `c = gelu_tanh(a b + bias) * gate`, on the mainloop with
 //! `cp.async` and `mma.sync`. [`gated_tma`](crate::gated_tma) has the same epilogue on the mainloop
-//! by TMA and `wgmma`.
+//! with TMA and `wgmma`.
 
 use moye_device::prelude::*;
 use moye_kernels::mma::{Arguments, MmaConfig, Storage, ThroughShared, Tiled, k_major, matmul_with};
@@ -9,11 +9,11 @@ use moye_kernels::mma::{Arguments, MmaConfig, Storage, ThroughShared, Tiled, k_m
 #[repr(C)]
 #[derive(Clone, Copy, KernelParam)]
 pub struct Gated {
-    /// An element for each column of C.
+    /// One element for each column of C.
     pub bias: Global<f16>,
     /// `(M, N)`, N contiguous.
     pub gate: Global<f16>,
-    /// From a row of the gate to the next, in elements.
+    /// The row stride of the gate, in elements.
     pub ld_gate: i64,
 }
 
@@ -21,7 +21,7 @@ impl Epilogue for Gated {
     #[inline(always)]
     unsafe fn element(&self, value: f32, at: Coordinate) -> f32 {
         let (row, column) = (i64::from(at.row), i64::from(at.column));
-        // SAFETY: C has the element, so bias and gate have one for it.
+        // SAFETY: the element is inside C, so bias and gate have one for it.
         let (bias, gate) = unsafe { (self.bias.read(column), self.gate.read(row * self.ld_gate + column)) };
         let (bias, gate): (f32, f32) = (bias.convert(), gate.convert());
         math::fast::gelu_tanh(value + bias) * gate
@@ -60,10 +60,11 @@ impl MmaConfig for Config {
     type Sink = ThroughShared;
 }
 
-/// A block for each 64 x 64 of C, all along x.
+/// One block for each 64 x 64 tile of C, all along x.
 ///
 /// # Safety
-/// As [`matmul_with`]; bias and gate have an element for each column and each element of C.
+/// Same contract as [`matmul_with`]; bias has an element for each column of C, gate for each
+/// element.
 #[kernel(threads = Mma::THREADS, shared = Storage<Config>)]
 pub unsafe fn gated(arguments: Arguments<f16, f16, f32>, epilogue: Gated) {
     matmul_with::<Config, _>(&arguments, epilogue)

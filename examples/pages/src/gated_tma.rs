@@ -1,5 +1,5 @@
-//! The epilogue of [`gated`](crate::gated) on Hopper's mainloop: TMA fills the stages, two
-//! warpgroups multiply by `wgmma`.
+//! The epilogue of [`gated`](crate::gated) on Hopper's mainloop: TMA fills the stages, and two
+//! warpgroups multiply with `wgmma`.
 
 use crate::gated::Gated;
 use moye_device::prelude::*;
@@ -19,7 +19,8 @@ impl WgmmaConfig for Config {
     const SCALED: bool = false;
 }
 
-/// The mainloop's copy of a stage of A, of a tensor (row, k, batch). The host makes its tensor map.
+/// The mainloop's copy of a stage of A, of a tensor (row, k, batch). The host creates its tensor
+/// map.
 pub type TmaA = CopyA<Config>;
 /// The copy of a stage of B, of a tensor (row, k, batch).
 pub type TmaB = CopyB<Config, { Config::CLUSTER }>;
@@ -27,7 +28,8 @@ pub type TmaB = CopyB<Config, { Config::CLUSTER }>;
 /// A persistent grid of any number of blocks.
 ///
 /// # Safety
-/// As [`matmul_with`]; bias and gate have an element for each column and each element of C.
+/// Same contract as [`matmul_with`]; bias has an element for each column of C, gate for each
+/// element.
 #[kernel(
     threads = Config::THREADS,
     min_blocks = 1,

@@ -1,5 +1,5 @@
-//! Kernels of a page each, on the public API alone: attention, reductions along rows, an
-//! elementwise function, and a product with a custom epilogue.
+//! One-page kernels on the public API alone: attention, reductions along rows, an elementwise
+//! function, and a product with a custom epilogue.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_snake_case, reason = "CuTe's names")]

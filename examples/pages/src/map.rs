@@ -1,4 +1,4 @@
-//! `x * sigmoid(y) + z`, of any strides and broadcasts: the engine of elementwise kernels and a
+//! `x * sigmoid(y) + z` with any strides and broadcasts: the engine of elementwise kernels and a
 //! closure.
 
 use moye_device::algorithm::{MAP_THREADS, MapModes, map};
@@ -7,8 +7,8 @@ use moye_device::prelude::*;
 /// The blocks of `modes`.
 ///
 /// # Safety
-/// The operands have the elements of `modes`; `out` is an input of the same strides, or overlaps
-/// none.
+/// The operands have the elements of `modes`; `out` is an input with the same strides, or overlaps
+/// no input.
 #[kernel(threads = MAP_THREADS, instances = (gate_f32<f32>, gate_bf16<bf16>))]
 pub unsafe fn gate<T: Element + Convert<f32>>(
     x: Global<T>,

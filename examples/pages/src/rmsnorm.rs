@@ -1,4 +1,4 @@
-//! RMSNorm, `y = x / sqrt(mean(x^2) + eps) * w`: a warp for each row, f32 accumulators.
+//! RMSNorm, `y = x / sqrt(mean(x^2) + eps) * w`: one warp for each row, f32 accumulators.
 
 use crate::softmax::{Rows, Tile};
 use moye_device::prelude::*;
@@ -6,8 +6,8 @@ use moye_device::prelude::*;
 /// A grid of `ceil(m / 4)` blocks.
 ///
 /// # Safety
-/// `x` and `y` hold `m` rows of `n` numbers, `ld` apart, and `w` has `n`; rows and `w` start at
-/// multiples of 16 bytes. `y` is `x` or overlaps neither.
+/// `x` and `y` have `m` rows of `n` elements with stride `ld`, and `w` has `n` elements; rows and
+/// `w` are aligned to 16 bytes. `y` is `x` or overlaps neither.
 #[kernel(threads = Rows::<T>::THREADS, instances = (rmsnorm_f32<f32>, rmsnorm_bf16<bf16>))]
 pub unsafe fn rmsnorm<T: Element + Convert<f32>>(
     x: Global<T>,

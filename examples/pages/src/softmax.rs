@@ -1,4 +1,4 @@
-//! Row softmax: a warp for each row, which it goes through twice.
+//! Row softmax: one warp for each row, in two passes.
 
 use core::f32::consts::LOG2_E;
 use moye_device::prelude::*;
@@ -16,7 +16,7 @@ tiled_copy! {
 /// A grid of `ceil(m / BLK_M)` blocks.
 ///
 /// # Safety
-/// `x` and `y`, equal or disjoint, are `m` rows of `n` numbers, `ld` apart, aligned to 16 bytes.
+/// `x` and `y`, equal or disjoint, are `m` rows of `n` elements, `ld` apart, aligned to 16 bytes.
 #[kernel(threads = Rows::<T>::THREADS, instances = (softmax_f32<f32>, softmax_bf16<bf16>))]
 pub unsafe fn softmax<T: Element + Convert<f32>>(x: Global<T>, y: GlobalMut<T>, m: u32, n: u32, ld: i64)
 where

@@ -1,4 +1,4 @@
-//! Collectives of buffers: on simulators, or on GPUs with `MOYE_DEVICE=gpu`, by NCCL; and the
+//! Collectives of buffers: on simulators, or with NCCL on GPUs with `MOYE_DEVICE=gpu`; and the
 //! computed time of a product.
 
 use moye::half::bf16;
@@ -15,7 +15,7 @@ fn devices(world: usize) -> Option<Vec<Device>> {
     Some(Device::sim_peers(world))
 }
 
-/// What the members receive, `receives` elements each: rank `r` gives the values 8 r + i.
+/// What the members receive, `receives` elements each: rank `r` sends the values 8 r + i.
 fn received<T: Summand>(
     group: &Group,
     devices: &[Device],
@@ -38,7 +38,7 @@ fn received<T: Summand>(
     to.iter().map(|to| to.download().unwrap().into_iter().map(T::to_f64).collect()).collect()
 }
 
-/// All collectives of elements `T`: `count` of each rank.
+/// All collectives of elements `T`: `count` from each rank.
 fn check<T: Summand>(group: &Group, devices: &[Device], count: usize) {
     let (world, ranks) = (group.world(), group.ranks().collect::<Vec<_>>());
     let given = |rank: usize, i: usize| (8 * rank + i % 8) as f64;
@@ -68,7 +68,7 @@ fn collectives_sum_gather_and_send_what_ranks_give() {
         let Some(devices) = devices(world) else { continue };
         let group = Group::local(&devices).unwrap();
         check::<f32>(&group, &devices, 5);
-        // By one kernel, and not.
+        // With one kernel, and without.
         check::<bf16>(&group, &devices, 16);
         check::<bf16>(&group, &devices, 12);
         check::<f64>(&group, &devices, 0);
@@ -137,7 +137,7 @@ fn a_product_that_takes_longer_than_its_copies_hides_them() {
     let [m, n, k] = [8192, 4096, 8192];
     let alone = RATES.time(Form::AllGather, [m, n, k], 1);
     assert_eq!(RATES.time(Form::AllGather, [m, n, k], 2), alone);
-    // A link that is slow by ten: all shards wait.
+    // A ten times slower link: all shards wait.
     let slow = RankRates { link: RATES.link / 10.0, ..RATES };
     let copy = 2.0 * (m / 2 * k) as f64 / slow.link;
     assert!((slow.time(Form::AllGather, [m, n, k], 2) - (copy + alone / 2.0)).abs() < 1e-9);

@@ -1,4 +1,5 @@
-//! One process a GPU: the same results, and a rank that is killed is named. It needs two GPUs.
+//! One process for each GPU: the results are the same, and a killed rank is named. It requires two
+//! GPUs.
 
 use moye::half::bf16;
 use moye::{Device, Matrix, MatrixMut, Result};
@@ -11,7 +12,7 @@ const FILE: &str = "MOYE_TEST_FILE";
 const KILLED: &str = "MOYE_TEST_KILLED";
 const CALLS: usize = 30;
 
-/// Multiplies as a rank of two. Rank `r` has `r + 1` in A, or twice that, and 1 in B.
+/// Multiplies as one of two ranks. Rank `r` has `r + 1` in A, or twice that, and 1 in B.
 fn rank(rank: usize, killed: bool) -> Result<()> {
     let device = Device::gpu(rank as u32)?;
     let rendezvous = Rendezvous::file(std::env::var(FILE).unwrap(), rank, 2);

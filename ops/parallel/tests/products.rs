@@ -1,4 +1,4 @@
-//! Products over several devices against float64: simulators, or GPUs with `MOYE_DEVICE=gpu`.
+//! Products over several devices compared with float64: simulators, or GPUs with `MOYE_DEVICE=gpu`.
 
 use moye::half::{bf16, f16};
 use moye::{Device, Element, Matrix, MatrixMut, Stream};
@@ -8,7 +8,7 @@ use moye_parallel::{
 };
 use std::time::Duration;
 
-/// Devices of a group, or none if there are too few GPUs.
+/// The devices of a group, or `None` if there are too few GPUs.
 fn devices(world: usize) -> Option<Vec<Device>> {
     if std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu")) {
         let count = Device::gpu_count().unwrap() as usize;
@@ -34,7 +34,7 @@ struct Case<'a> {
     form: Form,
     extents: [usize; 3],
     shards: &'a [usize],
-    /// Elements between rows of C beyond its own.
+    /// Padding elements between the rows of C.
     padding: usize,
     tile: Option<&'static str>,
 }
@@ -89,8 +89,8 @@ impl Case<'_> {
     }
 }
 
-/// Runs a product `times` times with other operands each time, and checks every result of the ranks
-/// of `group`, whose devices these are.
+/// Runs a product `times` times, each time with other operands, and checks every result of the
+/// ranks of `group`, whose devices are given.
 fn check<T: ParallelElement<Bits = u16> + Scalar>(
     group: &Group,
     devices: &[Device],
@@ -195,7 +195,7 @@ fn each_form_is_the_product_of_one_device_on_any_shards() {
 fn ranks_that_do_not_reach_each_others_memory_compute_the_same_by_collectives() {
     let on_gpus = std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu"));
     let (group, devices, shards) = if on_gpus {
-        // By NCCL.
+        // With NCCL.
         let Some(devices) = devices(2).filter(|_| cfg!(feature = "nccl")) else { return };
         (Group::local(&devices).unwrap().without_peers(), devices, &[16, 7][..])
     } else {
@@ -269,7 +269,7 @@ fn calls_that_no_rank_waits_for_meet_whatever_the_pace() {
                     ParallelMatmul::all_reduce(&group, [m, n, k]),
                 ]
                 .map(|builder| builder.build::<bf16>().unwrap());
-                // Rank r has r + 1 times the number of the call.
+                // The values of rank r are r + 1 times the call's number.
                 let value = |call: usize, rank: usize| ((1 + rank) * (1 + call % 8)) as f32;
                 let b = device.upload(&vec![bf16::ONE; n * k]).unwrap();
                 let a: Vec<_> = (0..8)

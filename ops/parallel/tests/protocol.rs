@@ -1,4 +1,4 @@
-//! The protocol between ranks: lost flags, races, ranks that differ, ranks that do not come.
+//! The protocol between ranks: lost flags, races, ranks that differ, ranks that do not arrive.
 
 use moye::half::bf16;
 use moye::layout::layout;
@@ -9,8 +9,8 @@ use moye_parallel::kernel::{CopyA, CopyB, Square, gathered_bf16_128x128};
 use moye_parallel::{Group, Operands, PTX, ParallelMatmul, ParallelMatmulBuilder, Rendezvous, Transfer};
 use std::time::Duration;
 
-/// Two ranks with eight rows of eight elements each. Rank 1 copies its rows to rank 0 and `raise`s
-/// the flag; rank 0 gathers them while it multiplies.
+/// Two ranks with eight rows of eight elements each. Rank 1 copies its rows to rank 0 and calls
+/// `raise` for the flag; rank 0 gathers the rows while it multiplies.
 fn gather(raise: impl Fn(&[Device], &Stream, u64) -> Result<()>) -> Result<Vec<bf16>> {
     let devices = Device::sim_peers(2);
     let ones = vec![bf16::ONE; 64];
@@ -67,19 +67,19 @@ fn a_lost_flag_is_a_fault_of_the_wait() {
 
 #[test]
 fn a_flag_that_is_raised_before_its_copy_is_a_race() {
-    // By a stream that has not waited for the copy.
+    // On a stream that has not waited for the copy.
     // SAFETY: the flag is a word.
     let raise = |devices: &[Device], _: &Stream, flag| unsafe { devices[1].new_stream()?.raise(flag, 1) };
     let error = gather(raise).unwrap_err().to_string();
     assert!(error.contains("race: bulk copy's read") && error.contains("copy's write"), "{error}");
 }
 
-/// The errors of two ranks that are threads.
+/// The errors of two ranks on two threads.
 fn both(act: impl Fn(&Group, usize) -> Result<()> + Sync) -> Vec<String> {
     both_on(|group, _, rank| act(group, rank))
 }
 
-/// As [`both`], with each rank's device.
+/// [`both`] with each rank's device.
 fn both_on(act: impl Fn(&Group, &Device, usize) -> Result<()> + Sync) -> Vec<String> {
     let devices = Device::sim_peers(2);
     std::thread::scope(|scope| {

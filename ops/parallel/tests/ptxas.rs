@@ -1,4 +1,4 @@
-//! What ptxas reports for the kernels, on the oldest GPU and on Hopper.
+//! ptxas's report for the kernels, on the oldest architecture and on Hopper.
 
 use moye_parallel::PTX;
 

@@ -5,10 +5,10 @@ use half::{bf16, f16};
 use moye_device::arch::{Bf16x2, F16x2};
 use moye_kernels_copy as kernels;
 
-/// What the tests know of a 16-bit float format.
+/// The properties of a 16-bit float format that the tests use.
 trait Half: Bits {
     const MANTISSA: u32;
-    /// The exponent of the format's smallest positive number: its value is `2^LEAST`.
+    /// The exponent of the format's smallest positive value, `2^LEAST`.
     const LEAST: i32;
     fn of_bits(bits: u16) -> Self;
     fn to_f64(self) -> f64;
@@ -36,7 +36,7 @@ impl Half for bf16 {
     }
 }
 
-/// A finite number as `mantissa * 2^exponent`.
+/// A finite value as `mantissa * 2^exponent`.
 fn parts<T: Half>(value: T) -> Option<(i128, i32)> {
     let value = value.to_f64();
     if !value.is_finite() {
@@ -46,17 +46,17 @@ fn parts<T: Half>(value: T) -> Option<(i128, i32)> {
     if bits == 0 {
         return Some((0, T::LEAST));
     }
-    // Every finite number of these formats is a normal f64.
+    // Every finite value of these formats is a normal f64.
     let (mantissa, exponent) = (bits & ((1 << 52) - 1) | 1 << 52, (bits >> 52) as i32 - 1075);
     let zeros = mantissa.trailing_zeros();
     Some((sign * i128::from(mantissa >> zeros), exponent + zeros as i32))
 }
 
-/// The nearest number of the format to `sum * 2^exponent`, ties to even. `sum` is not 0.
+/// The value of the format nearest to `sum * 2^exponent`, ties to even. `sum` is not 0.
 fn nearest<T: Half>(sum: i128, exponent: i32) -> T {
     let (sign, magnitude) = (if sum < 0 { 0x8000 } else { 0 }, sum.unsigned_abs());
     let length = 128 - magnitude.leading_zeros() as i32;
-    // Bits below the last that the format has for a number of this size.
+    // The bits below the format's last one for a value of this size.
     let drop = (length - 1 - T::MANTISSA as i32).max(T::LEAST - exponent);
     let kept = if drop <= 0 {
         magnitude << -drop
@@ -67,19 +67,19 @@ fn nearest<T: Half>(sum: i128, exponent: i32) -> T {
         let half = 1u128 << (drop - 1);
         kept + u128::from(rest > half || rest == half && kept & 1 == 1)
     };
-    // The leading bit, where there is one, counts up the exponent field.
+    // The leading bit, if there is one, carries into the exponent field.
     let field = (exponent + drop - T::LEAST) as u128;
     let bits = (field << T::MANTISSA) + kept;
     let infinity = (0x7FFF >> T::MANTISSA) << T::MANTISSA;
     T::of_bits(sign | bits.min(infinity) as u16)
 }
 
-/// `a * b + c` rounded once, where the integers here are wide enough to tell; what IEEE says of
-/// zeros, infinities and NaNs.
+/// `a * b + c` rounded once, if the integers here are wide enough; IEEE's results for zeros,
+/// infinities and NaNs.
 fn fused<T: Half>(a: T, b: T, c: T) -> Option<T> {
     let special = a.to_f64() * b.to_f64() + c.to_f64();
     let (Some(a), Some(b), Some(c)) = (parts(a), parts(b), parts(c)) else {
-        // With an infinity or a NaN among the three, f64 has no rounding to do.
+        // With an infinity or a NaN among the three, f64 does not round.
         return Some(special_value(special));
     };
     let (product, product_exponent) = (a.0 * b.0, a.1 + b.1);
@@ -113,13 +113,13 @@ fn special_value<T: Half>(value: f64) -> T {
     T::of_bits(magnitude | if value.is_sign_negative() && !value.is_nan() { 0x8000 } else { 0 })
 }
 
-/// 0 for what is negative or -0; NaN stays.
+/// 0 for negative values and -0; NaN is kept.
 fn relu<T: Half>(value: T) -> T {
     if value.to_f64() <= 0.0 { T::of_bits(0) } else { value }
 }
 
-/// Triples of bits: every pattern as each operand, with others of similar size, so that sums have
-/// something to round.
+/// Triples of bits: every pattern as each operand, with others of similar size, so that sums need
+/// rounding.
 fn triples() -> Vec<[u16; 3]> {
     let random = random(11, 3 << 16);
     (0..3 << 16)
@@ -127,7 +127,7 @@ fn triples() -> Vec<[u16; 3]> {
             let r = random[i];
             let any = (i & 0xFFFF) as u16;
             let (b, c) = (r as u16, (r >> 16) as u16);
-            // Half of them near 1 in size, where a product and a sum meet.
+            // Half of them near 1 in size, so that a product and a sum overlap.
             let near = |bits: u16| bits & 0x83FF | (0x3800 + (bits & 0x0C00));
             let (b, c) = if r >> 40 & 1 == 0 { (near(b), c) } else { (b, near(c)) };
             match i >> 16 {
@@ -171,7 +171,7 @@ macro_rules! pairs {
             let each2 = |f: fn($half, $half) -> $half| {
                 move |a: $pair, b: $pair| $pair::new(f(a.low(), b.low()), f(a.high(), b.high()))
             };
-            // Sums of numbers too far apart for the integers are the larger one.
+            // A sum of values that are too far apart for the integers is the larger one.
             fn sum(a: $half, b: $half) -> $half {
                 let larger = if a.to_f64().abs() > b.to_f64().abs() { a } else { b };
                 fused(a, $half::ONE, b).unwrap_or(larger)
@@ -185,7 +185,7 @@ macro_rules! pairs {
                 each2(|a, b| fused(a, b, $half::NEG_ZERO).expect("a product fits")),
             );
 
-            // A number before a NaN; -0 before +0.
+            // A value precedes NaN; -0 precedes +0.
             fn order(a: $half, b: $half, first: fn(f64, f64) -> bool) -> $half {
                 match (a.is_nan(), b.is_nan()) {
                     (true, _) => b,

@@ -1,5 +1,5 @@
-//! Atomic operations by 64 threads on four cells. Values are chosen so that no order of the threads
-//! changes the result.
+//! Atomic operations by 64 threads on four cells. The values are chosen so that the result does not
+//! depend on the order of the threads.
 
 use crate::support::{Bits, SM_80, SM_90, on_each, poisoned, random};
 use half::{bf16, f16};
@@ -11,12 +11,12 @@ type Exchange<T> = Kernel<(Global<T>, GlobalMut<T>, GlobalMut<T>)>;
 type CompareExchange<T> = Kernel<(Global<T>, Global<T>, GlobalMut<T>, GlobalMut<T>)>;
 type Operation<T> = Kernel<(Global<T>, GlobalMut<T>)>;
 
-/// Kernels by their names.
+/// Kernels by name.
 macro_rules! of {
     ($module:ident: $($kernel:ident)+) => { [$(&$module::$kernel),+] };
 }
 
-/// Runs each of the kernels with 64 `values` on four `cells` and checks what is in them then.
+/// Runs each of the kernels with 64 `values` on four `cells` and checks the cells afterwards.
 #[track_caller]
 fn cells<T: Bits, const N: usize>(
     ptx: &Ptx,
@@ -38,7 +38,7 @@ fn cells<T: Bits, const N: usize>(
     }
 }
 
-/// 64 numbers from 64 random ones.
+/// 64 values computed from 64 random ones.
 fn values<T>(of: impl Fn(u64) -> T) -> Vec<T> {
     random(31, 64).into_iter().map(of).collect()
 }
@@ -55,19 +55,19 @@ fn integers_are_added_with_wrapping() {
     cells(&SM_80, kernels, &values(|r| r as i64), &[0, -1, i64::MAX, i64::MIN], i64::wrapping_add);
 }
 
-/// Pairs by their halves.
+/// Adds the halves of pairs.
 fn sum_f16x2(a: F16x2, b: F16x2) -> F16x2 {
     F16x2::new(a.low() + b.low(), a.high() + b.high())
 }
 
-/// As [`sum_f16x2`].
+/// Adds the halves of pairs.
 fn sum_bf16x2(a: Bf16x2, b: Bf16x2) -> Bf16x2 {
     Bf16x2::new(a.low() + b.low(), a.high() + b.high())
 }
 
 #[test]
 fn floats_are_added() {
-    // Whole numbers: every order gives the same sum.
+    // Integers: every order gives the same sum.
     let small = |r: u64| (r % 9) as f32 - 4.0;
     let kernels = of!(kernels: atom_add_f32 red_add_f32 shared_atom_add_f32 shared_red_add_f32);
     cells(&SM_80, kernels, &values(small), &[0.0, 0.5, -1000.0, 1e6], |a, b| a + b);
@@ -88,7 +88,7 @@ fn subnormal_f32_count_in_shared_memory_and_not_in_global_memory() {
     cells(&SM_80, [&kernels::shared_atom_add_f32], &addends, &[tiny; 4], |a, b| a + b);
     let flushed = |a, _| if a == 1.0 { 1.0 } else { 0.0 };
     cells(&SM_80, of!(kernels: atom_add_f32 red_add_f32), &addends, &[tiny, -tiny, 1.0, 0.0], flushed);
-    // What is subnormal in pairs of f16 is kept (`.noftz`).
+    // Subnormal halves of f16 pairs are kept (`.noftz`).
     let addends = vec![F16x2::splat(f16::from_bits(3)); 64];
     let kernels = of!(kernels: atom_add_f16x2 shared_atom_add_f16x2);
     cells(&SM_80, kernels, &addends, &[F16x2::ZERO; 4], sum_f16x2);
@@ -100,7 +100,7 @@ macro_rules! integers {
         let random = values(|r| r.rotate_left(32) as $t);
         cells(&SM_80, [&kernels::$min], &random, &[$t::MAX; 4], Ord::min);
         cells(&SM_80, [&kernels::$max], &random, &[$t::MIN; 4], Ord::max);
-        // 16 values with half of the bits each would leave none.
+        // 16 values with half of the bits each would leave no bit set.
         let dense = values(|r| (r | r.rotate_left(17) | r.rotate_left(29) | r.rotate_left(41)) as $t);
         cells(&SM_80, [&kernels::$and], &dense, &[!0; 4], |a, b| a & b);
         let sparse = values(|r| 1 << (r % u64::from($t::BITS)));
@@ -125,8 +125,8 @@ fn minimum_maximum_and_bits() {
         [shared_atom_min_s64 shared_atom_max_s64 shared_atom_and_s64 shared_atom_or_s64 shared_atom_xor_s64]);
 }
 
-/// Cells of 64 threads, exchanged for `values`, all or those with `expected` in them: what is in
-/// the cells then and, after them, what was taken out.
+/// 64 threads exchange cells for `values`, all of them or those that hold `expected`: returns the
+/// cells afterwards, followed by the previous values.
 #[track_caller]
 fn exchanges<T: Bits + PartialEq>(
     exchange: &Exchange<T>,
@@ -135,7 +135,7 @@ fn exchanges<T: Bits + PartialEq>(
 ) {
     let before: Vec<T> = random(41, 64).into_iter().map(&of).collect();
     let values: Vec<T> = random(42, 64).into_iter().map(&of).collect();
-    // Every other cell is as expected.
+    // Every other cell has the expected value.
     let expected: Vec<T> = (0..64).map(|i| if i % 2 == 0 { before[i] } else { values[i] }).collect();
     let name = |i: usize| format!("{} of thread {}", if i < 64 { "cell" } else { "taken" }, i % 64);
     let want = |i: usize| Some(if i < 64 { values[i] } else { before[i - 64] });
@@ -165,7 +165,7 @@ fn exchanges<T: Bits + PartialEq>(
     });
 }
 
-/// Bits of any float, every fourth a NaN with a payload or a zero of either sign.
+/// The bits of a float; every fourth is a NaN with a payload or a zero of either sign.
 fn f32_of(r: u64) -> f32 {
     f32::from_bits(match r % 8 {
         0 => 0x7fc0_0000 | (r >> 40) as u32,
@@ -174,7 +174,7 @@ fn f32_of(r: u64) -> f32 {
     })
 }
 
-/// As [`f32_of`].
+/// [`f32_of`] for f64.
 fn f64_of(r: u64) -> f64 {
     f64::from_bits(match r % 8 {
         0 => 0x7ff8_0000_0000_0000 | r >> 16,
@@ -193,8 +193,8 @@ fn exchanges_hand_out_what_was_there() {
     exchanges(&kernels::shared_exch_b64, &kernels::shared_cas_b64, |r| r);
     exchanges(&kernels::shared_exch_s32, &kernels::shared_cas_s32, |r| r as i32);
     exchanges(&kernels::shared_exch_s64, &kernels::shared_cas_s64, |r| r as i64);
-    // The instruction compares bit for bit: of random bits some are NaN, which no comparison of
-    // numbers finds equal.
+    // The instruction compares bits: some random values are NaN, which a comparison of values would
+    // find unequal.
     exchanges(&kernels::atom_exch_f32, &kernels::atom_cas_f32, f32_of);
     exchanges(&kernels::atom_exch_f64, &kernels::atom_cas_f64, f64_of);
     exchanges(&kernels::shared_exch_f32, &kernels::shared_cas_f32, f32_of);
@@ -210,8 +210,7 @@ fn nothing_is_lost_in_exchanges_of_many_threads() {
         let words = output.download().unwrap();
         let name = module.device().name();
         assert_eq!(words[0], 64, "every thread added 1 on {name}");
-        // What was put in comes out once each: 0 from the start, and all numbers but the one that
-        // is left.
+        // Each stored value is returned once: 0 from the start, and all values except the last one.
         let mut seen = words[1..].to_vec();
         seen.sort_unstable();
         assert_eq!(seen, (0..=64).collect::<Vec<u32>>(), "numbers put in and taken out on {name}");

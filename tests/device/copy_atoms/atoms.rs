@@ -1,16 +1,16 @@
-//! Every copy atom by its kernel, against what its layouts say.
+//! Every copy atom in a kernel, compared with its layouts.
 
 use crate::support::{Bits, SM_80, SM_90, on_each, poisoned, random, unary};
 use moye::{Global, GlobalMut, Grid, Kernel, Ptx};
 use moye_device::atom::copy::*;
 use moye_kernels_copy as kernels;
 
-/// `count` 32-bit words without pattern.
+/// `count` pseudo-random 32-bit words.
 fn words(seed: u64, count: usize) -> Vec<u32> {
     random(seed, count).into_iter().map(|r| (r >> 32) as u32).collect()
 }
 
-/// One warp: `input` words in, `len` words out, checked against `want`.
+/// One warp: copies `input` words to `len` words, and compares the result with `want`.
 #[track_caller]
 fn warp(
     ptx: &Ptx,
@@ -23,19 +23,18 @@ fn warp(
     on_each(ptx, kernel.name(), want, place, |module, device| {
         let source = device.upload(input).unwrap();
         let mut output = poisoned::<u32>(device, len);
-        // SAFETY: the buffers have the words that the kernel touches.
+        // SAFETY: the buffers have the words that the kernel accesses.
         unsafe { module.launch(kernel, Grid::new(1, 32), (&source, &mut output)) }.unwrap();
         output.download().unwrap()
     });
 }
 
-/// The 16 bits at bit `bit` of lane `lane`, who has `registers` words of `all`.
+/// The 16 bits at bit `bit` of lane `lane`, which holds `registers` words of `all`.
 fn half_word(all: &[u32], registers: usize, lane: i64, bit: i64) -> u16 {
     (all[lane as usize * registers + bit as usize / 32] >> (bit % 32)) as u16
 }
 
-/// Which `(lane, bit)` of the source side holds what the destination side has at `(lane, bit)`, by
-/// the layouts.
+/// The source's `(lane, bit)` that the layouts map to the destination's `(lane, bit)`.
 fn source_of(layouts: &BitLayouts, lane: i64, bit: i64) -> (i64, i64) {
     let place = layouts.dst.at_coord([lane, bit]);
     let (lanes, bits) = (layouts.src.extent(0), layouts.src.extent(1));
@@ -45,7 +44,7 @@ fn source_of(layouts: &BitLayouts, lane: i64, bit: i64) -> (i64, i64) {
         .expect("every destination has a source")
 }
 
-/// Word `index` of what the lanes get, each `registers` words, from the lanes' words in `input`.
+/// Word `index` of the lanes' results, `registers` words each, from the lanes' words in `input`.
 fn moved(layouts: &BitLayouts, input: &[u32], from: usize, to: usize, index: usize) -> u32 {
     let (lane, bit) = ((index / to) as i64, (index % to * 32) as i64);
     let half = |bit| {
@@ -73,7 +72,7 @@ fn ldmatrix_moves_what_its_layouts_say() {
 fn stmatrix_moves_what_its_layouts_say() {
     let check = |kernel: &Kernel<_>, layouts: BitLayouts, count: usize| {
         let registers = words(2, 32 * count);
-        // Rows beyond the matrices are not written: the poison is left.
+        // Rows past the matrices are not written: the poison stays.
         let want = |i: usize| {
             Some(if i < 32 * count { moved(&layouts, &registers, count, 4, i) } else { 0xA5A5_A5A5 })
         };
@@ -96,7 +95,7 @@ fn transposes_in_registers_move_what_their_layouts_say() {
     ] {
         warp(&SM_80, kernel, &registers, 64, |i| Some(moved(&layouts, &registers, 2, 2, i)));
     }
-    // CuTe's layouts of MOVM do not say that it transposes; those of a transposed load do.
+    // CuTe's layouts of MOVM do not show the transpose; those of a transposed load do.
     let layouts =
         BitLayouts { src: SM75_U32x1_LDSM_N::DST, dst: SM75_U16x2_LDSM_T::DST, ..SM75_U32x1_MOVM_T::LAYOUTS };
     let matrix = &registers[..32];
@@ -114,7 +113,8 @@ fn plain_copies_move_words_of_every_width() {
     unary(&SM_80, &kernels::copy_u128, &wide, |x| x);
 }
 
-/// Two blocks of 64 threads, an element each; thread `i` gets what thread `i + 1` of its block had.
+/// Two blocks of 64 threads, one element each; thread `i` receives the element of thread `i + 1` of
+/// its block.
 #[track_caller]
 fn check_shared<T: Bits>(kernel: &Kernel<(Global<T>, GlobalMut<T>)>, of: impl Fn(u64) -> T) {
     let source: Vec<T> = random(7, 128).into_iter().map(of).collect();
@@ -139,10 +139,10 @@ fn plain_copies_through_shared_memory_move_words_of_every_width() {
     check_shared(&kernels::shared_u128, |r| u128::from(r) << 64 | u128::from(!r));
 }
 
-/// Values whose bytes all differ.
+/// Values whose bytes are all different.
 trait Distinct: Bits {
     fn of(random: u64) -> Self;
-    /// What the kernels have in shared memory before.
+    /// The kernels' initial shared memory.
     const BEFORE: Self;
     const ZERO: Self;
 }

@@ -1,5 +1,5 @@
-//! Conversions: every 16-bit input; f32 inputs with every upper half; and to 16-bit floats every
-//! result, and between any two neighbouring ones the place where rounding turns.
+//! Conversions: every 16-bit input; f32 inputs with every upper half; and, for 16-bit results,
+//! every value and the rounding boundary between neighbours.
 
 use crate::support::{SM_80, SM_90, binary, random, unary};
 use half::{bf16, f16};
@@ -17,7 +17,7 @@ fn floats() -> Vec<f32> {
         (0..4).map(move |k| f32::from_bits(high << 16 | LOW[((high * 5 + 4 * k + high / 97) % 16) as usize]))
     };
     let mut all: Vec<f32> = (0..=0xFFFF).flat_map(with).collect();
-    // Around the ends of what integers hold, and ties.
+    // Around the limits of integer types, and ties.
     for value in
         [0.5, 1.5, 2.5, 127.5, 126.5, 128.0, 255.5, 254.5, 256.0, 2147483648.0, 4294967296.0, 2147483500.0]
     {
@@ -26,9 +26,8 @@ fn floats() -> Vec<f32> {
     all
 }
 
-/// Every number of a 16-bit float format, and half way to the next one with the f32 before and
-/// after it: wherever the nearest number becomes another one, up to the one that becomes an
-/// infinity.
+/// Every value of a 16-bit float format, and the midpoint to the next one with the adjacent f32
+/// values: wherever the nearest value changes, up to the overflow to infinity.
 fn turns(to_f32: impl Fn(u16) -> f32) -> Vec<f32> {
     let of = |bits: u16| {
         let value = to_f32(bits);
@@ -46,7 +45,7 @@ fn turns(to_f32: impl Fn(u16) -> f32) -> Vec<f32> {
     (0..=0x7FFF).flat_map(of).collect()
 }
 
-/// What is rounded to f16, and to bf16.
+/// The inputs for f16, and for bf16.
 fn halves() -> [Vec<f32>; 2] {
     let with = |turns| [floats(), turns].concat();
     [with(turns(|bits| f16::from_bits(bits).to_f32())), with(turns(|bits| bf16::from_bits(bits).to_f32()))]
@@ -66,7 +65,7 @@ fn every_number_of_both_formats_is_rounded_to() {
     assert!((0..=u16::MAX).all(|bits| bf16::from_bits(bits).is_nan() || seen[usize::from(bits)]));
 }
 
-/// 0 for what is negative; NaN stays.
+/// 0 for negative values; NaN is kept.
 fn relu(value: f32) -> f32 {
     if value <= 0.0 { 0.0 } else { value }
 }
@@ -85,7 +84,7 @@ fn f32_to_bf16_is_the_nearest() {
     unary(&SM_80, &kernels::cvt_bf16_relu, &inputs, |x| bf16::from_f32(relu(x)));
 }
 
-/// Inputs in pairs, each as the lower one, with another one.
+/// Inputs in pairs: each as the lower half, with another one as the upper.
 fn pairs(all: Vec<f32>) -> Vec<[f32; 2]> {
     (0..all.len()).map(|i| [all[i], all[(i * 7 + 13) % all.len()]]).collect()
 }
@@ -110,7 +109,7 @@ fn every_f16_and_bf16_keeps_its_value_as_f32() {
     unary(&SM_80, &kernels::cvt_f32_of_bf16, &bf16s, bf16::to_f32);
 }
 
-/// f32 with the 13 low bits rounded off: `half` is what is added before they are cut, at most a
+/// f32 with the 13 low bits rounded off: `half` is added before they are truncated, with at most a
 /// carry into the exponent.
 fn tf32(value: f32, half: impl Fn(u32) -> u32) -> f32 {
     if value.is_finite() {
@@ -122,14 +121,14 @@ fn tf32(value: f32, half: impl Fn(u32) -> u32) -> f32 {
 
 #[test]
 fn f32_to_tf32_rounds_ties_away() {
-    // A NaN is cut off too: where its payload is in the 13 low bits alone, an infinity is left.
+    // A NaN is truncated too: if its payload is only in the 13 low bits, infinity remains.
     let cut = |x: f32| if x.is_nan() { f32::from_bits(x.to_bits() & !0x1FFF) } else { tf32(x, |_| 0x1000) };
     unary(&SM_80, &kernels::cvt_tf32, &floats(), cut);
 }
 
 #[test]
 fn f32_to_tf32_rounds_to_even_and_towards_0() {
-    // A tie is carried only where the last bit that is kept is 1.
+    // A tie carries only if the last kept bit is 1.
     let even = |bits: u32| 0x0FFF + (bits >> 13 & 1);
     unary(&SM_90, &kernels::sm_90::cvt_tf32_rn, &floats(), |x| tf32(x, even));
     unary(&SM_90, &kernels::sm_90::cvt_tf32_rz, &floats(), |x| tf32(x, |_| 0));
@@ -139,7 +138,7 @@ fn f32_to_tf32_rounds_to_even_and_towards_0() {
 #[test]
 fn f32_to_integers_is_the_nearest_within_range() {
     let mut inputs = floats();
-    // Most floats are far beyond the range of the small integers: more of those within.
+    // Most floats are far outside the range of the small integers, so add more inputs inside it.
     inputs.extend(random(7, 1 << 14).into_iter().map(|r| (r as i32 % 4000) as f32 / 8.0));
     unary(&SM_80, &kernels::cvt_s8, &inputs, |x| x.round_ties_even() as i8);
     unary(&SM_80, &kernels::cvt_u8, &inputs, |x| x.round_ties_even() as u8);

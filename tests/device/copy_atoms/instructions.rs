@@ -1,4 +1,4 @@
-//! The kernels of the tests, each with the instructions that it is of.
+//! The kernels of the tests, with their instructions.
 
 /// Two texts that belong together.
 pub type Pair = (&'static str, &'static str);

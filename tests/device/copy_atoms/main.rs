@@ -1,6 +1,5 @@
-//! Copy atoms and the instructions beside them, each by a kernel of its own, on the simulator and
-//! the GPU where there is one: against plain Rust, and the GPU against the simulator bit for bit. A
-//! NaN is as good as any other NaN.
+//! Copy atoms and related instructions, one kernel each, on the simulator and on a GPU if there is
+//! one: compared with plain Rust, and the GPU with the simulator bit for bit. All NaNs are equal.
 #![allow(clippy::type_complexity, reason = "a kernel's type is its parameter list")]
 
 #[path = "../../fixtures/common/mod.rs"]

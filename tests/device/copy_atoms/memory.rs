@@ -1,5 +1,5 @@
-//! Loads and stores with hints, prefetches and mbarriers: they change when data move and never
-//! which.
+//! Loads and stores with hints, prefetches and mbarriers: they change when data is transferred,
+//! never which data.
 
 use crate::support::{Bits, SM_80, on_each, poisoned, random, unary};
 use moye::{Global, GlobalMut, Grid, Kernel};
@@ -132,7 +132,7 @@ fn copies_that_arrive_at_an_mbarrier_are_there_for_all_threads() {
             |module, device| {
                 let from = device.upload(&source).unwrap();
                 let mut to = poisoned::<u32>(device, 128);
-                // SAFETY: 128 elements each, which one block of 64 threads takes in two rounds.
+                // SAFETY: 128 elements each, which one block of 64 threads copies in two rounds.
                 unsafe { module.launch(kernel, Grid::new(1, 64), (&from, &mut to, 2)) }.unwrap();
                 to.download().unwrap()
             },

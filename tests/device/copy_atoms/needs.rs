@@ -1,9 +1,9 @@
-//! The oldest architecture and PTX version that have each instruction, from NVIDIA's "PTX ISA".
+//! The oldest architecture and PTX version of each instruction, from NVIDIA's "PTX ISA".
 
 /// An architecture, 80 for sm_80, and a PTX version.
 pub type Needs = (u32, (u32, u32));
 
-/// What an instruction needs, by its text without operands.
+/// The requirements of an instruction, by its name without operands.
 pub fn needs(instruction: &str) -> Needs {
     match instruction.split('.').next().expect("a name") {
         "atom" | "red" => atomic(instruction),
@@ -23,7 +23,7 @@ pub fn needs(instruction: &str) -> Needs {
     }
 }
 
-/// The youngest qualifier counts.
+/// The newest qualifier decides.
 fn access(instruction: &str) -> Needs {
     let has = |part: &str| instruction.contains(part);
     if has(".L2::cache_hint") || has(".L2::256B") {
@@ -44,7 +44,7 @@ fn access(instruction: &str) -> Needs {
 fn conversion(instruction: &str) -> Needs {
     let has = |part: &str| instruction.contains(part);
     match instruction {
-        // The rounding that sm_80 has is `rna`.
+        // sm_80's rounding is `rna`.
         _ if has(".rn.tf32") || has(".rz.tf32") || has(".rn.relu.tf32") => (90, (7, 8)),
         _ if has(".relu") || has("tf32") || has("bf16") || has("f16x2") => (80, (7, 0)),
         _ => (0, (1, 0)),
@@ -60,7 +60,7 @@ fn arithmetic(instruction: &str) -> Needs {
     }
 }
 
-/// Exchanges and bit operations do not name a type: the width counts.
+/// Exchanges and bit operations name no type, so the width decides.
 fn atomic(instruction: &str) -> Needs {
     let mut parts = instruction.split('.').skip(2);
     let operation = parts.next().expect("an operation");

@@ -1,5 +1,5 @@
-//! The PTX of each kernel has its instruction once, and ptxas takes it for the oldest architecture
-//! that has it.
+//! The PTX of each kernel has its instruction once, and ptxas accepts it for the instruction's
+//! oldest architecture.
 
 use crate::common::assembler;
 use crate::common::ptx::{before, kernel_text, version_of};
@@ -66,7 +66,7 @@ fn every_kernel_has_its_instruction_once_and_nothing_like_it() {
                 ["ld.global", "st.global", "ld.shared", "st.shared"].iter().any(|p| of.starts_with(p))
             };
             let others = function.count_where(|of| is_like_an_atom(of) && !plain(of) && !listed(of));
-            // What arrives at an mbarrier has been copied.
+            // Kernels with an mbarrier wait for copies.
             let copies = usize::from(name.starts_with("mbarrier_"));
             assert_eq!(
                 others, copies,
@@ -77,7 +77,7 @@ fn every_kernel_has_its_instruction_once_and_nothing_like_it() {
     }
 }
 
-/// Kernels of several instructions each, which other tests are of: a load and a store have no type
+/// Kernels of several instructions each, which other tests cover: a load and a store have no type
 /// for bf16 to f32.
 const OF_SEVERAL: &[&str] = &[
     "cvt_f32_of_bf16",
@@ -93,8 +93,8 @@ const OF_SEVERAL: &[&str] = &[
     "structs",
 ];
 
-/// Whether an instruction moves data, other than from register to register and from the parameters,
-/// or computes with floats.
+/// Whether an instruction moves data (other than between registers and from parameters) or computes
+/// with floats.
 fn is_like_an_atom(instruction: &str) -> bool {
     let moves = [
         "ld.",
@@ -125,8 +125,7 @@ fn is_like_an_atom(instruction: &str) -> bool {
             || types.iter().any(|name| instruction.contains(name)))
 }
 
-/// The loads and stores with which a kernel takes its inputs and leaves its results, beside its own
-/// instruction.
+/// The loads of a kernel's inputs and the stores of its results, in addition to its instruction.
 struct Frame {
     loads: usize,
     stores: usize,
@@ -137,16 +136,16 @@ struct Frame {
 impl Frame {
     fn of(kernel: &str) -> Self {
         let [loads, stores, from_shared, to_shared] = match kernel.split('_').next().expect("a name") {
-            // Each lane puts a row of four words into shared memory, and writes what it gets.
+            // Each lane writes a row of four words to shared memory, and stores its result.
             "ldsm" => [4, registers(kernel), 0, 4],
             "stsm" => [registers(kernel), 4, 4, 0],
             "movm" => [1, 1, 0, 0],
             "shuffle" if ["shuffle_xor1", "shuffle_xor4"].contains(&kernel) => [2, 2, 0, 0],
-            // Their instructions are the load and the store; one of a policy stands for all.
+            // Their instructions are the load and the store; one with a policy covers all.
             "copy" => [0; 4],
             "policy" if kernel == "policy_last" => [0; 4],
             "policy" => [1, 1, 0, 0],
-            // What was in shared memory before, the predicate, and the way out.
+            // The initial shared memory, the predicate, and the result.
             "ca" | "cg" if kernel.ends_with('b') && kernel.split('_').count() == 3 => [0, 1, 1, 0],
             "ca" | "cg" => {
                 let predicated = kernel.contains("_if") || kernel.contains("_zfill_");
@@ -203,12 +202,12 @@ fn ptxas_takes_every_kernel_for_the_architecture_it_is_compiled_for() {
     }
 }
 
-/// Kernels of packed elements, which several threads write by atomic operations on words, with the
-/// oldest architecture and PTX version that have those, from NVIDIA's "PTX ISA".
+/// Kernels of packed elements, which several threads write with atomic operations on words, with
+/// the oldest architecture and PTX version of those, from NVIDIA's "PTX ISA".
 const OLDER: &[(&str, u32, (u32, u32))] =
     &[("reverse_s4", 12, (1, 2)), ("reverse_u4", 12, (1, 2)), ("reverse_b1", 12, (1, 2))];
 
-/// A module of one kernel for an architecture and a PTX version: its text, and the shared memory
+/// A module of one kernel for an architecture and a PTX version: its PTX, and the shared memory
 /// that it may name.
 fn alone(module: &'static str, kernel: &str, arch: u32, (major, minor): (u32, u32)) -> String {
     format!(
@@ -238,8 +237,7 @@ fn each_cp_async_moves_as_many_bytes_as_its_kernel_says() {
             .filter(|line| line.split_whitespace().any(|word| word == instruction))
             .collect();
         let [line] = lines[..] else { panic!("{kernel} has {instruction} once: {lines:?}") };
-        // `[to], [from], bytes` and, where there is one, the register that says how many of them
-        // there are to read.
+        // `[to], [from], bytes` and, optionally, the register with the number of bytes to read.
         let operands: Vec<&str> = line.trim_end_matches([';', ' ', '}']).split(", ").map(str::trim).collect();
         assert_eq!(operands.get(2), Some(&bytes), "{kernel}: {line}");
         assert_eq!(operands.len(), if kernel.contains("zfill") { 4 } else { 3 }, "{kernel}: {line}");
@@ -248,8 +246,8 @@ fn each_cp_async_moves_as_many_bytes_as_its_kernel_says() {
     assert_eq!(checked, 52, "each of four kinds in four forms, and with three prefetches in three");
 }
 
-/// The oldest architecture that any assembler at hand has: that of CUDA 12. What is older still
-/// (shuffles and votes sm_30, loads and stores everything) is assembled for it.
+/// The oldest architecture of any available assembler: that of CUDA 12. Older instructions
+/// (shuffles and votes sm_30, loads and stores all) are assembled for it.
 const OLDEST_OF_PTXAS: u32 = 50;
 
 /// A kernel, its module, the oldest architecture, the oldest PTX version.
@@ -266,7 +264,7 @@ fn cases() -> Vec<Case> {
         }
     }
     cases.sort_unstable();
-    // A kernel of several instructions needs what the youngest of them does.
+    // A kernel of several instructions has the requirements of the newest.
     cases.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {
@@ -298,7 +296,7 @@ fn ptxas_takes_every_atom_for_the_oldest_architecture_and_version_and_for_none_b
         {
             failures.push(format!("{kernel}: sm_{before} has it too, not only sm_{oldest}"));
         }
-        // An older version than the instruction's says nothing of it.
+        // An older version than the instruction's proves nothing.
         if version > version_of(oldest) && assemble(kernel, text, oldest, version_of(oldest)) == Some(Ok(()))
         {
             failures.push(format!("{kernel}: PTX {:?} has it too, not only {version:?}", version_of(oldest)));

@@ -1,4 +1,4 @@
-//! Launches of the test kernels, and comparisons that tell what differs.
+//! Launches of the test kernels, and comparisons that report the differences.
 
 use crate::common::devices;
 use half::{bf16, f16};
@@ -6,14 +6,14 @@ use moye::{Buffer, Device, Element, Global, GlobalMut, Grid, Kernel, Module, Ptx
 use moye_device::arch::{Bf16x2, F16x2};
 use std::fmt::Write as _;
 
-/// The kernels that sm_80 has.
+/// The kernels of sm_80.
 pub static SM_80: Ptx = Ptx::new("moye-kernels-copy", moye_kernels_copy::PTX_SM_80);
 
-/// The kernels that need sm_90.
+/// The kernels that require sm_90.
 pub static SM_90: Ptx = Ptx::new("moye-kernels-copy (sm_90)", moye_kernels_copy::PTX_SM_90);
 
-/// The devices that can run the kernels of `ptx`, each with them loaded: the simulator first, then
-/// the GPU where there is one that is new enough.
+/// The devices that can run the kernels of `ptx`, with the kernels loaded: the simulator first,
+/// then a GPU if there is one that is new enough.
 pub fn modules(ptx: &Ptx) -> Vec<Module> {
     let fits = |device: &Device| !device.is_gpu() || ptx.image_for(device.arch()).is_some();
     devices().into_iter().filter(fits).map(|device| device.load(ptx).unwrap()).collect()
@@ -24,8 +24,7 @@ pub trait Bits: Element + std::fmt::Debug {
     /// All bits, the lowest first.
     fn bits(self) -> u128;
 
-    /// Whether the two are the same: equal bits, or NaN both (each half for itself where there are
-    /// two).
+    /// Whether the two are equal: the same bits, or both NaN (for pairs, each half separately).
     fn same(self, other: Self) -> bool {
         self.bits() == other.bits()
     }
@@ -35,7 +34,7 @@ macro_rules! integers {
     ($($t:ty),*) => { $(
         impl Bits for $t {
             fn bits(self) -> u128 {
-                // A negative number has its own bits only, without the extended sign.
+                // For a negative value, drop the sign extension.
                 (self as u128) & (u128::MAX >> (128 - 8 * size_of::<Self>()))
             }
         }
@@ -71,7 +70,7 @@ macro_rules! pairs {
 }
 pairs!(F16x2, Bf16x2);
 
-/// Fails where `got` and `want` differ, with the first differences and the inputs that led to them.
+/// Fails if `got` and `want` differ, with the first differences and their inputs.
 #[track_caller]
 pub fn compare<T: Bits>(what: &str, got: &[T], want: &[T], input: impl Fn(usize) -> String) {
     assert_eq!(got.len(), want.len(), "{what}: as many results as expected ones");
@@ -93,13 +92,13 @@ pub fn hex<T: Bits>(value: T) -> String {
     format!("{value:?} ({:#x})", value.bits())
 }
 
-/// A grid with a thread for each element.
+/// A grid with one thread for each element.
 pub fn per_element(count: usize) -> Grid {
     Grid::new((count as u32).div_ceil(256), 256)
 }
 
-/// Runs `launch` on every device that can: the simulator's results must be the wanted ones, and
-/// every other device's must be the simulator's.
+/// Runs `launch` on every suitable device: the simulator's results must be the expected ones, and
+/// every other device's must equal the simulator's.
 #[track_caller]
 pub fn on_each<U: Bits>(
     ptx: &Ptx,
@@ -127,7 +126,7 @@ pub fn on_each<U: Bits>(
     }
 }
 
-/// A kernel over one, two or three inputs: `output[i] = f(a[i], ...)` for a count of elements.
+/// A kernel with one, two or three inputs: `output[i] = f(a[i], ...)` for a number of elements.
 pub type Unary<T, U> = Kernel<(Global<T>, GlobalMut<U>, u32)>;
 pub type Binary<T, U> = Kernel<(Global<T>, Global<T>, GlobalMut<U>, u32)>;
 pub type Ternary<T> = Kernel<(Global<T>, Global<T>, Global<T>, GlobalMut<T>, u32)>;
@@ -175,7 +174,7 @@ pub fn binary<T: Bits, U: Bits>(kernel: &Binary<T, U>, inputs: &[[T; 2]], want: 
     );
 }
 
-/// `output[i] = f(a[i], b[i], c[i])`, checked against `want` where that knows.
+/// `output[i] = f(a[i], b[i], c[i])`, compared with `want` where it is `Some`.
 #[track_caller]
 pub fn ternary<T: Bits>(kernel: &Ternary<T>, inputs: &[[T; 3]], want: impl Fn(T, T, T) -> Option<T>) {
     let column = |at: usize| inputs.iter().map(|values| values[at]).collect::<Vec<T>>();
@@ -197,14 +196,14 @@ pub fn ternary<T: Bits>(kernel: &Ternary<T>, inputs: &[[T; 3]], want: impl Fn(T,
     );
 }
 
-/// A buffer of which every byte is 0xA5, so that what a kernel leaves out is seen.
+/// A buffer whose bytes are all 0xA5, so that elements that a kernel omits are noticed.
 pub fn poisoned<T: Element>(device: &Device, len: usize) -> Buffer<T> {
     let mut buffer = device.alloc_uninit(len).unwrap();
     buffer.fill_bytes(0xA5).unwrap();
     buffer
 }
 
-/// Numbers without pattern, the same in every run: `count` of them from a seed (splitmix64).
+/// `count` pseudo-random values, the same in every run, from a seed (splitmix64).
 pub fn random(seed: u64, count: usize) -> Vec<u64> {
     let mut state = seed;
     std::iter::repeat_with(|| {

@@ -4,12 +4,12 @@ use crate::support::{Bits, SM_80, on_each, poisoned, random};
 use moye::{Global, GlobalMut, Grid, Kernel};
 use moye_kernels_copy as kernels;
 
-/// The lanes of the group that `lane` is in.
+/// The lanes of `lane`'s group.
 fn group(lane: usize) -> std::ops::Range<usize> {
     if lane < 20 { 0..20 } else { 20..32 }
 }
 
-/// Checks what each lane gets against `want` of its lane, over inputs with and without repetitions.
+/// Compares each lane's result with `want` of the lane, for inputs with and without repetitions.
 #[track_caller]
 fn check<T: Bits, U: Bits>(
     kernel: &Kernel<(Global<T>, GlobalMut<U>)>,
@@ -18,7 +18,7 @@ fn check<T: Bits, U: Bits>(
 ) {
     let all_same = [7; 32].to_vec();
     let few = random(21, 32).into_iter().map(|r| r % 3).collect();
-    // One lane alone, in either group.
+    // One lane with a different value, in either group.
     let with = |value: u64, at: usize, other| {
         let mut inputs = vec![value; 32];
         inputs[at] = other;
@@ -62,7 +62,7 @@ fn redux_reduces_over_the_lanes_of_its_mask() {
     check(&kernels::redux_xor, unsigned, over(|a, b| a ^ b));
 }
 
-/// The lanes of the group with the lane's value.
+/// The lanes of the group that have the lane's value.
 fn matching<T: Bits + PartialEq>(inputs: &[T], lane: usize) -> u32 {
     group(lane).filter(|&other| inputs[other] == inputs[lane]).fold(0, |mask, other| mask | 1 << other)
 }
@@ -77,7 +77,7 @@ fn match_finds_the_lanes_with_the_same_value() {
     check(&kernels::match_all_b32, |r| r as u32, all);
 }
 
-/// Whether a lane of the votes says yes.
+/// Whether a lane votes yes.
 fn odd(value: u32) -> bool {
     !value.is_multiple_of(2)
 }
@@ -101,7 +101,7 @@ fn votes_count_the_lanes_of_their_mask() {
     );
 }
 
-/// The value of the lane seven further on in the group, from its end back to its start.
+/// The value of the lane seven positions later in the group, cyclically.
 fn seventh<T: Bits>(inputs: &[T], lane: usize) -> T {
     let group = group(lane);
     inputs[group.start + (lane - group.start + 7) % group.len()]
@@ -112,7 +112,7 @@ fn shuffles_hand_values_to_other_lanes() {
     check(&kernels::shuffle_seventh, |r| r as u32, seventh);
     check(&kernels::shuffle_seventh_s32, |r| r as i32, seventh);
     check(&kernels::shuffle_seventh_f32, |r| (r >> 40) as f32 - 0.5, seventh);
-    // Beyond the ends of the warp a lane keeps its own.
+    // Past the ends of the warp a lane keeps its value.
     check(
         &kernels::shuffle_up_3,
         |r| r as u32,

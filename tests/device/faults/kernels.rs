@@ -1,5 +1,5 @@
-//! Kernels that each do one thing wrong. They are there for the simulator alone, and compiled to no
-//! PTX: on a GPU most of them would write anywhere, hang, or do nothing that could be seen.
+//! Kernels with one mistake each. They run only on the simulator and are not compiled to PTX: on a
+//! GPU most of them would write anywhere, hang, or have no visible effect.
 #![allow(clippy::missing_safety_doc, reason = "there is no safe way to launch them")]
 
 use moye_device::arch::*;
@@ -12,7 +12,7 @@ static_layout! {
     pub Words = moye_device::layout!({ 66 });
 }
 
-/// What every kernel has in shared memory.
+/// The shared memory of every kernel.
 pub type Storage = SharedArray<u32, Words>;
 
 fn tile() -> Shared<u32> {
@@ -23,18 +23,18 @@ fn mbarrier() -> u32 {
     tile().offset(64).address()
 }
 
-/// Whether it is the thread that does wrong: one of the second block.
+/// Whether this thread makes the mistake: one of the second block.
 fn chosen() -> bool {
     block_idx().x == 1 && thread_idx().x == 3
 }
 
-/// Kernels of 64 threads that take a buffer of 64 words.
+/// Kernels of 64 threads with a buffer of 64 words.
 macro_rules! kernels {
     ($($name:ident($x:ident) $body:block)*) => { $(
         #[kernel(threads = 64, shared = Storage)]
         #[allow(unused_unsafe, reason = "some do wrong by safe functions alone")]
         pub unsafe fn $name($x: GlobalMut<u32>) {
-            // SAFETY: none, but the simulator checks what is done.
+            // SAFETY: the contract is violated on purpose; the simulator checks every access.
             unsafe { $body }
         }
     )* };
@@ -162,7 +162,7 @@ kernels! {
 /// Bytes of a bulk copy.
 const BYTES: u32 = 16;
 
-/// Has the first words of the tile stored, and does not wait.
+/// Issues a store of the tile's first words, without a wait.
 unsafe fn stores(x: GlobalMut<u32>, fence: bool) {
     // SAFETY: the words are in both.
     unsafe {
@@ -175,7 +175,7 @@ unsafe fn stores(x: GlobalMut<u32>, fence: bool) {
     bulk_commit_group();
 }
 
-/// Has the first words of the tile loaded, and does not wait.
+/// Issues a load of the tile's first words, without a wait.
 unsafe fn loads(x: GlobalMut<u32>) {
     // SAFETY: the words are in both, and the mbarrier after those of the tile.
     unsafe {
@@ -186,7 +186,7 @@ unsafe fn loads(x: GlobalMut<u32>) {
     }
 }
 
-/// Calls itself until the stack ends.
+/// Calls itself until the stack overflows.
 #[inline(never)]
 fn deeper(depth: u32) -> u32 {
     let here = std::hint::black_box([depth; 16]);

@@ -15,15 +15,15 @@ use rstest::rstest;
 /// A kernel of this file.
 type Faulty = Kernel<(GlobalMut<u32>,)>;
 
-/// Launches a kernel that does wrong, two blocks of 64 threads.
+/// Launches a faulty kernel, two blocks of 64 threads.
 fn fault(kernel: &Faulty, grid: Grid) -> Fault {
     let device = Device::sim();
     let mut x = device.upload(&[0u32; 64]).unwrap();
-    // SAFETY: whatever it does is checked; on no other device.
+    // SAFETY: the simulator checks every access; the kernel runs on no other device.
     let error = unsafe { device.launch(kernel, grid, (&mut x,)) }.unwrap_err();
     let Error::Simulator(error) = error else { panic!("{}: {error}", kernel.name()) };
     let fault = error.fault().unwrap_or_else(|| panic!("{}: {error}", kernel.name())).clone();
-    // The device can be used on.
+    // The device stays usable.
     assert_eq!(device.upload(&[5u32]).unwrap().download().unwrap(), [5]);
     fault
 }
@@ -162,15 +162,15 @@ fn a_stack_overflow_names_its_block_and_thread() {
 fn check(fault: &Fault, kernel: &Faulty, kind: Kind, thread: u32, parts: &[&str]) {
     assert!(kind(&fault.kind), "{fault}: {:?}", fault.kind);
     let text = fault.to_string();
-    // The reported fault is that of the lowest block.
+    // The fault of the lowest block is reported.
     let block = u32::from(!EVERY_BLOCK.contains(&kernel.name()));
     let place = format!("kernel `{}`, block ({block},0,0), thread ({thread},0,0)", kernel.name());
     assert!(text.starts_with(&place), "{place}: {text}");
     for part in parts {
         assert!(text.contains(part), "`{part}` is missing: {text}");
     }
-    // The kernel's own line, where an instruction of it is at fault; that is so but for what shows
-    // when a thread or a block ends.
+    // The kernel's line, if an instruction in it is at fault; faults detected when a thread or a
+    // block ends have none.
     let ends = matches!(fault.kind, FaultKind::BulkCopiesLeft { .. } | FaultKind::BulkLoadsLeft { .. });
     match fault.location {
         Some(location) => {
@@ -182,7 +182,7 @@ fn check(fault: &Fault, kernel: &Faulty, kind: Kind, thread: u32, parts: &[&str]
     }
 }
 
-/// Kernels of which every block does wrong.
+/// Kernels in which every block makes the mistake.
 const EVERY_BLOCK: &[&str] = &[
     "counts_a_barrier_in_two_ways",
     "has_lanes_in_two_operations",

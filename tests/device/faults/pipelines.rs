@@ -1,6 +1,6 @@
-//! What a kernel can do wrong with a [`Pipeline`](moye_device::pipeline::Pipeline) that its types
-//! do not catch, each by a kernel that does it on `Device::sim()`. What they catch does not
-//! compile: `tests/fixtures/compile-errors/pipelines`.
+//! Mistakes with a [`Pipeline`](moye_device::pipeline::Pipeline) that its types do not prevent,
+//! each by a kernel on `Device::sim()`. Mistakes that they prevent do not compile:
+//! `tests/fixtures/compile-errors/pipelines`.
 
 use crate::fault;
 use moye::Grid;
@@ -14,7 +14,7 @@ use moye_sim::{Access, FaultKind};
 /// Stages of the ring, and bytes of each.
 const STAGES: u32 = 2;
 const BYTES: u32 = 64;
-/// Stages that are filled: the ring goes around three times.
+/// The number of filled stages: the ring wraps around three times.
 const TURNS: u32 = 6;
 
 static_layout! {
@@ -22,33 +22,32 @@ static_layout! {
     pub Ring = moye_device::layout!(32);
 }
 
-/// What each kernel keeps in shared memory; the ring is the first part.
+/// Each kernel's shared-memory storage; the ring comes first.
 type Storage<const WARPS: u32 = 1> = (SharedArray<u32, Ring>, PipelineStorage<STAGES, Warps<WARPS>>);
 
-/// What is done wrong.
+/// The mistake.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     Nothing,
-    /// A stage's reader releases it while its copy still reads it.
+    /// A stage's reader releases it while its copy is still reading it.
     ReleasesEarly,
     /// A stage is read before the wait for it.
     ReadsBeforeTheWait,
-    /// A warp that meets the producer reads a stage that no thread waits for.
+    /// A warp that synchronises with the producer reads a stage that no thread has waited for.
     ReadsWithoutAWait,
-    /// More is announced of a stage than comes.
+    /// More bytes of a stage are announced than arrive.
     AnnouncesTooMuch,
 }
 
-/// A block of three warps, where a stage waits for the release of `WARPS`: the first one's first
-/// lane fills stages, the second one's first lane copies each to `x`, and the third only does
-/// wrong.
+/// A block of three warps, in which a stage waits for `WARPS` releases: the first lane of the first
+/// warp fills stages, that of the second copies each to `x`, and the third only makes the mistake.
 ///
 /// # Safety
 /// `x` has a stage's words.
 #[inline(always)]
 unsafe fn ring<const WARPS: u32>(x: GlobalMut<u32>, wrong: Wrong) {
     let (warp, lane) = (thread_idx().x / 32, lane_id());
-    // SAFETY: the caller's contract; the simulator checks the rest.
+    // SAFETY: `x` has a stage's words; the simulator checks the rest.
     unsafe {
         let (_, pipeline) = <Storage<WARPS> as SharedStorage>::take();
         let ring = Shared::<u32>::from_address(shared_base());
@@ -87,13 +86,13 @@ unsafe fn ring<const WARPS: u32>(x: GlobalMut<u32>, wrong: Wrong) {
             }
         }
         if wrong == Wrong::ReadsWithoutAWait && warp != 1 {
-            // The third warp knows what the producer does: that the copies were issued, not that
-            // they have come.
+            // The third warp synchronises with the producer: it knows that the copies were issued,
+            // not that they have arrived.
             sync_barrier(1, 64);
             if warp == 2 && lane == 0 {
                 x.write(0, stage_at(0).read(0));
             }
-            // The producer does not exit before the read.
+            // The producer must not exit before the read.
             sync_barrier(1, 64);
         }
     }
@@ -103,7 +102,7 @@ macro_rules! kernels {
     ($($name:ident $wrong:ident $warps:literal;)*) => { $(
         #[kernel(threads = 96, shared = Storage<$warps>)]
         unsafe fn $name(x: GlobalMut<u32>) {
-            // SAFETY: the kernel's own contract.
+            // SAFETY: the kernel has the contract of `ring`.
             unsafe { ring::<$warps>(x, Wrong::$wrong) }
         }
     )* };
@@ -117,7 +116,7 @@ kernels! {
     announces_too_much AnnouncesTooMuch 1;
 }
 
-/// Whether all parts are in the text, and the line of a fault is in this file.
+/// Checks that all parts are in the message, and that the fault's line is in this file.
 fn check(text: &str, parts: &[&str]) {
     for part in parts.iter().chain(&["tests/device/faults/pipelines.rs:"]) {
         assert!(text.contains(part), "`{part}` is missing: {text}");
@@ -152,7 +151,7 @@ fn refilling_a_stage_before_its_copy_has_read_it_is_a_fault() {
 #[test]
 fn reading_a_stage_before_its_wait_is_a_fault() {
     let fault = fault(&reads_before_the_wait, Grid::new(1, 96));
-    // Whichever comes first, the read or the copy: nothing orders them.
+    // Either access may be the first, the read or the copy: nothing orders them.
     let FaultKind::Race(race) = &fault.kind else { panic!("{fault}") };
     let both = [race.access, race.other.access];
     assert!(both.contains(&Access::Read) && both.contains(&Access::BulkDestination), "{fault}");

@@ -1,4 +1,4 @@
-//! mbarriers, named barriers, and what else threads of one block do together.
+//! mbarriers, named barriers, and other cooperation of a block's threads.
 
 use crate::{PTX, devices};
 use moye::{Global, GlobalMut, Grid, Kernel};
@@ -44,7 +44,7 @@ fn registers_go_from_one_warpgroup_to_the_others() {
         let source: Vec<u32> = (0..384).collect();
         let buffer = device.upload(&source).unwrap();
         let mut output = device.alloc_zeroed::<u32>(384).unwrap();
-        // SAFETY: 384 elements each, one block of as many.
+        // SAFETY: 384 elements each, one block of 384 threads.
         unsafe { module.launch(&kernels::set_registers, Grid::new(1, 384), (&buffer, &mut output)) }.unwrap();
         let expected: Vec<u32> = (0..384).map(|i| i + if i < 128 { 24 } else { 240 }).collect();
         assert_eq!(output.download().unwrap(), expected, "{}", device.name());

@@ -1,4 +1,4 @@
-//! Bulk copies and tensor copies, against what a host loop moves.
+//! Bulk copies and tensor copies, compared with a loop on the host.
 
 use crate::{PTX, devices};
 use half::{bf16, f16};
@@ -10,12 +10,12 @@ use moye_device::atom::tma::{TmaMapError, TmaTile};
 use moye_device::layout::{ComposedLayout, Layout, identity_layout, layout, tuple};
 use moye_kernels_hopper as kernels;
 
-/// Words that count up.
+/// Consecutive words.
 fn counted(count: usize) -> Vec<u32> {
     (0..count as u32).map(|i| i.wrapping_mul(0x9E37_79B9) | 1).collect()
 }
 
-/// A tensor of words for the test: its extents, its strides in words, the box.
+/// A tensor of words: its extents, its strides in words, the box.
 #[derive(Clone, Copy)]
 struct Case {
     extents: &'static [u64],
@@ -23,7 +23,7 @@ struct Case {
     boxes: &'static [u32],
 }
 
-/// For each rank one whose rows have gaps between them.
+/// One tensor for each rank, whose rows have gaps between them.
 const CASES: [Case; 5] = [
     Case { extents: &[100], strides: &[], boxes: &[64] },
     Case { extents: &[30, 17], strides: &[32], boxes: &[32, 9] },
@@ -51,8 +51,8 @@ impl Case {
         self.boxes.iter().product::<u32>() as usize
     }
 
-    /// For each element of the box that begins at `start`, its index in the buffer, where it is
-    /// in the tensor.
+    /// For each element of the box that starts at `start`, its index in the buffer if it is inside
+    /// the tensor.
     fn elements(&self, start: &[i32]) -> Vec<Option<usize>> {
         let index = |at: usize| {
             let mut rest = at as i64;
@@ -70,14 +70,14 @@ impl Case {
         (0..self.words()).map(index).collect()
     }
 
-    /// Whether a word is no element of the tensor, but shares 16 bytes with the end of a row.
+    /// Whether a word is outside the tensor, but shares 16 bytes with the end of a row.
     fn is_behind_a_row(&self, at: usize) -> bool {
         let extent = self.extents[0] as usize;
         let place = self.strides.iter().rev().fold(at, |rest, &stride| rest % stride as usize);
         (extent..extent.next_multiple_of(4)).contains(&place)
     }
 
-    /// Starts inside, over each edge, and outside, as far as `what` supports them.
+    /// Starts inside, across each edge, and outside, as far as `what` supports them.
     fn starts(&self, what: What) -> Vec<Vec<i32>> {
         let all = |f: &dyn Fn(usize) -> i32| (0..self.rank()).map(f).collect::<Vec<_>>();
         let mut starts =
@@ -85,7 +85,7 @@ impl Case {
         for d in 0..self.rank() {
             starts.push(all(&|other| if other == d { self.extents[d] as i32 - 2 } else { 0 }));
         }
-        // Along dimension 0 a box begins at a multiple of 16 bytes.
+        // Along dimension 0 a box starts at a multiple of 16 bytes.
         for start in &mut starts {
             start[0] = start[0].div_euclid(4) * 4;
         }
@@ -94,7 +94,7 @@ impl Case {
     }
 }
 
-/// Which kernels of a rank.
+/// The kernels of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Load,
@@ -122,7 +122,7 @@ macro_rules! launch {
     };
 }
 
-/// One copy of a box that is `buffer` as it is in shared memory.
+/// One copy of a box; `buffer` is its image in shared memory.
 fn copy(module: &Module, what: What, map: &TensorMap, buffer: &mut Buffer<u32>, start: &[i32]) {
     let bytes = map.fields().box_bytes() as u32;
     launch!(module, what, map, bytes, buffer, start:
@@ -158,7 +158,7 @@ fn boxes_of_every_rank_are_loaded_stored_and_added() {
                     let buffer = device.upload(&tensor).unwrap();
                     let map = TensorMap::new(&device, &case.map(buffer.address())).unwrap();
                     copy(&module, what, &map, &mut device.upload(&patch).unwrap(), &start);
-                    // A fault of the kernel is reported here, and not by the next call.
+                    // A fault of the kernel is reported here, not by the next call.
                     let done = device.default_stream().synchronize();
                     done.unwrap_or_else(|error| panic!("{what:?}, {context}: {error}"));
                     let mut expected = tensor.clone();
@@ -168,7 +168,7 @@ fn boxes_of_every_rank_are_loaded_stored_and_added() {
                             if what == What::Add { expected[at].wrapping_add(*word) } else { *word };
                     }
                     let mut got = buffer.download().unwrap();
-                    // What a row leaves of its last 16 bytes is written or not.
+                    // The rest of a row's last 16 bytes may be written or not.
                     for (at, got) in got.iter_mut().enumerate() {
                         if case.is_behind_a_row(at) {
                             *got = expected[at];
@@ -207,7 +207,7 @@ fn swizzles_exchange_pieces_of_rows() {
                 for (at, _) in got.iter().enumerate() {
                     let (x, y) = (start[0] as usize + at % columns as usize, 20 + at / columns as usize);
                     let expected = if x < 48 && y < 40 { tensor[x + 48 * y] } else { 0 };
-                    // The tile begins at a multiple of 1,024 bytes.
+                    // The tile starts at a multiple of 1,024 bytes.
                     let place = swizzle.apply(4 * at as u32) as usize / 4;
                     assert_eq!(got[place], expected, "({x}, {y}), {swizzle:?} on {}", device.name());
                 }
@@ -260,7 +260,8 @@ fn rows_shorter_than_the_swizzles_span_are_a_span_apart() {
             let span = swizzle.span().unwrap() as u32 / 4;
             let words = span * ROWS;
             let image: Vec<u32> = counted(words as usize).iter().map(|word| word ^ 0x5555).collect();
-            // The word of shared memory that is a word of a row, or after the row within the span.
+            // The word of shared memory for a word of a row, or for one after the row within the
+            // span.
             let place = |x: u32, y: u32| swizzle.apply(4 * (x + span * y)) as usize / 4;
             let inside = |x: i32, y: i32| (0..EXTENTS[0]).contains(&x) && (0..EXTENTS[1]).contains(&y);
             for start in [[4, 3], [44, 20], [48, 0], [-8, -3]] {
@@ -286,7 +287,7 @@ fn rows_shorter_than_the_swizzles_span_are_a_span_apart() {
                 if !map.fields().stores_from(&start) {
                     continue;
                 }
-                // To zeros, so that sums are what is stored.
+                // Added to zeros, so that the sums equal the stored values.
                 let kernels: [&Kernel<_>; 2] = [&kernels::store_2d, &kernels::add_2d];
                 for kernel in kernels {
                     let target = device.alloc_zeroed::<u32>(48 * 40).unwrap();
@@ -378,14 +379,14 @@ fn what_threads_write_to_global_memory_and_fence_is_what_a_copy_reads() {
     }
 }
 
-/// The words of small numbers.
+/// The words of small values.
 fn words_of<T: Element>(numbers: &[T]) -> Vec<u32> {
-    // SAFETY: plain numbers, as many bytes as a multiple of four.
+    // SAFETY: plain values whose bytes are a multiple of four.
     unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast::<u32>(), size_of_val(numbers) / 4) }.to_vec()
 }
 
 fn adds<T: Element>(device: &Device, kernel: &Bytes, number: impl Fn(i32) -> T) {
-    // Small whole numbers, whose sums every type holds.
+    // Small integers, whose sums every type represents.
     let (a, b): (Vec<T>, Vec<T>) = (0..256).map(|i| (number(i % 23), number(i % 17))).unzip();
     let sums: Vec<T> = (0..256).map(|i| number(i % 23 + i % 17)).collect();
     let got = move_bytes(device, kernel, &words_of(&a), &words_of(&b));
@@ -405,13 +406,13 @@ fn bytes_are_added_as_numbers() {
     }
 }
 
-/// A tensor of 64 x 10 numbers, and boxes of 16 x 4 that are added to it: within it, and over its
-/// far edges.
+/// A tensor of 64 x 10 elements, and boxes of 16 x 4 that are added to it: inside, and across its
+/// upper edges.
 fn adds_boxes<T: Element>(device: &Device, element: TensorElement, number: impl Fn(i32) -> T) {
     const EXTENTS: [usize; 2] = [64, 10];
     const BOX: [usize; 2] = [16, 4];
     let module = device.load(&PTX).unwrap();
-    // Small whole numbers, whose sums every type holds.
+    // Small integers, whose sums every type represents.
     let (old, new) = (|at: usize| at as i32 % 23, |at: usize| at as i32 % 17);
     let patch: Vec<T> = (0..BOX[0] * BOX[1]).map(|at| number(new(at))).collect();
     let patch = device.upload(&words_of(&patch)).unwrap();
@@ -456,7 +457,7 @@ fn boxes_are_added_as_the_numbers_of_their_maps() {
     }
 }
 
-/// A tensor of 16 x 6 numbers, and a box of 16 x 4 over an edge of it: elements out of bounds are
+/// A tensor of 16 x 6 elements, and a box of 16 x 4 across one edge: elements out of bounds are
 /// NaN. NVIDIA does not say which NaN.
 fn fills<T: Element>(
     device: &Device,
@@ -482,7 +483,7 @@ fn fills<T: Element>(
         // SAFETY: the buffer has as many bytes as the box, and the map's tensor lives.
         unsafe { module.launch(&kernels::load_2d, Grid::new(1, 128), arguments) }.unwrap();
         let words = loaded.download().unwrap();
-        // SAFETY: plain numbers, as many as the words hold.
+        // SAFETY: plain values, as many as fit in the words.
         let got = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<T>(), bytes / size_of::<T>()) };
         for (at, &got) in got.iter().enumerate() {
             let (x, y) = (start[0] + at as i32 % BOX[0], start[1] + at as i32 / BOX[0]);
@@ -570,7 +571,7 @@ fn tensors_that_go_downwards_or_beyond_their_buffer_have_no_map_of_a_tile() {
         let buffer = device.alloc_zeroed::<u32>(100 * 16).unwrap();
         let told = |tensor: &Layout| TensorMap::of_tile(&device, &TILE, &buffer, tensor).unwrap_err();
         assert!(TensorMap::of_tile(&device, &TILE, &buffer, &layout!((100, 16):(16, 1))).is_ok());
-        // As many elements as the buffer has, but before its start.
+        // As many elements as the buffer has, but starting before it.
         let error = told(&layout!((100, 16):(-16, 1)));
         assert!(
             matches!(error, Error::TensorOfTile(TmaMapError::Descending { mode: 0, stride: -16 })),

@@ -117,7 +117,7 @@ fn blocks_copy_to_the_next() {
 #[test]
 fn asynchronous_stores_of_every_width_are_there_after_the_phase() {
     const ROUNDS: usize = 3;
-    // Each kernel, and what each 32-bit word of what it sends is times the first.
+    // Each kernel, and the factors of the words that it sends relative to the first.
     let senders: [(_, &[usize]); 5] = [
         (&kernels::store_async_u32, &[1]),
         (&kernels::store_async_f32, &[1]),

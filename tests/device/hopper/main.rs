@@ -1,5 +1,5 @@
-//! What sm_90a brings, instruction by instruction, in the simulator and on a GPU that has it:
-//! barriers, clusters, bulk copies, tensor copies, `wgmma`.
+//! The instructions of sm_90a, one by one, on the simulator and on a GPU that has them: barriers,
+//! clusters, bulk copies, tensor copies, `wgmma`.
 
 #[path = "../../fixtures/common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! The layouts of operands of `wgmma` in shared memory, against the plain triple loop.
+//! The layouts of `wgmma`'s operands in shared memory, compared with the plain triple loop.
 
 use crate::common::matrix::rng;
 use crate::matrix::{Kind, Matrix, Run, check};
@@ -13,8 +13,7 @@ use moye_kernels_wgmma::{self as kernels, TILE_M, TILE_N, tile};
 
 type MajorKernel = Kernel<(Global<u32>, Global<u32>, GlobalMut<u32>)>;
 
-/// The layout of A in shared memory, if the instruction reads it from there; `None` where it does
-/// from registers.
+/// The layout of A in shared memory; `None` if the instruction reads A from registers.
 type InShared = Option<ComposedLayout>;
 
 fn product<M: WgmmaAtom<A: TestNumber, B: TestNumber, D: TestNumber>>(
@@ -36,7 +35,7 @@ fn product<M: WgmmaAtom<A: TestNumber, B: TestNumber, D: TestNumber>>(
     let words = 128 * M::Accumulators::COUNT;
     let mut d = device.alloc_uninit::<u32>(parts[0] * parts[1] * words).unwrap();
     let module = device.load(&WGMMA_PTX).unwrap();
-    // SAFETY: the buffers hold the tiles of one block, and D's registers of each instruction.
+    // SAFETY: the buffers have the tiles of one block, and D's registers of each instruction.
     unsafe { module.launch(kernel, Grid::new(1, 128), (&a_buffer, &b_buffer, &mut d)) }.unwrap();
 
     let negated = kernel.name().matches("negated_a").count() + kernel.name().matches("negated_b").count();

@@ -1,4 +1,4 @@
-//! Operands of `wgmma`: their images in shared memory, and registers by thread-value layouts.
+//! Operands of `wgmma`: their images in shared memory, and their registers by thread-value layouts.
 
 use crate::numbers::{Inputs, TestNumber};
 use moye_device::layout::{ComposedLayout, Layout};
@@ -26,8 +26,7 @@ impl<T: TestNumber> Matrix<T> {
         self.elements.len() / self.rows
     }
 
-    /// The words of the matrix as it is in shared memory; a layout of elements of one bit counts
-    /// bytes.
+    /// The words of the matrix's image in shared memory; a layout of 1-bit elements counts bytes.
     pub fn image(&self, layout: &ComposedLayout) -> Vec<u32> {
         let per = if T::WIDTH < 8 { 8 / T::WIDTH } else { 1 };
         let bits = T::WIDTH * per;
@@ -53,7 +52,7 @@ impl<T: TestNumber> Matrix<T> {
         words
     }
 
-    /// The matrix that registers hold.
+    /// The matrix held in registers.
     pub fn of_registers(rows: usize, layout: &Layout, words: &[u32]) -> Self {
         let (threads, values) = (layout.extent(0), layout.extent(1));
         let mut elements = vec![None; (threads * values) as usize];
@@ -78,7 +77,7 @@ fn put<T: TestNumber>(words: &mut [u32], at: usize, element: T) {
     words[at / 32] |= element.to_words()[0] << (at % 32);
 }
 
-/// How a sum is made.
+/// How a sum is computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A sum of floats of this many bits.
@@ -89,7 +88,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As the instruction's name says, of factors of `bits` bits.
+    /// The kind in the instruction's name, for factors of `bits` bits.
     pub fn of(instruction: &str, bits: usize) -> Self {
         match instruction {
             name if name.contains("and.popc") => Self::AndPopc,
@@ -100,17 +99,17 @@ impl Kind {
     }
 }
 
-/// How a product was computed, for the bound of its error.
+/// How a product was computed, for its error bound.
 #[derive(Clone, Copy)]
 pub struct Run {
     pub kind: Kind,
     pub inputs: Inputs,
     pub on_gpu: bool,
-    /// -1 where one of the factors is negated.
+    /// -1 if one of the factors is negated.
     pub sign: f64,
 }
 
-/// Panics where `d` is not `sign * a b + c` within its bound.
+/// Panics if `d` differs from `sign * a b + c` by more than the bound.
 pub fn check<A: TestNumber, B: TestNumber, D: TestNumber>(
     what: &str,
     run: Run,
@@ -160,15 +159,14 @@ fn whole(pairs: impl Iterator<Item = (f64, f64)>) -> i64 {
     pairs.map(|(a, b)| a as i64 * b as i64).sum()
 }
 
-/// How far a result may be: of the simulator, which adds exact products in f64 and rounds to `D`
-/// after each instruction; and of a GPU, for which [`MmaSum::bound`] says what is assumed of
-/// hardware.
+/// The error bound of a result: for the simulator, which adds exact products in f64 and rounds to
+/// `D` after each instruction; for a GPU, by the assumptions about hardware in [`MmaSum::bound`].
 fn bound<D: TestNumber>(run: Run, bits: usize, k: usize, magnitude: f64) -> f64 {
     if run.inputs == Inputs::Small {
         return 0.0;
     }
     let (precision, smallest) = if D::WIDTH == 16 { (11, -24) } else { (24, -149) };
-    // Products and f64 accumulators, of the reference too.
+    // Products and f64 accumulators, including the reference's.
     let sums = 3.0 * (k + 1) as f64 * 2_f64.powi(-52) * magnitude;
     let instructions = k.div_ceil(256 / bits) as f64;
     let nearest = instructions * (2_f64.powi(-precision) * (magnitude + sums) + 2_f64.powi(smallest - 1));

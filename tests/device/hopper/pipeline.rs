@@ -4,8 +4,8 @@ use crate::{PTX, devices};
 use moye::Grid;
 use moye_kernels_hopper as kernels;
 
-/// Runs of stages that two warps read in turn, in a ring of three: shorter ones, longer ones, whole
-/// rings, and long ones after which a warp that waited too early would accept an old phase.
+/// Runs of stages that two warps read alternately, in a ring of three: shorter ones, longer ones,
+/// whole rings, and long ones after which a warp that waited too early would accept an old phase.
 const RUNS: &[&[u32]] =
     &[&[1], &[5], &[1, 1], &[3, 3, 3], &[2, 7, 1, 1, 4], &[6, 1, 6, 12, 1, 5], &[1, 2, 3, 4, 5, 6, 7, 8, 9]];
 

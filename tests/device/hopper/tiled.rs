@@ -1,5 +1,5 @@
-//! The tiled copy of TMA on tensors of 1 to 5 modes: prefetches, loads and additions, also over
-//! each edge.
+//! TMA's tiled copy on tensors of 1 to 5 modes: prefetches, loads and additions, also across each
+//! edge.
 
 use crate::{PTX, devices};
 use moye::{Device, Grid, Module, TensorMapOf};
@@ -8,11 +8,11 @@ use moye_device::layout::Layout;
 use moye_device::tensor::StaticLayout;
 use moye_kernels_hopper::{self as kernels, Line, Plane, Room, RowsFirst, Tiles};
 
-/// Elements outside of the tensors.
+/// The value of elements outside the tensors.
 const UNTOUCHED: f32 = -7.0;
 
-/// Adds one tensor to another by `launch`, which is given the numbers of tiles, and compares all of
-/// the destination, also what is between and after the tensor's elements.
+/// Adds one tensor to another with `launch`, which receives the numbers of tiles, and compares all
+/// of the destination, including the memory between and after the tensor's elements.
 fn adds<L: StaticLayout, const R: usize>(
     (device, module): (&Device, &Module),
     extents: [i64; R],
@@ -33,8 +33,7 @@ fn adds<L: StaticLayout, const R: usize>(
         let extent = if mode < L::LAYOUT.rank() { L::LAYOUT.extent(mode) } else { 1 };
         (extents[mode] as u32).div_ceil(extent as u32)
     });
-    // One block; three blocks, with several tiles each where there are enough; more blocks than
-    // tiles.
+    // One block; three blocks, with several tiles each if there are enough; more blocks than tiles.
     for blocks in [1, 3, tiles.iter().product::<u32>() + 2] {
         let (from, to) = (device.upload(&source).unwrap(), device.upload(&before).unwrap());
         let map = |buffer| TensorMapOf::<Tiles<L, R>>::new(buffer, &tensor).unwrap();

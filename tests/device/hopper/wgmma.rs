@@ -1,4 +1,4 @@
-//! Every atom of `wgmma`, against the plain triple loop.
+//! Every atom of `wgmma`, compared with the plain triple loop.
 
 use crate::common::matrix::rng;
 use crate::matrix::{Kind, Matrix, Run, check};
@@ -11,7 +11,7 @@ use rstest::rstest;
 
 type AtomKernel = Kernel<(Global<u32>, Global<u32>, Global<u32>, GlobalMut<u32>)>;
 
-/// Generic over the number types only: there are 1,092 atoms, of 21 combinations of types.
+/// Generic over the element types only: there are 1,092 atoms with 21 combinations of types.
 fn computes_the_product<A: TestNumber, B: TestNumber, D: TestNumber>(
     device: &Device,
     module: &Module,
@@ -20,7 +20,7 @@ fn computes_the_product<A: TestNumber, B: TestNumber, D: TestNumber>(
     let atom =
         WGMMA_ATOMS.iter().find(|atom| atom.name == kernel.name()).expect("kernels have the names of atoms");
     for inputs in [Inputs::Small, Inputs::Uniform, Inputs::Wide] {
-        // The extremes on a few shapes only: in the simulator it takes its time.
+        // Extreme values on a few shapes only: the simulator takes long.
         if inputs != Inputs::Wide || matches!(atom.shape_mnk[1], 8 | 64 | 256) {
             product::<A, B, D>(device, module, atom, kernel, inputs);
         }
@@ -45,7 +45,7 @@ fn product<A: TestNumber, B: TestNumber, D: TestNumber>(
     let (a_buffer, b_buffer) = (upload(&a_words), upload(&b.image(&k_major_tile::<B>(n as i64))));
     let c_buffer = upload(&c.registers(&atom.c()));
     let mut d = device.alloc_uninit::<u32>(128 * atom.registers).unwrap();
-    // SAFETY: the buffers hold the operands of one block.
+    // SAFETY: the buffers have the operands of one block.
     unsafe { module.launch(kernel, Grid::new(1, 128), (&a_buffer, &b_buffer, &c_buffer, &mut d)) }.unwrap();
     let d = Matrix::of_registers(m, &atom.c(), &d.download().unwrap());
     let run = Run { kind: Kind::of(atom.instruction, A::WIDTH), inputs, on_gpu: device.is_gpu(), sign: 1.0 };
@@ -73,7 +73,7 @@ macro_rules! atoms {
 }
 moye_device::for_each_wgmma!(atoms);
 
-/// One test for every eighth atom: to read the module takes longer than an atom's products.
+/// One test for every eighth atom: loading the module takes longer than an atom's products.
 #[rstest]
 fn every_atom_computes_the_product_on_every_device(#[values(0, 1, 2, 3, 4, 5, 6, 7)] first: usize) {
     for device in devices() {

@@ -1,6 +1,6 @@
-//! Elements whose offsets exceed 32 bits: past 2^31 elements from the start of their matrix. On a
-//! GPU they exist. The simulator uses the host's memory, which is too small; there the address of
-//! such an element is taken from the fault that names it.
+//! Elements whose offsets exceed 32 bits: more than 2^31 elements past the start of their matrix.
+//! On a GPU they exist. The simulator uses the host's memory, which is too small; there the fault
+//! names the address of such an element.
 
 use super::common::{gpu, say};
 use half::f16;
@@ -12,8 +12,8 @@ use moye::{
 use moye_device::number::Scalar;
 use rstest::rstest;
 
-/// An offset in elements; a multiple of 8, as the leading dimensions of the kernels on tensor cores
-/// are.
+/// An offset in elements; a multiple of 8, as the tensor-core kernels require of leading
+/// dimensions.
 const FAR: i64 = (1 << 31) + (1 << 12);
 
 type Move = Kernel<super::MoveParams>;
@@ -21,7 +21,7 @@ type Move = Kernel<super::MoveParams>;
 type Product =
     Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
 
-/// What a fault of a launch on the simulator says of the address.
+/// The address in the fault of a launch on the simulator.
 fn faulted_at(launched: moye::Result<()>) -> String {
     let fault = launched.unwrap_err().to_string();
     let (_, behind) = fault.split_once("global memory at ").unwrap_or_else(|| panic!("{fault}"));
@@ -32,7 +32,7 @@ fn address<T>(base: u64) -> String {
     format!("{:#x}", base + FAR as u64 * size_of::<T>() as u64)
 }
 
-/// Two elements along one axis of one matrix, `FAR` apart; the other extents and strides are 1.
+/// Two elements along one mode of one matrix, `FAR` apart; the other extents and strides are 1.
 #[rstest]
 fn a_move_addresses_an_element_past_2_31(
     #[values(kernels::copy, kernels::copy_async, kernels::transpose)] kernel: Move,
@@ -46,11 +46,11 @@ fn a_move_addresses_an_element_past_2_31(
     let along = |name: &str| if name == far { [[FAR, 1], [1, FAR]][axis] } else { [1, 1] };
     let ([src_m, src_n], mut to) = (along("src"), along("dst"));
     if kernel.name() == "transpose" {
-        // Its destination has N first.
+        // The transpose's destination has N first.
         to.reverse();
     }
     let pointers = (Global::from_address(src.address()), GlobalMut::from_address(dst.address()));
-    // SAFETY: the simulator refuses the access outside the buffers, which the test is about.
+    // SAFETY: the simulator refuses the out-of-bounds access, which is what the test checks.
     let launched = unsafe {
         device.launch(&kernel, Grid::new(1, 256), (pointers.0, pointers.1, m, n, src_m, src_n, to[0], to[1]))
     };
@@ -58,7 +58,7 @@ fn a_move_addresses_an_element_past_2_31(
     assert_eq!(faulted_at(launched), address::<f32>(base));
 }
 
-/// As above: `a` along M and K, `b` along N and K, `c` along M and N.
+/// The same for products: `a` along M and K, `b` along N and K, `c` along M and N.
 #[rstest]
 fn a_product_addresses_an_element_past_2_31(
     #[values(kernels::matmul_f32_nt, kernels::matmul_f32_nn, kernels::matmul_f32_tt, kernels::matmul_f32_tn)]
@@ -83,7 +83,7 @@ fn a_product_addresses_an_element_past_2_31(
         stride(2, 'm'),
         stride(2, 'n'),
     );
-    // SAFETY: the simulator refuses the access outside the buffers, which the test is about.
+    // SAFETY: the simulator refuses the out-of-bounds access, which is what the test checks.
     let launched = unsafe { device.launch(&kernel, Grid::new(1, 256), arguments) };
     assert_eq!(faulted_at(launched), address::<f32>(data[matrix].address()));
 }
@@ -100,25 +100,25 @@ fn a_product_on_tensor_cores_addresses_a_row_past_2_31(#[values(0, 1, 2)] far: u
         GlobalMut::from_address(data[2].address()),
     );
     let arguments = Arguments::product(pointers, (m, n, 8), (stride(0), stride(1), stride(2)));
-    // SAFETY: the simulator refuses the access outside the buffers, which the test is about.
+    // SAFETY: the simulator refuses the out-of-bounds access, which is what the test checks.
     let launched = unsafe { device.launch(&kernels::mma::matmul_f16_tn, Grid::new(1, 256), (arguments,)) };
     assert_eq!(faulted_at(launched), address::<f16>(data[far].address()));
 }
 
 /// Elements of a buffer with room for one matrix whose last row or column is past 2^31, and a
-/// second one after its first.
+/// second matrix between the first one's lines.
 const LEN: usize = (1 << 31) + (1 << 22);
 
-/// Where the second one starts.
+/// The start of the second matrix.
 const SECOND: usize = 1 << 20;
 
-/// A matrix in a buffer of `LEN` elements: lines of neighbours, so far apart that the last one
-/// starts past 2^31.
+/// A matrix in a buffer of `LEN` elements: lines of adjacent elements, so far apart that the last
+/// line starts past 2^31.
 #[derive(Clone, Copy, Debug)]
 struct Lines {
     start: usize,
     shape: (usize, usize),
-    /// Whether a line is a row, or a column.
+    /// Whether a line is a row; otherwise a column.
     rows: bool,
 }
 
@@ -131,7 +131,7 @@ impl Lines {
         if self.rows { self.shape.1 } else { self.shape.0 }
     }
 
-    /// From one line to the next; a multiple of 8.
+    /// The stride between lines; a multiple of 8.
     fn apart(self) -> usize {
         ((1usize << 31).div_ceil(self.count() - 1) + 1).next_multiple_of(8)
     }
@@ -140,7 +140,7 @@ impl Lines {
         if self.rows { (self.apart(), 1) } else { (1, self.apart()) }
     }
 
-    /// Whole numbers, so that sums are exact.
+    /// Integers, so that sums are exact.
     fn element(self, line: usize, at: usize) -> f32 {
         let (row, col) = if self.rows { (line, at) } else { (at, line) };
         ((13 * row + 5 * col + self.start / SECOND) % 17) as f32 - 8.0
@@ -159,7 +159,7 @@ impl Lines {
         }
     }
 
-    /// Asserts that the element in each row and column is as `expected` says.
+    /// Asserts that the element in each row and column has its `expected` value.
     fn check<T: Scalar + moye::Element>(self, buffer: &Buffer<T>, expected: impl Fn(usize, usize) -> f32) {
         for line in 0..self.count() {
             for (at, got) in
@@ -187,7 +187,7 @@ impl Lines {
     }
 }
 
-/// Two buffers of `LEN` elements; `None`, said, where the GPU has no memory for them.
+/// Two buffers of `LEN` elements; `None`, with a message, if the GPU lacks the memory.
 fn buffers<T: moye::Element>(device: &Device) -> Option<[Buffer<T>; 2]> {
     match device.alloc_uninit(LEN).and_then(|first| Ok([first, device.alloc_uninit(LEN)?])) {
         Ok(buffers) => Some(buffers),
@@ -202,7 +202,7 @@ fn buffers<T: moye::Element>(device: &Device) -> Option<[Buffer<T>; 2]> {
 #[test]
 fn elements_past_2_31_are_moved_and_multiplied_on_a_gpu() {
     let Some(device) = gpu() else { return };
-    // 17.2 GB; a single test, so that no two allocate them at the same time.
+    // 17.2 GB; one test, so that no two tests allocate it at the same time.
     if let Some([mut from, mut to]) = buffers::<f32>(&device) {
         from.fill_bytes(0xFF).unwrap();
         for (src_rows, dst_rows) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -217,7 +217,7 @@ fn elements_past_2_31_are_moved_and_multiplied_on_a_gpu() {
     }
 }
 
-/// 33 lines, so that the last one is in a tile of its own, which starts past 2^31.
+/// 33 lines, so that the last one is in a separate tile, which starts past 2^31.
 fn moves(device: &Device, from: &mut Buffer<f32>, to: &mut Buffer<f32>, src_rows: bool, dst_rows: bool) {
     let src = Lines { start: 0, shape: (33, 33), rows: src_rows };
     let dst = Lines { rows: dst_rows, ..src };
@@ -258,7 +258,7 @@ fn half_product(device: &Device, from: &mut Buffer<f16>, to: &mut Buffer<f16>) {
     };
     let mut to_matrix = MatrixMut::new(to.slice_mut(c.start..).unwrap(), m, n, (c.apart(), 1)).unwrap();
     matmul(device, &of(matrix(a)), &of(matrix(b)).t(), &mut to_matrix).unwrap();
-    // Sums of at most 72 products of numbers up to 8, rounded to the nearest f16.
+    // Sums of at most 72 products of values up to 8, rounded to the nearest f16.
     c.check(to, |row, col| {
         let sum: f32 = (0..k).map(|l| a.at(row, l) * b.at(col, l)).sum();
         f16::from_f32(sum).to_f32()

@@ -1,5 +1,5 @@
-//! The steps of the ladder, each against float64, on every device there is: from one element up,
-//! ragged and exact, with poison around and between the elements.
+//! The steps of the ladder, each compared with float64, on every available device: from one element
+//! up, ragged and exact, with poison around and between the elements.
 
 use crate::common::matrix::{Shape, TestMatrix, norm, rng};
 use crate::common::product::Product;
@@ -10,7 +10,7 @@ use moye_device::number::{Scalar, Tf32};
 use rand::RngExt;
 use rstest::rstest;
 
-/// A step: its kernel, and what it is launched with.
+/// A step: its kernel and its launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// `main.rs` has the others of its family, and its many shapes.
@@ -31,8 +31,8 @@ const STEPS: [Step; 9] =
     [Tiled, Vectorized64, Vectorized128, Overlapped, DoubleBuffered, Tf32Tile, Tf32Ldmatrix, Tf32Nn, Tf32Tn];
 
 impl Step {
-    /// The kernel; of the first step, which has strides for leading dimensions, there is none of
-    /// this type.
+    /// The kernel; `None` for the first step, whose kernel has strides instead of leading
+    /// dimensions.
     fn kernel(self) -> Option<Product<f32, f32>> {
         Some(match self {
             First => return None,
@@ -61,7 +61,7 @@ impl Step {
         Grid::new((m.div_ceil(tile_m) as u32, n.div_ceil(tile_n) as u32), threads)
     }
 
-    /// Whether K is the fast axis of A, and of B.
+    /// Whether K is the contiguous mode of A, and of B.
     fn along_k(self) -> (bool, bool) {
         match self {
             Tf32Tile | Tf32Nn => (false, true),
@@ -70,7 +70,7 @@ impl Step {
         }
     }
 
-    /// What the leading dimensions of A and B are multiples of, in elements.
+    /// The required divisors of the leading dimensions of A and B, in elements.
     fn multiples(self) -> (usize, usize) {
         match self {
             First | Tiled => (1, 1),
@@ -81,7 +81,7 @@ impl Step {
     }
 }
 
-/// An operand whose leading dimension is the least that the kernel takes, or the next.
+/// An operand with the smallest leading dimension that the kernel accepts, or the next.
 fn operand(rows: usize, k: usize, along_k: bool, multiple: usize, padded: bool) -> Shape {
     let extent = if along_k { k } else { rows };
     let leading = extent.max(1).next_multiple_of(multiple) + if padded { multiple } else { 0 };
@@ -96,7 +96,7 @@ fn launch(device: &Device, step: Step, a: &TestMatrix, b: &TestMatrix, c: &mut T
     let (lda, ldb, ldc) = (leading(a.shape), leading(b.shape), leading(c.shape));
     let (grid, extents) = (step.grid(m, n), (m as u32, n as u32, k as u32));
     let (a, b, c) = (a.view(), b.view(), c.view_mut());
-    // SAFETY: the matrices are inside their buffers, which are three.
+    // SAFETY: the matrices are inside their three buffers.
     unsafe {
         match step.kernel() {
             Some(kernel) => {
@@ -111,10 +111,10 @@ fn launch(device: &Device, step: Step, a: &TestMatrix, b: &TestMatrix, c: &mut T
     }
 }
 
-/// Runs a product of random numbers and holds every element against float64.
+/// Runs a product of random values and compares every element with float64.
 fn check(device: &Device, step: Step, (m, n, k): (usize, usize, usize), padded: bool, tf32: bool) {
     let mut rng = rng(&[m, n, k, step as usize, usize::from(padded), usize::from(tf32)]);
-    // Numbers that tf32 has too, so that tensor cores lose nothing of them; or any.
+    // Values that tf32 represents, so that tensor cores lose nothing; or arbitrary ones.
     let mut draw = || {
         let number: f32 = rng.random_range(-1.0..1.0);
         if tf32 { Tf32::nearest(number.into()).to_f64() as f32 } else { number }
@@ -126,8 +126,9 @@ fn check(device: &Device, step: Step, (m, n, k): (usize, usize, usize), padded: 
     let mut c = TestMatrix::poisoned(device, Shape { rows: m, cols: n, row_stride: 1, col_stride: leading });
     launch(device, step, &a, &b, &mut c).unwrap();
 
-    // What a product of magnitudes may err by. Accumulators of f32: a rounding each, on tensor
-    // cores a truncation of a bit more. Operands that tf32 cuts to 11 bits lose up to 2^-10 each.
+    // The error bound of a product of magnitudes. f32 accumulators add one rounding each, on tensor
+    // cores a truncation of slightly more. Operands truncated to tf32's 11 bits lose up to 2^-10
+    // each.
     let unit = f64::from(f32::EPSILON) / 2.0;
     let relative = if !step.on_tensor_cores() {
         (k + 1) as f64 * unit
@@ -143,7 +144,7 @@ fn check(device: &Device, step: Step, (m, n, k): (usize, usize, usize), padded: 
             let products = || (0..k).map(|l| f64::from(a.at(i, l)) * f64::from(b.at(j, l)));
             let (want, scale): (f64, f64) = (products().sum(), products().map(f64::abs).sum());
             let error = (f64::from(result(i, j)) - want).abs();
-            // Poison is not a number, and no comparison with it holds.
+            // Poison is NaN, for which every comparison is false.
             let small = error <= relative * scale;
             assert!(
                 small,
@@ -155,10 +156,10 @@ fn check(device: &Device, step: Step, (m, n, k): (usize, usize, usize), padded: 
             scales.push(scale);
         }
     }
-    // Signs are random, so that the whole errs by far less: f32 accumulators by some units,
-    // whatever K is. Tensor cores cut, always towards zero: each of K / 8 steps takes up to two
-    // units off a partial sum, which for the first K products is about sqrt(K) / 3, where their
-    // magnitudes are K / 4. That is sqrt(K) / 4 units of those.
+    // Signs are random, so the total error is much smaller: a few units with f32 accumulators, for
+    // every K. Tensor cores truncate towards zero: each of K / 8 steps loses up to two units of a
+    // partial sum, which for the first K products is about sqrt(K) / 3, with magnitudes of K / 4.
+    // That is sqrt(K) / 4 units of those.
     if tf32 || !step.on_tensor_cores() {
         let units = if step.on_tensor_cores() { 8f64.max((k as f64).sqrt() / 4.0) } else { 8.0 };
         let (error, bound) = (norm(errors), units * unit * norm(scales));
@@ -224,8 +225,8 @@ fn a_product_over_nothing_is_zero() {
     }
 }
 
-/// Thousands of turns: errors that each adds, and stages that are written too early in some turn,
-/// would show.
+/// Thousands of steps: errors that accumulate in each, and stages that are overwritten too early in
+/// some step, would show.
 #[rstest]
 fn a_step_adds_up_a_very_long_k(
     #[values(
@@ -243,8 +244,8 @@ fn a_step_adds_up_a_very_long_k(
     step: Step,
 ) {
     for device in devices() {
-        // Primes. The simulator takes seconds for the shorter one, and so do tools that look at
-        // each access.
+        // Primes. The simulator takes seconds for the smaller one, and so do tools that check each
+        // access.
         let k = if device.is_gpu() && !is_watched() { 50_021 } else { 5003 };
         check(&device, step, (19, 21, k), true, true);
     }
@@ -310,7 +311,7 @@ fn hundreds_of_shapes_on_a_gpu(#[values(0, 1, 2, 3, 4, 5, 6, 7)] part: usize) {
     // Minutes on the simulator, so on a GPU only.
     let Some(device) = gpu() else { return };
     let mut shapes = rng(&[2048, part]);
-    // One element, primes, powers of two and their neighbours, or any.
+    // One element, primes, powers of two and their neighbours, or arbitrary extents.
     let mut extent = |most: usize| match shapes.random_range(0..4) {
         0 => [1, 2, 3, 5, 7, 13, 31, 61, 127, 251, 257, 509][shapes.random_range(0..12)].min(most),
         1 => ((1 << shapes.random_range(3..9)) + shapes.random_range(0..3) - 1_usize).min(most),
@@ -336,7 +337,7 @@ fn the_guide_shows_the_kernels_as_they_are() {
         include_str!("../../../device/kernels/ladder/double_buffer.rs"),
         include_str!("../../../device/collective/multistage.rs"),
     ];
-    // However the lines are broken.
+    // Ignore line breaks.
     let words = |text: &str| text.split_whitespace().collect::<String>();
     let guide = include_str!("../../../docs/guide/ladder.md");
     let shown: Vec<_> =

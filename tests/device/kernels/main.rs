@@ -1,5 +1,5 @@
-//! The shipped kernels, each against a reference, on every device there is: shapes from one element
-//! up, ragged and exact, every order in memory, poison around and between the elements.
+//! The shipped kernels, each compared with a reference, on every available device: shapes from one
+//! element up, ragged and exact, every memory order, poison around and between the elements.
 
 #[path = "../../fixtures/common/mod.rs"]
 mod common;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// A tile's edge in `copy` and `transpose`.
 const TILE: usize = 32;
 
-/// The extents of what is moved, and whether it is transposed on its way.
+/// The extents of a copy, and whether it transposes.
 #[derive(Clone, Copy)]
 struct Move {
     kernel: Kernel<MoveParams>,
@@ -29,7 +29,7 @@ struct Move {
 type MoveParams = (Global<f32>, GlobalMut<f32>, u32, u32, i64, i64, i64, i64);
 
 impl Move {
-    /// Moves a random matrix between these orders, and compares every element.
+    /// Copies a random matrix between these orders, and compares every element.
     fn check(self, device: &Device, from: Order, to: Order) {
         let (m, n) = self.extents;
         let mut rng = rng(&[m, n, from as usize, to as usize]);
@@ -40,7 +40,7 @@ impl Move {
         let grid = Grid::new((m.div_ceil(TILE) as u32, n.div_ceil(TILE) as u32), 256);
         let strides = (s.row_stride as i64, s.col_stride as i64, d.row_stride as i64, d.col_stride as i64);
         let (src_view, dst_view) = (src.view(), dst.view_mut());
-        // SAFETY: the matrices are inside their buffers, which are two.
+        // SAFETY: the matrices are inside their two buffers.
         unsafe {
             device.launch(
                 &self.kernel,
@@ -90,12 +90,12 @@ fn large_matrices_are_moved_exactly_on_a_gpu(
     (kernel, transposes): (Kernel<MoveParams>, bool),
     #[values(Order::ColMajor, Order::RowMajor)] from: Order,
 ) {
-    // Many seconds on the simulator, so on a GPU only.
+    // Many seconds on the simulator, so only on a GPU.
     let Some(device) = gpu() else { return };
     Move { kernel, extents: (4099, 2053), transposes }.check(&device, from, Order::ColMajor);
 }
 
-/// The four kernels of the family, by the order of their operands that is fast.
+/// The four kernels of the family, by their fast operand order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     Nt,
@@ -118,7 +118,7 @@ fn run(device: &Device, family: Family, a: &TestMatrix, b: &TestMatrix, c: &mut 
     let strides = |shape: Shape| (shape.row_stride as i64, shape.col_stride as i64);
     let ((a_m, a_k), (b_n, b_k), (c_m, c_n)) = (strides(sa), strides(sb), strides(sc));
     let extents = (m as u32, n as u32, k as u32);
-    // SAFETY: the matrices are inside their buffers, which are three.
+    // SAFETY: the matrices are inside their three buffers.
     unsafe {
         device.launch(
             &kernel,
@@ -142,8 +142,8 @@ fn check_matmul(device: &Device, family: Family, (m, n, k): (usize, usize, usize
     let products =
         |i, j| (0..k).map(move |l| (l, i, j)).map(|(l, i, j)| a.at(i, l) as f64 * b.at(j, l) as f64);
     let error = norm(elements().map(|(i, j)| f64::from(result(i, j)) - products(i, j).sum::<f64>()));
-    // Each of k roundings errs by 2^-24 of a partial sum; partial sums of random signs stay far
-    // below the sum of the magnitudes, so the error is about 2^-24 of that, whatever k is. NaN
+    // Each of k roundings errs by 2^-24 of a partial sum. Partial sums with random signs stay far
+    // below the sum of the magnitudes, so the error is about 2^-24 of that for every k. NaN
     // (poison) fails the comparison.
     let scale = norm(elements().map(|(i, j)| products(i, j).map(f64::abs).sum::<f64>()));
     let bound = 4.0 * f64::from(f32::EPSILON) / 2.0 * scale;
@@ -198,7 +198,7 @@ fn a_product_of_a_timed_size_is_right_within_ten_seconds() {
 fn a_large_product_is_right(
     #[values((4099, 2053, 1031), (300, 70_000, 40), (100_003, 130, 24))] shape: (usize, usize, usize),
 ) {
-    // Thousands of blocks and a long walk along K: minutes on the simulator, so on a GPU only.
+    // Thousands of blocks and a long K: minutes on the simulator, so only on a GPU.
     let Some(device) = gpu() else { return };
     let (m, n, k) = shape;
     let mut rng = rng(&[m, n, k]);
@@ -206,8 +206,8 @@ fn a_large_product_is_right(
     let b = TestMatrix::random(&device, Shape::new(n, k, Order::RowMajor), &mut rng);
     let mut c = TestMatrix::poisoned(&device, Shape::new(m, n, Order::ColMajor));
     run(&device, Family::Nn, &a, &b, &mut c);
-    // Every element is checked against float64 on a sample of rows; every element outside the
-    // sample, that it was written.
+    // Compare every element in a sample of rows with float64; check that every element outside the
+    // sample was written.
     let result = c.download();
     let rows: Vec<usize> = (0..m).step_by(m / 29 + 1).chain([m - 1]).collect();
     let (mut error, mut scale) = (0.0, 0.0);

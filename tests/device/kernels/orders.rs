@@ -1,5 +1,5 @@
-//! What ships, in drawn orders of threads, warps and blocks: no report of a race, and the same bits
-//! in each order.
+//! The shipped operations, in random orders of threads, warps and blocks: no race is reported, and
+//! the bits are the same in each order.
 //!
 //! The order and the search for races are asked of the simulator by its environment variables, so
 //! that each order is a separate process of this test program.
@@ -65,7 +65,7 @@ fn what_ships() {
     attention(&device);
 }
 
-/// Attention of two heads, some rows of which are no whole tile.
+/// Attention of two heads, with a partial tile of rows.
 #[cfg(feature = "attention")]
 fn attention(device: &Device) {
     use moye::{Attention, Heads, HeadsMut};

@@ -1,4 +1,4 @@
-//! Layouts and names, against CuTe's.
+//! Layouts and names, compared with CuTe's.
 
 use moye_device::atom::mma::{MMA_ATOMS, MmaInfo, MmaOperandInfo};
 use moye_device::layout::{IntTuple, Layout};
@@ -6,10 +6,10 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What CuTe says of its atoms, by name.
+/// CuTe's description of its atoms, by name.
 fn cute() -> BTreeMap<String, Value> {
-    // A bundle for machines without cargo sets the variable too, and the folder that was compiled
-    // in is not there.
+    // A bundle for machines without cargo sets the variable too, and lacks the folder of the
+    // compilation.
     let package =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let path = Path::new(&package).join("tests/fixtures/data/golden/cute_cpp.jsonl");
@@ -33,8 +33,7 @@ fn tuple(value: &Value) -> IntTuple {
     }
 }
 
-/// CuTe's layout. Two of its strides nest deeper than their shapes; those of the same integers are
-/// taken.
+/// CuTe's layout. Two of its strides nest deeper than their shapes; they are flattened.
 fn layout(value: &Value) -> Layout {
     let shape = tuple(&value["shape"]);
     Layout::try_new(shape, tuple(&value["stride"])).unwrap_or_else(|_| {
@@ -79,7 +78,7 @@ fn every_atom_of_cute_is_there_with_cutes_layouts() {
         assert_eq!(Value::from(atom.shape_mnk.to_vec()), line["shape_mnk"], "{name}");
         assert_eq!(atom.thr_id, layout(&line["thr_id"]), "{name}: threads");
         for (side, operand) in [("a", &atom.a), ("b", &atom.b), ("c", &atom.c), ("d", &atom.d)] {
-            // CuTe takes both operands of dp2a for 16-bit numbers, for which there is no
+            // CuTe treats both operands of dp2a as 16-bit values, for which there is no
             // instruction.
             if (name.as_str(), side) != ("SM61_DP2A", "b") {
                 assert_eq!(
@@ -155,7 +154,7 @@ fn all_51_operations_of_moye_are_there() {
     assert_eq!(ours, expected);
 }
 
-/// Whether each of `size` elements has exactly one thread and value.
+/// Whether each of `size` elements belongs to exactly one thread and value.
 fn covers(operand: &MmaOperandInfo, size: i64) -> bool {
     let mut held = vec![0; size as usize];
     for index in 0..operand.layout.size() {

@@ -1,5 +1,5 @@
-//! Every MMA atom: its layouts are CuTe's, its PTX is one instruction; what it computes in the
-//! simulator is the plain triple loop, and on a GPU what it computes in the simulator.
+//! Every MMA atom: its layouts are CuTe's, and its PTX is one instruction. Its result on the
+//! simulator equals the plain triple loop's, and its result on a GPU the simulator's.
 
 #[path = "../../fixtures/common/mod.rs"]
 mod common;
@@ -29,19 +29,19 @@ type AtomKernel = Kernel<(Global<u32>, Global<u32>, Global<u32>, GlobalMut<u32>)
 static PTX_SM_80: Ptx = Ptx::new("moye-kernels-mma for sm_80", kernels::PTX_SM_80);
 static PTX_SM_89: Ptx = Ptx::new("moye-kernels-mma for sm_89", kernels::PTX_SM_89);
 
-/// Warps for each way to draw elements.
+/// Warps for each kind of inputs.
 const WARPS: usize = 8;
-/// Differences that a message shows.
+/// The maximum number of differences in a message.
 const SHOWN: usize = 8;
 
-/// An atom whose operands the tests can make and read.
+/// An atom whose operands the tests can construct and read.
 trait TestAtom: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber, D: TestNumber> {}
 impl<M: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber, D: TestNumber>> TestAtom for M {}
 
-/// The atom on every device: in the simulator against the triple loop, on a GPU against the
-/// simulator, of the same inputs.
+/// The atom on every device: on the simulator compared with the triple loop, on a GPU with the
+/// simulator, for the same inputs.
 fn computes_the_product<M: TestAtom>(kernel: &AtomKernel) {
-    // The simulator always: a GPU is held against it.
+    // Always on the simulator: a GPU is compared with it.
     let (simulator, gpu) = (Device::sim(), gpu());
     for inputs in [Inputs::Small, Inputs::Uniform, Inputs::Wide] {
         let problem = Problem::<M>::draw(inputs);
@@ -112,7 +112,7 @@ impl<M: TestAtom> Problem<M> {
         operands.map(|((a, b), c)| reference::product::<M>(a, b, c)).collect()
     }
 
-    /// What the device has for it.
+    /// The device's result.
     fn run(&self, device: &Device, kernel: &AtomKernel) -> Vec<Vec<M::D>> {
         let [at_a, at_b, at_c, at_d] = operands::<M>();
         let per_warp = sets(M::THR_ID).len();
@@ -129,7 +129,7 @@ impl<M: TestAtom> Problem<M> {
     }
 }
 
-/// Fails where `got` and `wanted` are further apart than `bound` allows for what is expected.
+/// Fails if `got` and `wanted` differ by more than the `bound` of the expected element.
 fn compare<M: TestAtom>(
     what: &str,
     inputs: Inputs,
@@ -148,7 +148,7 @@ fn compare<M: TestAtom>(
             if bound > 0.0 {
                 largest_share = largest_share.max(error / bound);
             }
-            // NaN is not within any bound.
+            // NaN is within no bound.
             let within = error <= bound;
             if !within {
                 wrong.push((tile, index, got, wanted, expected.magnitude, error, bound));
@@ -195,7 +195,7 @@ fn execute<M: MmaAtom>(device: &Device, kernel: &AtomKernel, [a, b, c]: [Vec<u32
     let [a, b, c] = [a, b, c].map(|words| device.upload(&words).unwrap());
     let mut d = device.alloc_uninit::<u32>(WARPS * 32 * M::RegistersD::WORDS).unwrap();
     let grid = Grid::new(WARPS as u32, 32);
-    // SAFETY: the buffers hold the registers of as many warps as there are blocks.
+    // SAFETY: the buffers have the registers of one warp for each block.
     unsafe { module.launch(kernel, grid, (a.as_slice(), b.as_slice(), c.as_slice(), d.as_slice_mut())) }
         .unwrap();
     d.download().unwrap()

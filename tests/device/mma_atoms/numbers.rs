@@ -1,20 +1,20 @@
-//! Random elements, and what they are worth.
+//! Random elements, and their values.
 
 use half::{bf16, f16};
 use moye_device::number::{B1, Complex64, F8E4M3, F8E5M2, GaussComplex, Number, S4, Scalar, Tf32, U4};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 
-/// How elements are drawn.
+/// The distribution of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inputs {
-    /// Small whole numbers: products and all their sums are exact in every accumulator, so results
-    /// have no error at all.
+    /// Small integers: products and all their sums are exact in every accumulator, so results have
+    /// no error.
     Small,
-    /// Floats in -1 to 1, and any bits of integers.
+    /// Floats from -1 to 1, and arbitrary bits for integers.
     Uniform,
-    /// Floats of both signs over nine powers of two, and integers at the ends of their range, where
-    /// sums overflow.
+    /// Floats of both signs over nine powers of two, and integers at the limits of their range, so
+    /// that sums overflow.
     Wide,
 }
 
@@ -31,18 +31,18 @@ pub trait TestNumber: Number {
     /// The bits, 32 to a word, the lowest first.
     fn to_words(self) -> Vec<u32>;
 
-    /// The number with these bits.
+    /// The element with these bits.
     fn from_words(words: &[u32]) -> Self;
 
     /// The value.
     fn value(self) -> Complex64;
 
-    /// How often the product of two magnitudes bounds what one product of factors adds to an
-    /// accumulator of this type. Once for real numbers, and for complex ones, whose parts are two
-    /// of the four real products that the magnitudes' product has.
+    /// The factor by which the product of two magnitudes bounds what one product adds to an
+    /// accumulator of this type: 1 for real values, and for complex ones, because each part is two
+    /// of the four real products in the product of the magnitudes.
     const ADDENDS: f64 = 1.0;
 
-    /// An upper bound of the magnitude of all that goes into the value.
+    /// An upper bound on the magnitude of all terms of the value.
     fn magnitude(self) -> f64 {
         self.value().re.abs() + self.value().im.abs()
     }
@@ -118,7 +118,7 @@ fn integer<T: Scalar>(inputs: Inputs, rng: &mut StdRng) -> T {
     match inputs {
         Inputs::Small => T::nearest(f64::from(rng.random_range(-3..=3_i32))),
         Inputs::Uniform => T::from_low_bits(rng.next_u64()),
-        // Mostly one end, so that many sums leave the range of 32 bits.
+        // Mostly one limit, so that many sums exceed 32 bits.
         Inputs::Wide => T::nearest(if rng.random_range(0..4) == 0 { f64::MIN } else { f64::MAX }),
     }
 }
@@ -143,8 +143,8 @@ impl TestNumber for Complex64 {
 }
 
 impl TestNumber for GaussComplex {
-    // The imaginary part is a difference of three sums: of (re + im) (re' + im'), which has the
-    // magnitudes' product, and of re re' and im im', which have at most as much together.
+    // The imaginary part is a difference of three sums: of (re + im) (re' + im'), with the product
+    // of the magnitudes, and of re re' and im im', which together have at most that.
     const ADDENDS: f64 = 2.0;
     fn factor(inputs: Inputs, rng: &mut StdRng) -> Self {
         Self { t0: float(inputs, rng), t1: float(inputs, rng), t2: float(inputs, rng) }

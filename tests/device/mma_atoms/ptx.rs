@@ -1,5 +1,5 @@
-//! The PTX of each atom's kernel: its instruction, as often as the atom says, and nothing like it;
-//! and NVIDIA's assembler takes it for the oldest architecture that has it.
+//! The PTX of each atom's kernel: its instruction, as often as the atom states, and no similar one;
+//! and NVIDIA's assembler accepts it for the instruction's oldest architecture.
 
 use crate::common::assembler;
 use crate::common::ptx::{before, kernel_text, version_of};
@@ -11,7 +11,7 @@ use moye_device::atom::mma::{MMA_ATOMS, MmaInfo};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The module that has the atom's kernel.
+/// The module with the atom's kernel.
 fn text(atom: &MmaInfo) -> &'static str {
     let [(_, text)] = (if atom.arch == 89 { kernels::PTX_SM_89 } else { kernels::PTX_SM_80 }) else {
         panic!("each set of kernels is compiled for one architecture");
@@ -36,7 +36,7 @@ fn every_kernel_has_its_instruction_and_no_other_of_its_kind() {
             "{}: nothing else multiplies matrices: {found:?}",
             atom.name
         );
-        // Registers go from memory to the instruction and back as they are.
+        // Registers are loaded and stored unchanged.
         let moved = atom.a.words + atom.b.words + atom.c.words;
         assert_eq!(kernel.count("ld.global"), moved, "{}: {found:?}", atom.name);
         assert_eq!(kernel.count("st.global"), atom.d.words, "{}: {found:?}", atom.name);
@@ -67,7 +67,7 @@ impl Assemblers {
         )
     }
 
-    /// Whether the atom is taken, where there is an assembler for it.
+    /// Whether an assembler accepts the atom; `None` without an assembler for it.
     fn assemble(&self, atom: &MmaInfo, arch: u32, version: (u32, u32)) -> Option<Result<(), String>> {
         let ptxas = self.0[&arch].as_ref()?;
         let assembled = ptxas.assemble(&module(&[atom], arch, version), named(arch));
@@ -94,7 +94,7 @@ fn ptxas_takes_every_atom_for_the_oldest_architecture_and_version_and_for_none_b
             }
             None => {}
         }
-        // An older version than the architecture's own says nothing of the instruction.
+        // An older version than the architecture's proves nothing about the instruction.
         if version > version_of(arch) && assemblers.assemble(atom, arch, version_of(arch)) == Some(Ok(())) {
             failures.push(format!(
                 "{}: PTX {:?} has it too, not only {version:?}",

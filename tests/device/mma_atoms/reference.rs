@@ -1,4 +1,5 @@
-//! The plain triple loop, how far the simulator may be from it, and a GPU from the simulator.
+//! The plain triple loop, and the error bounds of the simulator against it, and of a GPU against
+//! the simulator.
 
 use crate::numbers::{Inputs, TestNumber};
 use moye_device::atom::mma::MmaAtom;
@@ -13,7 +14,7 @@ pub struct Expected {
     pub magnitude: f64,
 }
 
-/// `A B + C`, element by element along the columns.
+/// `A B + C`, element by element, column-major.
 pub fn product<M: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber>>(
     a: &[M::A],
     b: &[M::B],
@@ -69,24 +70,24 @@ fn integer_sum<M: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber>>(
     Expected { value: Complex64::new(sum as f64, 0.0), magnitude: 0.0 }
 }
 
-/// How far the simulator's result may be from the triple loop's.
+/// The bound on the difference between the simulator's result and the triple loop's.
 ///
-/// Integers are exact; so are sums of small whole numbers, which every accumulator holds. For
+/// Integers are exact, and so are sums of small integers, which every accumulator represents. For
 /// floats both sides add exact products in f64, the triple loop without a fused step; the simulator
-/// rounds the sum once, to the nearest number of the result's type.
+/// rounds the sum once, to the nearest value of the result's type.
 pub fn simulator_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     if inputs == Inputs::Small || !is_float::<M>() {
         return 0.0;
     }
-    // Each of the triple loop's products and sums is rounded, and each sum of the simulator's.
+    // Each product and sum of the triple loop is rounded, and each sum of the simulator.
     let sums = gamma(3 * products::<M>(), 53) * expected.magnitude;
     let value = expected.value.re.abs().max(expected.value.im.abs()) + sums;
     sums + nearest::<M>(value)
 }
 
-/// How far the instruction's result on a GPU may be from the simulator's: [`MmaSum::bound`], which
-/// says what is assumed of hardware, of f32 accumulators with 24 bits, 14 for 8-bit floats, and 53
-/// for f64; and the simulator's own error beside it.
+/// The bound on the difference between a GPU's result and the simulator's: [`MmaSum::bound`], which
+/// assumes accumulators of 24 bits for f32, 14 for 8-bit floats and 53 for f64; plus the
+/// simulator's error.
 pub fn gpu_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     if inputs == Inputs::Small || !is_float::<M>() {
         return 0.0;
@@ -105,19 +106,19 @@ pub fn gpu_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     hardware + below + sums + nearest::<M>(magnitude + sums)
 }
 
-/// `n u / (1 - n u)` with `u = 2^-p`: the bound of `n` successive roundings to `p` bits.
+/// `n u / (1 - n u)` with `u = 2^-p`: the bound on `n` successive roundings to `p` bits.
 fn gamma(n: usize, p: i32) -> f64 {
     let loss = n as f64 * 2_f64.powi(-p);
     loss / (1.0 - loss)
 }
 
-/// The real products of a sum: as many as k, and of complex numbers as many times as the atom has
-/// instructions.
+/// The number of real products of a sum: k, times the atom's number of instructions for complex
+/// values.
 fn products<M: MmaAtom>() -> usize {
     M::SHAPE_MNK[2] as usize * M::INSTRUCTION_COUNT
 }
 
-/// The bits of the result's significand, and the exponent of its least number above zero.
+/// The bits of the result's significand, and the exponent of its smallest positive value.
 fn format<M: MmaAtom>() -> (i32, i32) {
     match M::D::NAME {
         "f16" => (11, -24),
@@ -126,7 +127,7 @@ fn format<M: MmaAtom>() -> (i32, i32) {
     }
 }
 
-/// What a number loses where it is rounded to the nearest of the result's type.
+/// The error of rounding a value to the nearest of the result's type.
 fn nearest<M: MmaAtom>(value: f64) -> f64 {
     let (result, smallest) = format::<M>();
     2_f64.powi(-result) * value + 2_f64.powi(smallest - 1)

@@ -1,4 +1,4 @@
-//! Matrices in and out of the registers of a warp, by thread-value layouts.
+//! Matrices to and from the registers of a warp, by thread-value layouts.
 
 use crate::numbers::TestNumber;
 use moye_device::layout::Layout;
@@ -6,7 +6,7 @@ use moye_device::layout::Layout;
 /// The lanes of a warp that hold each of its sets of matrices, by thread.
 pub fn sets(thr_id: Layout) -> Vec<Vec<usize>> {
     let threads = thr_id.size() as usize;
-    // Four quad pairs are 4 lanes apart; single threads side by side.
+    // Four quad pairs are 4 lanes apart; single threads are adjacent.
     let distance = match threads {
         32 => 32,
         8 => 4,
@@ -23,7 +23,7 @@ pub struct Operand {
     pub thr_id: Layout,
     /// `(thread, value)` to the index in the tile.
     pub layout: Layout,
-    /// Words that a lane has.
+    /// Words of each lane.
     pub words: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Kernels of attention, where the feature is on.
+//! Kernels of attention, if the feature is on.
 
 #[cfg(feature = "attention")]
 use super::module;
@@ -28,7 +28,7 @@ fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies()
             kernel.count_where(|name| name.starts_with("ldmatrix") && name.contains(".trans") == trans)
         };
         assert!(loads(true) > 0 && loads(false) > 0, "{name}: {:?}", kernel.instructions);
-        // A soft cap is exact to a few units in the last place.
+        // A soft cap is accurate to a few units in the last place.
         assert_eq!(kernel.count("tanh.approx"), 0, "{name}: {:?}", kernel.instructions);
         seen[usize::from(name.starts_with("decode_"))] += 1;
     }
@@ -37,8 +37,8 @@ fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies()
         assert!(kernel.count("wgmma.mma_async") > 0, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("mma.sync"), 0, "{name}: {:?}", kernel.instructions);
         assert!(kernel.count("cp.async.bulk.tensor.4d.shared") > 0, "{name}: {:?}", kernel.instructions);
-        // Rows of packed heads and of sequences that end between tiles have no tensor map; heads of
-        // 192 and 256 leave no shared memory for O.
+        // Rows of packed heads, and of sequences that end within tiles, have no tensor map; heads
+        // of 192 and 256 leave no shared memory for O.
         let by_words = ["f16_192", "f16_192x128", "f16_256"].iter().any(|end| name.ends_with(end));
         let by_rows = ["_varied", "_few", "_general"].iter().any(|end| name.ends_with(end));
         let stores = kernel.count("cp.async.bulk.tensor.4d.global");
@@ -49,11 +49,11 @@ fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies()
             "{name}: {:?}",
             kernel.instructions
         );
-        // A soft cap is within 2^-11 of its value, whatever the cap: the relative error of tanh.
+        // A soft cap is within 2^-11 of its value, for every cap: the relative error of tanh.
         let tanh = kernel.count("tanh.approx");
         assert_eq!(tanh > 0, name.ends_with("_general"), "{name}: {:?}", kernel.instructions);
         if name.starts_with("hopper_e4m3_") {
-            // V is transposed from one array of shared memory to another.
+            // V is transposed from one shared-memory array to another.
             for part in ["ldmatrix.sync.aligned.m8n8.x4.trans", "prmt", "stmatrix"] {
                 assert!(kernel.count(part) > 0, "{name}: no {part}, {:?}", kernel.instructions);
             }

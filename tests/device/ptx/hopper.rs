@@ -1,4 +1,4 @@
-//! Products by `wgmma`: the instruction, what feeds it, and what blocks share.
+//! Products with `wgmma`: the instruction, its operands, and what blocks share.
 
 use super::{ORDERS, function, names};
 use std::collections::BTreeSet;
@@ -38,8 +38,8 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     }
     for t in ["f16", "bf16"] {
         for (order, a, b) in ORDERS {
-            // 64 elements along M or N a box, where these are contiguous; a block of a pair brings
-            // half of B's 256.
+            // One box for each 64 elements along M or N if these are contiguous; each block of a
+            // pair loads half of B's 256.
             let boxes = [if a { 2 } else { 1 }, if b { 2 } else { 1 }];
             family.push((format!("wgmma_{t}_{order}"), half(t, 256), boxes));
             family.push((format!("wgmma_{t}_{order}_128x128"), half(t, 128), boxes));
@@ -50,8 +50,8 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     family.push(("wgmma_f16_tn_128x192".to_owned(), half("f16", 192), [1, 1]));
     for (name, instruction, boxes) in &family {
         let kernel = function("sm_90a", name);
-        // 128 bytes of K, of one instruction or two below each other; of 16-bit numbers also the
-        // stages that K ends in after one, two or three of them.
+        // 128 bytes of K, for one instruction or two below each other; for 16-bit elements also the
+        // stages in which K ends after one, two or three instructions.
         let of_8_bits = ["_e4m3_", "_e5m2_", "_s8_"].iter().any(|t| name.contains(t));
         let in_turn = of_8_bits && name.ends_with("_128x128");
         let two = name.contains("_256x128") || of_8_bits && in_turn;
@@ -66,15 +66,15 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
             "{name} loads {of_stage} boxes a stage, in a loop that may be unrolled: {:?}",
             kernel.instructions
         );
-        // In pairs of blocks, what is loaded of B goes to both.
+        // In pairs of blocks, loads of B go to both.
         let pairs = in_turn || !["_128x128", "_256x128", "_alone"].iter().any(|alone| name.ends_with(alone));
         let to_both = if pairs { loads / of_stage * boxes[1] } else { 0 };
         assert_eq!(kernel.count(MULTICAST), to_both, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("barrier.cluster.arrive.relaxed"), usize::from(pairs), "{name}");
         assert_eq!(kernel.count("barrier.cluster.arrive"), usize::from(pairs), "{name} has no other");
-        // Pieces of shared tiles: a word of 16 bytes for four accumulators, stored once, and loaded
-        // in a loop over all pieces. Warpgroups that have whole tiles in turn share none, and one
-        // gives the turn to the other.
+        // Pieces of shared tiles: a 16-byte word for four accumulators, stored once, and loaded in
+        // a loop over all pieces. Ping-pong warpgroups share no tiles, and one passes the turn to
+        // the other.
         let words = match name {
             _ if in_turn => 0,
             _ if name.contains("_128x128") => 16,
@@ -119,7 +119,7 @@ fn results_of_16_bits_go_to_shared_memory_by_stmatrix() {
     }
 }
 
-/// The kernels of small tiles: name, instruction, parts of K, stages' rows of 128 bytes along K,
+/// The kernels of small tiles: name, instruction, slices of K, stages' rows of 128 bytes along K,
 /// dimensions of the maps of A and of B, and chunks of 64 x 64.
 struct OfParts {
     name: String,
@@ -136,7 +136,7 @@ fn kernels_of_parts() -> Vec<OfParts> {
     let mut kernels = Vec::new();
     for t in ["f16", "bf16"] {
         let instruction = |n: usize| format!("wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{t}.{t}");
-        // Where K is contiguous, the two rows of a stage are a dimension of the map.
+        // If K is contiguous, the two rows of a stage are a dimension of the map.
         for (order, maps) in [("tn", [BLOCKS; 2]), ("nn", [PLAIN, BLOCKS]), ("tt", [BLOCKS, PLAIN])] {
             for (suffix, parts) in [("", 1), ("_k2", 2)] {
                 let name = format!("wgmma_{t}_{order}_64x64{suffix}");
@@ -184,8 +184,8 @@ fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_send_each_othe
         let all = kernel.count_where(|name| name.starts_with("cp.async.bulk.tensor"));
         assert_eq!(loads, all, "{name} has no other: {:?}", kernel.instructions);
         assert_eq!(kernel.count(MULTICAST), 0, "{name}: {:?}", kernel.instructions);
-        // One barrier of the cluster, at the beginning, for which those who load and those who
-        // multiply wait. A thread that sends has 32 accumulators a chunk, eight words of 16 bytes.
+        // One cluster barrier at the start, on which producers and consumers wait. A thread that
+        // sends has 32 accumulators a chunk, eight 16-byte words.
         let (arrivals, words) = if parts == 2 { (1, chunks * 8) } else { (0, 0) };
         for (what, count) in [
             ("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32", words),
@@ -193,13 +193,14 @@ fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_send_each_othe
             ("barrier.cluster.arrive.relaxed", arrivals),
             ("barrier.cluster.arrive", arrivals),
             ("barrier.cluster.wait", 2 * arrivals),
-            // The producer and the consumers wait, each after they have computed the tile.
+            // The producer and the consumers wait, each after computing the tile.
             ("griddepcontrol.launch_dependents", 1),
             ("griddepcontrol.wait", 2),
-            // The producer gives registers to two or three consumer warpgroups.
+            // The producer releases registers to two or three consumer warpgroups.
             ("setmaxnreg", if name.contains("_64x") { 0 } else { 2 }),
-            // Lanes exchange what becomes 16 bytes of C: of a chunk four registers at a time, four
-            // times with elements of 2 bytes, and two at a time, eight times, with those of 4.
+            // Lanes exchange the elements of 16 bytes of C: for a chunk four registers at a time,
+            // four times with 2-byte elements, and two at a time, eight times, with 4-byte
+            // elements.
             ("shfl.sync.bfly", chunks * (4 * 4 + 8 * 2)),
         ] {
             assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
@@ -207,7 +208,7 @@ fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_send_each_othe
     }
 }
 
-/// A scale for each column is as many loads as a thread has columns; no other kernel has any of it.
+/// A scale for each column is one load for each of a thread's columns; no other kernel has any.
 #[test]
 fn scales_are_read_by_the_kernels_of_8_bit_floats_alone() {
     let loads = |name| function("sm_90a", name).count("ld.global");
@@ -216,7 +217,7 @@ fn scales_are_read_by_the_kernels_of_8_bit_floats_alone() {
     for name in ["wgmma_e4m3_tn", "wgmma_e5m2_tn"] {
         assert_eq!(loads(name), plain + 64 + 2 + 1, "{name}");
     }
-    // Two instructions below each other, each with its own 32 columns and two rows in a thread;
+    // Two instructions below each other, each with separate 32 columns and two rows in a thread;
     // int8 has no second type of bias either, so there are more than these.
     let plain = loads("wgmma_s8_tn_128x128");
     for name in ["wgmma_e4m3_tn_128x128", "wgmma_e5m2_tn_128x128"] {

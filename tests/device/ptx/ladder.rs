@@ -1,4 +1,4 @@
-//! The steps of the ladder, and what the guide says of them.
+//! The steps of the ladder, and the guide's statements about them.
 
 use super::{FMA, TF32, function, names};
 use moye_build::report::KernelReport;
@@ -12,7 +12,7 @@ const F16: &str = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
 
 /// The steps of the ladder in `kernels::ladder`: instructions with their counts.
 pub const LADDER: &[(&str, &[(&str, usize)])] = &[
-    // As `copy`, of which there are texts for both architectures.
+    // As `copy`, which is compiled for both architectures.
     (
         "ladder_plain_copy",
         &[
@@ -23,13 +23,13 @@ pub const LADDER: &[(&str, &[(&str, usize)])] = &[
             ("bar.sync", 1),
         ],
     ),
-    // A thread of 256 has 64 accumulators over 8 elements along K. 4 of A and 4 of B a thread and
-    // tile, ahead of the loop and in it; 4 + 16 operands for 64 products.
+    // 256 threads, each with 64 accumulators over 8 elements along K. 4 loads of A and 4 of B for
+    // each thread and tile, before the loop and in it; 4 + 16 operands for 64 products.
     (
         "ladder_tiled",
         &[(FMA, 512), ("ld.global.b32", 16), ("st.shared.b32", 8), ("ld.shared.b32", 160), ("bar.sync", 2)],
     ),
-    // Half of that, by pairs; single elements only where an edge runs through a pair.
+    // Half of that, by pairs; single elements only where an edge crosses a pair.
     (
         "ladder_vectorized_64",
         &[(FMA, 512), ("ld.global.b64", 8), ("st.shared.b64", 4), ("st.shared", 4), ("ld.shared.b32", 160)],
@@ -45,7 +45,7 @@ pub const LADDER: &[(&str, &[(&str, usize)])] = &[
             ("ld.shared.b32", 160),
         ],
     ),
-    // 2 + 2 copies of 8 bytes, ahead and in the loop, through no register; 8 + 8 operands for 64
+    // 2 + 2 copies of 8 bytes, before and in the loop, through no register; 8 + 8 operands for 64
     // products.
     (
         "ladder_overlapped",
@@ -59,8 +59,8 @@ pub const LADDER: &[(&str, &[(&str, usize)])] = &[
             ("bar.sync", 2),
         ],
     ),
-    // Two tiles ahead and one in the loop, 2 + 2 copies each; one barrier ahead, one a tile; the
-    // operands of a tile's first step, 4 + 16, once ahead and once in the loop.
+    // Two tiles before the loop and one in it, 2 + 2 copies each; one barrier before it, one for
+    // each tile; the operands of a tile's first step, 4 + 16, once before and once in the loop.
     (
         "ladder_double_buffered",
         &[
@@ -77,8 +77,8 @@ pub const LADDER: &[(&str, &[(&str, usize)])] = &[
         "ladder_tf32_ldmatrix",
         &[(TF32, 1), (LDMATRIX_X4, 1), (LDMATRIX_X2, 1), ("ld.shared", 0), (CP_ASYNC, 4)],
     ),
-    // A warp has 64 x 64, 4 x 8 atoms, in 2 steps; 4 + 4 copies of 16 bytes a tile; fragments of 2
-    // steps, of the first once more ahead.
+    // A warp computes 64 x 64, 4 x 8 atoms, in 2 steps; 4 + 4 copies of 16 bytes for each tile;
+    // fragments of 2 steps, the first once more before the loop.
     (
         "ladder_tf32_nn",
         &[(TF32, 64), (LDMATRIX_X4, 3 * 4), ("ld.shared.b32", 3 * 16), (CP_ASYNC, 3 * 8), ("bar.sync", 2)],
@@ -89,10 +89,10 @@ pub const LADDER: &[(&str, &[(&str, usize)])] = &[
     ),
 ];
 
-/// The steps whose kernels have other places: the first, of which there are texts for both
-/// architectures, and the last.
+/// The steps whose kernels are elsewhere: the first, which is compiled for both architectures, and
+/// the last.
 const OTHERS: &[(&str, &[(&str, usize)])] = &[
-    // A thread of 256 has 4 elements of a 32 x 32 tile.
+    // 256 threads, each with 4 elements of a 32 x 32 tile.
     (
         "copy",
         &[
@@ -136,9 +136,9 @@ const OTHERS: &[(&str, &[(&str, usize)])] = &[
             ("bar.sync", 2),
         ],
     ),
-    // A warp has 64 x 64, 4 x 8 atoms, in 4 steps, and a step once more at an edge; fragments of
-    // those and of the first step ahead; 8 + 4 copies of 16 bytes a tile, of two ahead and of one
-    // in each loop.
+    // A warp computes 64 x 64, 4 x 8 atoms, in 4 steps, and a step once more at an edge; fragments
+    // of those and of the first step before the loop; 8 + 4 copies of 16 bytes for each tile, of
+    // two before and of one in each loop.
     (
         "matmul_f16_tn",
         &[(F16, 4 * 32 + 32), (LDMATRIX_X4, 6 * (4 + 4)), (CP_ASYNC_L2, 4 * 12), ("st.global.v4.b32", 2)],
@@ -166,7 +166,7 @@ fn the_steps_of_the_ladder_have_the_instructions_that_they_exist_for() {
     assert_eq!(steps, LADDER.len(), "every step is in the table");
 }
 
-/// `16x32 4x128`: how many accesses there are of how many bits, in any order.
+/// `16x32 4x128`: the number of accesses of each width in bits, in any order.
 fn accesses(cell: &str) -> BTreeMap<usize, usize> {
     let number = |text: &str| text.parse::<usize>().unwrap();
     cell.split(' ')

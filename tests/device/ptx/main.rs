@@ -1,5 +1,5 @@
-//! What the compiler made of the shipped kernels, for every architecture: nothing in local memory,
-//! no spills, no calls, and, family by family, the instructions that each kernel exists for.
+//! The compiler's output for the shipped kernels, for every architecture: no local memory, no
+//! spills, no calls, and, family by family, the instructions for which each kernel exists.
 
 #[path = "../../fixtures/common/mod.rs"]
 mod common;
@@ -24,8 +24,8 @@ use std::path::Path;
 use std::sync::{LazyLock, OnceLock};
 use std::time::UNIX_EPOCH;
 
-/// The module's text for an architecture. Both take more than a second to unpack, and each test may
-/// be a separate process: the first one writes them to files, which belong to this program.
+/// The module's PTX for an architecture. Unpacking takes more than a second, and each test may be a
+/// separate process, so the first one writes it to a file that belongs to this program.
 fn text(arch: &str) -> &'static str {
     static TEXTS: [OnceLock<String>; 2] = [const { OnceLock::new() }; 2];
     TEXTS[usize::from(arch == "sm_90a")].get_or_init(|| {
@@ -36,14 +36,14 @@ fn text(arch: &str) -> &'static str {
         let file = folder.join(format!("shipped-{arch}-{of_program}"));
         std::fs::read_to_string(&file).unwrap_or_else(|_| {
             let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
-            // Where it cannot be written, as on another machine, each test unpacks it.
+            // If it cannot be written, as on another machine, each test unpacks it.
             let _ = keep(folder, &format!("shipped-{arch}-"), &file, text);
             (*text).to_owned()
         })
     })
 }
 
-/// Writes a file as a whole, and removes the ones of earlier programs.
+/// Writes a complete file, and removes those of earlier programs.
 fn keep(folder: &Path, prefix: &str, file: &Path, text: &str) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -56,7 +56,7 @@ fn keep(folder: &Path, prefix: &str, file: &Path, text: &str) -> std::io::Result
     part.persist(file).map(drop).map_err(|error| error.error)
 }
 
-/// The module for an architecture, read once, when a test needs it: each test may be a separate
+/// The module for an architecture, parsed once, when a test needs it: each test may be a separate
 /// process.
 fn module(arch: &str) -> &'static Module {
     fn read(arch: &str) -> Module {
@@ -71,16 +71,16 @@ fn module(arch: &str) -> &'static Module {
     }
 }
 
-/// What stands before the name of a kernel.
+/// The prefix of a kernel's name.
 const ENTRY: &str = ".visible .entry ";
 
-/// The kernels of the text for an architecture.
+/// The kernels of the PTX for an architecture.
 fn names(arch: &str) -> BTreeSet<&'static str> {
     let entries = text(arch).split(ENTRY).skip(1);
     entries.map(|entry| entry.split_once('(').expect("a kernel has parameters").0).collect()
 }
 
-/// The module for an architecture with these kernels alone: the whole text takes seconds to parse.
+/// The module for an architecture with only these kernels: parsing the whole PTX takes seconds.
 fn module_of(arch: &str, kernels: &[&str]) -> Module {
     let text = text(arch);
     let mut part = text.split(ENTRY).next().unwrap().to_owned();
@@ -98,7 +98,7 @@ fn function(arch: &str, name: &str) -> Function {
 const FMA: &str = "fma.rn.f32";
 const TF32: &str = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
 
-/// Whether `ldmatrix` transposes what it reads of A and of B: where M or N is contiguous.
+/// Whether `ldmatrix` transposes A, and B: if M or N is contiguous.
 const ORDERS: [(&str, bool, bool); 4] =
     [("tn", false, false), ("nt", true, true), ("nn", true, false), ("tt", false, true)];
 
@@ -118,15 +118,15 @@ fn every_shipped_kernel_keeps_everything_in_registers(#[values("sm_80", "sm_90a"
     }
 }
 
-/// A newer version requires a newer driver: 8.1, for `st.async`, that of CUDA 12.1.
+/// A newer version requires a newer driver: 8.1, for `st.async`, CUDA 12.1's.
 #[test]
 fn texts_are_of_the_oldest_version_of_ptx_that_has_what_they_use() {
     let version = |arch| module_of(arch, &[]).version;
     assert_eq!((version("sm_80"), version("sm_90a")), ((7, 0), (8, 1)));
 }
 
-/// A text has what its architecture alone runs, and not what is the same in an older one's or has
-/// faster kernels.
+/// An image contains what only its architecture can run, and omits what is equal in an older one's
+/// or has faster kernels there.
 #[test]
 fn what_hopper_alone_has_is_in_its_text_alone_and_what_it_has_faster_in_that_of_sm_80_alone() {
     let (old, new) = (names("sm_80"), names("sm_90a"));
@@ -141,7 +141,7 @@ fn what_hopper_alone_has_is_in_its_text_alone_and_what_it_has_faster_in_that_of_
     older.extend(old.iter().copied().filter(|name| faster(name)));
     // Two tiles of f16 and bf16 in four orders each, and of tf32 and s8 in one.
     assert_eq!(older.len(), ladder::LADDER.len() + 2 * (4 + 4 + 1 + 1));
-    // Attention's, where the feature is on.
+    // Attention's, if the feature is on.
     let attention =
         |name: &str| ["forward_", "decode_", "combine_"].iter().any(|part| name.starts_with(part));
     older.extend(old.iter().copied().filter(|name| attention(name)));
@@ -155,7 +155,7 @@ fn what_hopper_alone_has_is_in_its_text_alone_and_what_it_has_faster_in_that_of_
     assert!(!of_hopper.is_empty() && !(&old & &new).is_empty(), "there are kernels of each kind");
 }
 
-/// The simulator is planned for as the GPU that it stands for, which is of sm_90.
+/// The simulator is planned like the GPU that it models, which is sm_90.
 #[test]
 fn every_kernel_that_a_product_can_take_on_hopper_is_in_a_text_that_runs_there() {
     type Planned = Vec<&'static str>;
@@ -189,8 +189,8 @@ fn every_kernel_that_a_product_can_take_on_hopper_is_in_a_text_that_runs_there()
     }
 }
 
-/// Kernels of attention that keep up to 40 bytes a thread in local memory on sm_90a, for the rows
-/// that they compute again (docs/performance.md has the figures).
+/// Kernels of attention with up to 40 bytes of local memory for each thread on sm_90a, for the rows
+/// that they recompute (docs/performance.md has the figures).
 const SPILL: [&str; 8] = [
     "hopper_bf16_64",
     "hopper_bf16_128",
@@ -223,8 +223,8 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
     }
 }
 
-/// Kernels of sm_80 with this number of bytes a thread in local memory on a GPU, for the rows that
-/// they compute again.
+/// Kernels of sm_80 with this number of bytes of local memory for each thread on a GPU, for the
+/// rows that they recompute.
 const SPILL_OF_SM_80: [(&str, &str, usize); 9] = [
     ("forward_bf16_128_general", "sm_80", 8),
     ("forward_f16_128_general", "sm_80", 8),
@@ -243,8 +243,8 @@ fn spill_of_sm_80(name: &str, arch: &str) -> usize {
     known.map_or(0, |(.., most)| *most)
 }
 
-/// Attention's kernels for few rows, for options and for reducing splits are in the text for sm_80
-/// alone, which the driver compiles for newer GPUs too.
+/// Attention's kernels for few rows, for options and for reducing splits are only in the image for
+/// sm_80, which the driver compiles for newer GPUs too.
 #[cfg(feature = "attention")]
 #[rstest]
 fn attention_for_sm_80_spills_nothing_on_newer_gpus(#[values("sm_89", "sm_90")] arch: &str) {
@@ -265,8 +265,8 @@ fn attention_for_sm_80_spills_nothing_on_newer_gpus(#[values("sm_89", "sm_90")] 
 #[test]
 fn a_missing_ptxas_is_reported_and_a_failure_where_it_is_required() {
     let empty = tempfile::TempDir::new().unwrap();
-    // A test of this program, in a process of its own, which finds nothing but in the usual place
-    // of a toolkit.
+    // A test of this program in a separate process, which finds a toolkit only in the usual
+    // location.
     let test = |required: &str| {
         let mut test = std::process::Command::new(std::env::current_exe().unwrap());
         for variable in ["MOYE_PTXAS", "CUDA_PATH", "CUDA_HOME"] {
@@ -290,8 +290,8 @@ fn a_missing_ptxas_is_reported_and_a_failure_where_it_is_required() {
     assert!(!passed && said.contains("MOYE_REQUIRE_PTXAS=1, but "), "{said}");
 }
 
-/// The kernels of products are PDL launches on GPUs that support it: no path may touch the previous
-/// kernel's output before the wait.
+/// The kernels of products are PDL launches on GPUs that support it: no path may access the
+/// previous kernel's output before the wait.
 #[test]
 fn whatever_may_begin_early_waits_before_it_touches_memory() {
     const FAMILIES: [&str; 8] =
@@ -314,14 +314,13 @@ fn whatever_may_begin_early_waits_before_it_touches_memory() {
     }
 }
 
-/// Whether a line of PTX is an instruction that reads or writes memory which other kernels see, or
-/// may.
+/// Whether a line of PTX may read or write memory that other kernels access.
 fn touches_memory(line: &str) -> bool {
     let (_, instruction) = unguarded(line);
     let is = |start| instruction.starts_with(start);
-    // The state space of a generic address is not known.
+    // The state space of a generic address is unknown.
     let elsewhere = [".param", ".shared", ".local", ".const"].iter().any(|space| instruction.contains(space));
-    // The host wrote tensor maps, among the parameters.
+    // The host wrote the tensor maps, which are parameters.
     let fetches = is("prefetch") && !is("prefetch.tensormap");
     let moves = is("ld.") || is("st.") || is("ldu.") || fetches;
     is("cp.async") || is("cp.reduce") || is("red.") || is("atom.") || moves && !elsewhere

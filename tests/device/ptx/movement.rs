@@ -1,11 +1,12 @@
-//! Kernels that move elements: each is read and written once, by the widest access that there is.
+//! Kernels that copy elements: each element is read and written once, by the widest possible
+//! access.
 
 use super::function;
 use rstest::rstest;
 
 #[rstest]
 fn the_copies_move_each_element_once(#[values("sm_80", "sm_90a")] arch: &str) {
-    // A thread of 256 has 4 elements of a 32 x 32 tile.
+    // 256 threads, each with 4 elements of a 32 x 32 tile.
     let copy = function(arch, "copy");
     assert_eq!(copy.count("ld.global"), 4, "{:?}", copy.instructions);
     assert_eq!(copy.count("st.shared"), 4, "{:?}", copy.instructions);
@@ -53,7 +54,7 @@ fn copies_and_transposes_at_memory_speed_begin_before_the_previous_kernel_has_en
     }
 }
 
-/// By words of whatever elements, in tiles that are whole and in others.
+/// By words of any elements, in whole tiles and others.
 #[rstest]
 fn transposes_move_each_word_once_through_shared_memory(
     #[values("sm_80", "sm_90a")] arch: &str,
@@ -79,14 +80,14 @@ fn what_is_repacked_goes_through_shared_memory_only_where_it_turns_round(
     #[values("repack_u8", "repack_u16", "repack_u32", "repack_u64", "repack_u128")] name: &str,
 ) {
     let kernel = function(arch, name);
-    // 64 x 64 elements of 256 threads, straight and by shared memory.
+    // 64 x 64 elements for 256 threads, directly and through shared memory.
     assert_eq!(kernel.count("ld.global"), 2 * 16, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global"), 2 * 16, "{:?}", kernel.instructions);
     assert_eq!([kernel.count("st.shared"), kernel.count("ld.shared"), kernel.count("bar.sync")], [16, 16, 1]);
 }
 
-/// A word of 16 bytes of each of four rows, and of four columns; at an edge the numbers of a word
-/// one by one.
+/// A 16-byte word of each of four rows, and of four columns; at an edge the elements of a word one
+/// by one.
 #[rstest]
 fn what_is_turned_round_stays_in_registers(#[values("sm_80", "sm_90a")] arch: &str) {
     let kernel = function(arch, "repack_transposed_u32");
@@ -95,7 +96,7 @@ fn what_is_turned_round_stays_in_registers(#[values("sm_80", "sm_90a")] arch: &s
     assert_eq!([kernel.count("st.shared"), kernel.count("ld.shared"), kernel.count("bar.sync")], [0; 3]);
 }
 
-/// Four words of 16 bytes at a time and the one after them, the next lane's by a shuffle of each
+/// Four 16-byte words at a time and the word after them, the next lane's by a shuffle of each
 /// register, and the rest of the line by bytes.
 #[rstest]
 fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {

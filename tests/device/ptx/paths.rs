@@ -1,15 +1,14 @@
-//! What a kernel may have done before it waits for earlier kernels: the paths from its entry
-//! through its branches.
+//! The instructions that a kernel may execute before it waits for earlier kernels: the paths from
+//! its entry through its branches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 const WAIT: &str = "griddepcontrol.wait";
 
-/// The instructions of `body` that some way from the entry reaches without a `griddepcontrol.wait`,
-/// in the order of the text.
+/// The instructions of `body` that some path from the entry reaches without a
+/// `griddepcontrol.wait`, in source order.
 ///
-/// Each branch that a predicate guards may go either way; a `brx.idx` goes to any label of its
-/// list.
+/// A predicated branch may go either way; a `brx.idx` may go to any label of its list.
 pub fn reached_before_waiting(body: &str) -> Vec<&str> {
     let instructions = instructions(body);
     let labels = labels(&instructions);
@@ -45,18 +44,18 @@ pub fn reached_before_waiting(body: &str) -> Vec<&str> {
     reached.into_iter().map(|at| instructions[at]).collect()
 }
 
-/// The text line by line, and instructions that share a line one by one, without comments.
+/// The body line by line, with instructions that share a line separated, without comments.
 fn instructions(body: &str) -> Vec<&str> {
     let lines = body.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code));
     let parts = lines.flat_map(|line| line.split_inclusive(';'));
-    // Assembly of several instructions opens a block of its own.
+    // Inline assembly of several instructions opens a separate block.
     let opened = parts
         .map(str::trim)
         .map(|part| if part.len() > 1 { part.trim_start_matches('{').trim_start() } else { part });
     opened.filter(|part| !part.is_empty()).collect()
 }
 
-/// An instruction without the predicate that guards it, and whether there is one.
+/// An instruction without its predicate, and whether it has one.
 pub fn unguarded(line: &str) -> (bool, &str) {
     match line.trim_start().strip_prefix('@') {
         Some(guarded) => {
@@ -66,7 +65,7 @@ pub fn unguarded(line: &str) -> (bool, &str) {
     }
 }
 
-/// The line of each label, including labels that name a list of others.
+/// The line of each label, including labels of lists.
 fn labels<'a>(lines: &[&'a str]) -> BTreeMap<&'a str, usize> {
     let mut labels = BTreeMap::new();
     for (at, line) in lines.iter().enumerate() {
@@ -80,7 +79,7 @@ fn labels<'a>(lines: &[&'a str]) -> BTreeMap<&'a str, usize> {
     labels
 }
 
-/// The labels that the list which begins at a line names.
+/// The labels in the list that starts at a line.
 fn listed<'a>(lines: &[&'a str], at: usize) -> impl Iterator<Item = &'a str> {
     assert!(lines[at].ends_with(".branchtargets"), "{} begins a list", lines[at]);
     let end = at + lines[at..].iter().position(|line| line.ends_with(';')).expect("a list ends");

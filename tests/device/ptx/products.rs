@@ -1,5 +1,5 @@
-//! Products by multiply-adds and by `mma.sync`: their instructions for each step, and what feeds
-//! them.
+//! Products with multiply-adds and with `mma.sync`: their instructions for each step, and the loads
+//! of their operands.
 
 use super::{FMA, ORDERS, TF32, function, kernel_text, module, names, text};
 use rstest::rstest;
@@ -11,8 +11,8 @@ fn the_matmuls_are_fma_over_fragments(
     #[values("matmul_f32_nt", "matmul_f32_nn", "matmul_f32_tt", "matmul_f32_tn")] name: &str,
 ) {
     let kernel = function(arch, name);
-    // 8 x 8 accumulators a thread, 8 steps along K in a tile, all unrolled; 16 elements read for 64
-    // products.
+    // 8 x 8 accumulators for each thread, 8 steps along K in a tile, all unrolled; 16 elements are
+    // read for 64 products.
     assert_eq!(kernel.count("fma.rn.f32"), 8 * 8 * 8, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("ld.shared"), 8 * (8 + 8), "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global"), 64, "{:?}", kernel.instructions);
@@ -28,14 +28,15 @@ fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
 ) {
     let kernel = function("sm_80", name);
     let mma = format!("mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32");
-    // A warp has 64 x 64 of the tile, 4 x 8 atoms, in 4 steps along K for whole tiles; at an edge
-    // one step after the other.
+    // A warp computes 64 x 64 of the tile, 4 x 8 atoms, in 4 steps along K for whole tiles; at an
+    // edge one step at a time.
     assert_eq!(kernel.count(&mma), (4 + 1) * 4 * 8, "{:?}", kernel.instructions);
-    // 4 for A and 4 for B a step, and the first step ahead of the loop over whole tiles.
+    // 4 for A and 4 for B in each step, and the first step before the loop over whole tiles.
     assert_eq!(kernel.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), (4 + 1 + 1) * 8);
-    // 8 of A and 4 of B a thread and tile: two tiles ahead, and in both loops.
+    // 8 of A and 4 of B for each thread and tile: two tiles before the loops, and one in each.
     assert_eq!(kernel.count("cp.async.cg.shared.global"), 12 * (2 + 2), "{:?}", kernel.instructions);
-    // C goes out by rows of 16 bytes a thread, one after the other, in f16 or bf16 and in f32.
+    // C is stored in rows of 16 bytes for each thread, one after another, in f16 or bf16 and in
+    // f32.
     assert_eq!(kernel.count("st.global.v4.b32"), 2, "{:?}", kernel.instructions);
 }
 
@@ -51,12 +52,12 @@ fn the_f32_products_are_fma_over_words_of_16_bytes(
     #[case] last: usize,
 ) {
     let kernel = function(arch, name);
-    // All steps of a whole tile; at an edge one after the other; and those of a last tile that its
-    // loop has unrolled, see `by_parts.rs`. A last tile has its own products by alpha.
+    // All steps of a whole tile; at an edge one at a time; and those of a last tile that its loop
+    // has unrolled, see `by_parts.rs`. A last tile has separate products by alpha.
     let sums = sums_m * sums_n;
     let by_alpha = if parts > 0 { 2 } else { 1 };
     assert_eq!(kernel.count(FMA), (steps + 1 + last + by_alpha) * sums, "{:?}", kernel.instructions);
-    // What the parts, along N, have in common is read for each of them.
+    // The operand that the parts along N share is read for each of them.
     assert_eq!(
         kernel.count("ld.shared.v4.b32"),
         (steps + 1 + 1) * (sums_m + sums_n) / 4 + last * (parts * sums_m + sums_n) / 4
@@ -67,7 +68,7 @@ fn the_f32_products_are_fma_over_words_of_16_bytes(
         "{:?}",
         kernel.instructions
     );
-    // The stores of a whole tile, of one that passes an edge, and of one written by parts.
+    // The stores of a whole tile, of one that crosses an edge, and of one written by parts.
     assert_eq!(kernel.count("st.global.v4.b32"), (1 + by_alpha) * sums / 4, "{:?}", kernel.instructions);
 }
 
@@ -79,24 +80,24 @@ fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_
     let kernel = function(arch, name);
     let (sums, steps) = (16 * 8, 16);
     assert_eq!(kernel.count(FMA), (steps + 1 + last + 2) * sums, "{:?}", kernel.instructions);
-    // The last tile's parts are of the longer side, and have the other in common.
+    // The last tile's parts divide the longer side and share the other.
     assert_eq!(
         kernel.count("ld.shared.v4.b32"),
         (steps + 1 + 1) * (16 + 8) / 4 + last * (16 + parts * 8) / 4
     );
-    // The other operand: two stages ahead, and in both loops.
+    // The other operand: two stages before the loops, and one in each.
     assert_eq!(kernel.count("cp.async.cg.shared.global"), 4 * (2 + 2), "{:?}", kernel.instructions);
     assert_eq!(kernel.count("cp.async.ca.shared.global"), 0, "{:?}", kernel.instructions);
-    // Pairs along K of four rows: three tiles ahead, whole ones or not, and in both loops.
+    // Pairs along K of four rows: three tiles before the loops, whole or not, and one in each.
     assert_eq!(kernel.count("ld.global.b64"), 4 * (2 * 3 + 2), "{:?}", kernel.instructions);
-    // Fours along M or N of two columns. Nothing else is written to shared memory.
+    // Four elements along M or N of two columns. Nothing else is written to shared memory.
     assert_eq!(kernel.count("st.shared.v4.b32"), 2 * (2 * 2 + 2), "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.shared"), 2 * (2 * 2 + 2), "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global.v4.b32"), 3 * sums / 4, "{:?}", kernel.instructions);
 }
 
-/// The kernels whose operands TMA loads: the consumer warps copy nothing, and operands that others
-/// transpose go through shared memory in 16-byte vectors.
+/// The kernels with TMA loads: the consumer warps copy nothing, and operands that producer warps
+/// transpose pass through shared memory in 16-byte vectors.
 #[rstest]
 #[case("sgemm_nt_tma", 6, 0, 16, (56, 224))]
 #[case("sgemm_nn_tma", 3, 1, 8, (72, 216))]
@@ -109,11 +110,11 @@ fn producer_warps_load_and_transpose_beside_the_consumers(
     #[case] (few, many): (usize, usize),
 ) {
     let kernel = function("sm_90a", name);
-    // One loop over all K tiles but the last, then the last step of the tile before, the last tile,
-    // and the factor of each accumulator.
+    // One loop over all K tiles except the last, then the last step of the previous tile, the last
+    // tile, and the factor of each accumulator.
     let (sums, steps, parts) = (16 * 8, 16, 4);
     assert_eq!(kernel.count(FMA), (steps + 2 + last) * sums, "{:?}", kernel.instructions);
-    // Words of four rows and four numbers along K, 128 rows at a time.
+    // Words of four rows and four elements along K, 128 rows at a time.
     let words = steps * (16 + 8) / 4 + last * (16 + parts * 8) / 4 + 4 * turned;
     assert_eq!(kernel.count("ld.shared.v4.b32"), words, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.shared.v4.b32"), 4 * turned, "{:?}", kernel.instructions);
@@ -130,7 +131,7 @@ fn producer_warps_load_and_transpose_beside_the_consumers(
     }
 }
 
-/// An arrival may overtake a load in flight unless its address depends on what the load brings: the
+/// An arrival may overtake a load in flight unless its address depends on the loaded value: the
 /// producer would overwrite the stage before it is read.
 #[rstest]
 fn a_release_depends_on_the_last_loads_of_its_stage(
@@ -139,7 +140,7 @@ fn a_release_depends_on_the_last_loads_of_its_stage(
     let text = kernel_text(text("sm_90a"), name);
     let lines: Vec<&str> = text.lines().collect();
     // A producer's arrivals announce bytes; warps that transpose an operand arrive after they have
-    // stored what they have loaded.
+    // stored the loaded elements.
     let is_release = |line: &&str| line.contains("mbarrier.arrive") && !line.contains("expect_tx");
     let behind_loads: Vec<(usize, BTreeSet<usize>)> = lines
         .iter()
@@ -151,15 +152,15 @@ fn a_release_depends_on_the_last_loads_of_its_stage(
     let [(release, loads)] = behind_loads.as_slice() else {
         panic!("one release depends on loads: {behind_loads:?}")
     };
-    // The 16 steps of a stage load 16 rows of A and 8 of B each, four in a vector, and follow the
-    // release of the stage before. The last step's loads are the last.
+    // The 16 steps of a stage load 16 rows of A and 8 of B each, four in a vector, after the
+    // release of the previous stage. The last step's loads are the last.
     let of_stage: Vec<usize> = (*release..lines.len())
         .filter(|&at| lines[at].trim_start().starts_with("ld.shared.v4.b32"))
         .take(16 * (16 + 8) / 4)
         .collect();
     let last: BTreeSet<usize> = of_stage.iter().rev().take((16 + 8) / 4).copied().collect();
     assert_eq!(*loads, last, "{}", lines[*release]);
-    // The same text without the instruction that masks what was loaded.
+    // The same PTX without the instruction that masks the loaded values.
     let masks: Vec<usize> = masks_of(text, address_of(lines[*release])).into_keys().collect();
     let [mask] = masks[..] else { panic!("one instruction masks what was loaded: {masks:?}") };
     let without: String =
@@ -172,13 +173,13 @@ fn address_of(line: &str) -> &str {
     line.split(['[', ']', '+']).nth(1).expect("the instruction has an address")
 }
 
-/// The lines of the loads from shared memory of whose results a register has masked bits.
+/// The lines of the shared-memory loads from whose results a register holds masked bits.
 fn loads_of(text: &str, register: &str) -> BTreeSet<usize> {
     masks_of(text, register).into_values().flatten().collect()
 }
 
 /// The lines that mask loaded values for a register, each with the lines of the loads. Elsewhere
-/// the compiler may use one register for a loaded value and for another one.
+/// the compiler may reuse a register for a loaded value and another one.
 fn masks_of(text: &str, register: &str) -> BTreeMap<usize, BTreeSet<usize>> {
     let (lines, made_by) = made_of(text, register);
     let loads_of = |at: usize| -> Option<BTreeSet<usize>> {
@@ -191,7 +192,7 @@ fn masks_of(text: &str, register: &str) -> BTreeMap<usize, BTreeSet<usize>> {
     made_by.into_iter().filter_map(|at| Some((at, loads_of(at)?))).collect()
 }
 
-/// The lines of a kernel, and the numbers of those whose instructions write a register, or one that
+/// The lines of a kernel, and the indices of those whose instructions write a register, or one that
 /// such an instruction reads.
 fn made_of<'a>(text: &'a str, register: &'a str) -> (Vec<&'a str>, BTreeSet<usize>) {
     let registers = |operands: &'a str| {
@@ -224,8 +225,8 @@ fn made_of<'a>(text: &'a str, register: &'a str) -> (Vec<&'a str>, BTreeSet<usiz
     (lines, made_by)
 }
 
-/// Results of f32 are rounded two at a time. Rows of C that start anywhere have one element for a
-/// thread at a time.
+/// f32 results are rounded two at a time. Unaligned rows of C have one element for a thread at a
+/// time.
 #[rstest]
 fn results_in_half_precision_are_rounded_in_pairs(#[values("sm_80", "sm_90a")] arch: &str) {
     let mut seen = 0;
@@ -252,7 +253,7 @@ fn operands_with_k_contiguous_are_copied_number_by_number_by_the_f32_products(
     ),
 ) {
     let kernel = function(arch, name);
-    // Two stages ahead, and in both loops: 8 numbers of 4 bytes, or 2 words of 16.
+    // Two stages before the loops, and one in each: 8 elements of 4 bytes, or 2 words of 16.
     assert_eq!(
         kernel.count("cp.async.ca.shared.global"),
         operands * 8 * (2 + 2),
@@ -278,7 +279,7 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
         ("matmul_f16_acc_tn_64x64".to_owned(), half("f16", "f16"), 8, None),
         ("matmul_f64_tn".to_owned(), "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64".to_owned(), 16, None),
     ];
-    // Hopper has faster ones.
+    // Hopper has faster kernels.
     if arch == "sm_80" {
         for (name, atoms) in [("matmul_s8_tn", 32), ("matmul_s8_tn_64x64", 8)] {
             let mma = "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32";
@@ -296,13 +297,13 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
     }
     for (name, mma, atoms, reads) in &family {
         let kernel = function(arch, name);
-        // Four steps along K of a whole tile; at an edge one after the other.
+        // Four steps along K of a whole tile; at an edge one at a time.
         assert_eq!(kernel.count(mma), (4 + 1) * atoms, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("mma"), kernel.count(mma), "{name} has no other: {:?}", kernel.instructions);
         assert!(kernel.count("cp.async.cg.shared.global") > 0, "{name}: {:?}", kernel.instructions);
         let Some((of_a, a, of_b, b)) = *reads else { continue };
         let transposed = if a { of_a } else { 0 } + if b { of_b } else { 0 };
-        // And the first step ahead of the loop over whole tiles.
+        // And the first step before the loop over whole tiles.
         let count = |trans| {
             kernel.count_where(|name| name.starts_with("ldmatrix") && name.contains(".trans") == trans)
         };
@@ -317,7 +318,7 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
         assert!(
             family.iter().any(|(name, ..)| *name == kernel.name)
                 || OTHERS.contains(&kernel.name.as_str())
-                // The tests of their own tables count these.
+                // Separate tables count these.
                 || ["ladder_", "wgmma_"].iter().any(|table| kernel.name.starts_with(table))
                 || crate::attention::is_of(&kernel.name),
             "{} is in no table: a test of its instructions belongs beside it",
@@ -326,7 +327,7 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
     }
 }
 
-/// The kernels that the other tests of this program are about.
+/// The kernels that the other tests of this program cover.
 #[rustfmt::skip]
 const OTHERS: &[&str] = &[
     "copy", "copy_async", "copy_lines", "copy_long_lines",
@@ -339,8 +340,8 @@ const OTHERS: &[&str] = &[
     "sgemm_nt_tma", "sgemm_nn_tma", "sgemm_tn_tma",
 ];
 
-/// Four results of a thread: accumulators are read by words of 16 bytes, in the loop over the
-/// parts, and written as one access or two.
+/// Four results for each thread: accumulators are read in 16-byte words, in the loop over the
+/// slices, and written in one access or two.
 #[rstest]
 #[case("finish_f16", 2, ("st.global.v2.b32", 1), ("cvt.rn.f16x2.f32", 2))]
 #[case("finish_bf16", 2, ("st.global.v2.b32", 1), ("cvt.rn.bf16x2.f32", 2))]

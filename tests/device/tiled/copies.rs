@@ -1,5 +1,5 @@
 //! Tiled copies of many thread layouts, value layouts, atoms and element types, on the simulator
-//! and the GPU where there is one: every element arrives once, a ragged source reads as zeros, and
+//! and on a GPU if there is one: every element is copied once, a ragged source reads as zeros, and
 //! nothing outside a destination is written.
 
 use crate::common::bytes::{bytes, of_bytes};
@@ -40,8 +40,8 @@ impl<'a, K: Case> Bench<'a, K> {
         Self { device, module: device.load(&SM_80).unwrap(), source }
     }
 
-    /// Copies a source of the extents `from` to a destination of the extents `to`, and compares all
-    /// of its memory.
+    /// Copies a source with extents `from` to a destination with extents `to`, and compares all of
+    /// the destination's memory.
     fn check(
         &self,
         kernel: &CopyKernel<K::Element>,
@@ -51,7 +51,7 @@ impl<'a, K: Case> Bench<'a, K> {
     ) {
         let name = self.device.name();
         let what = format!("{} on {name}, a source of {from:?} to a destination of {to:?}", kernel.name());
-        // The simulator sees itself what is written beside a buffer.
+        // The simulator itself detects writes next to a buffer.
         let guard = if self.device.is_gpu() { 256 } else { 0 };
         let len = self.source.len();
         let source = self.device.upload(&self.source).unwrap();
@@ -60,7 +60,7 @@ impl<'a, K: Case> Bench<'a, K> {
         let output = destination.slice_mut(guard..guard + len).unwrap();
         let grid = Grid::new(1, K::Load::COPY.threads() as u32);
         let [m, n, to_m, to_n] = [from.0, from.1, to.0, to.1].map(|extent| extent as u32);
-        // SAFETY: both buffers hold a whole tile.
+        // SAFETY: both buffers contain a whole tile.
         unsafe { self.module.launch(kernel, grid, (&source, output, m, n, to_m, to_n)) }
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         let got = destination.download().unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -77,8 +77,8 @@ impl<'a, K: Case> Bench<'a, K> {
     }
 }
 
-/// Fails where memory differs from what is wanted of it, with the first places that do. The matrix
-/// begins at `start`.
+/// Fails if memory differs from the expected contents, with the first differences. The matrix
+/// starts at `start`.
 fn compare<K: Case>(what: &str, got: &[K::Element], wanted: &[K::Element], start: usize) {
     let different: Vec<usize> =
         (0..got.len()).filter(|&at| bytes(&got[at..=at]) != bytes(&wanted[at..=at])).collect();
@@ -111,8 +111,8 @@ fn place<K: Case>(i: usize, j: usize) -> usize {
     if K::AXIS == 0 { i + leading::<K>() * j } else { i * leading::<K>() + j }
 }
 
-/// Who copies which elements of the tile: for each thread and atom, the indices in the tile, down
-/// its columns.
+/// The elements of the tile that each thread copies: for each thread and atom, the indices in the
+/// tile, down its columns.
 fn atoms<C: StaticTiledCopy>(tile: IntTuple) -> Vec<(u32, usize, Vec<i64>)> {
     let parts = C::COPY.tidfrg_s(make_col_major(tile));
     let part = C::COPY.partition_s(make_col_major(tile));
@@ -127,7 +127,7 @@ fn atoms<C: StaticTiledCopy>(tile: IntTuple) -> Vec<(u32, usize, Vec<i64>)> {
     atoms
 }
 
-/// Every element of the tile belongs to one value of one thread.
+/// Checks that every element of the tile belongs to one value of one thread.
 fn covers_once<C: StaticTiledCopy>(tile: IntTuple) {
     let mut holders = vec![0; tile.size() as usize];
     for (_, _, elements) in atoms::<C>(tile) {
@@ -180,7 +180,7 @@ fn check<K: Case>() {
     }
 }
 
-/// The instruction of an atom that copies in, where it is one, and how often a thread executes it.
+/// The instruction of an atom that loads, if it has one, and how often a thread executes it.
 type Load = Option<(&'static str, usize)>;
 
 /// The kernels of a case.
@@ -249,7 +249,7 @@ fn accesses_are_as_wide_as_their_atom_or_the_tensors_allow() {
     // BLK_M * BLK_N / (threads * elements of an access). Single elements, for what hangs over, come
     // beside them.
     let wanted = [
-        // 16 bytes in and out; in two halves; in four.
+        // 16 bytes in and out; in two halves; in four parts.
         ("f32_async_16", "ld.shared.v4.b32", 4),
         ("f32_async_16", "st.global.v4.b32", 4),
         ("f32_async_16_if", "ld.shared.v4.b32", 4),
@@ -265,16 +265,16 @@ fn accesses_are_as_wide_as_their_atom_or_the_tensors_allow() {
         ("u8_words", "st.global.b16", 24),
         ("u128_each", "ld.shared.v4.b32", 8),
         ("u128_each", "st.global.v4.b32", 8),
-        // The width that the tensors allow: eight elements in two accesses, or one, or none but by
-        // element.
+        // The width that the tensors allow: eight elements in two accesses, or in one, or element
+        // by element.
         ("f32_widest", "ld.global.v4.b32", 4),
         ("f32_widest", "st.shared.v4.b32", 4),
         ("i16_widest", "ld.global.v4.b32", 2),
         ("i16_widest", "st.shared.v4.b32", 2),
         ("f32_by_element", "ld.global.v4.b32", 0),
         ("f32_by_element", "st.shared.b32", 16),
-        // The page's copy and its vector form: no single element goes through shared memory in the
-        // latter.
+        // The page's copy and its vector form: in the latter no single element goes through shared
+        // memory.
         ("f64_4x9", "ld.global.v4.b32", 0),
         ("f64_4x9", "st.shared.b64", 24),
         ("f64_4x9_vectors", "ld.global.v4.b32", 12),

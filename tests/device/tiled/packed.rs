@@ -1,6 +1,5 @@
-//! Tensors of elements smaller than a byte, on the simulator and the GPU where there is one: every
-//! bit of the destination is what it should be, those beside the matrix and between its rows as
-//! before.
+//! Tensors of sub-byte elements, on the simulator and on a GPU if there is one: every bit of the
+//! destination is as expected, and the bits next to the matrix and between its rows are unchanged.
 
 use crate::common::devices;
 use crate::common::matrix::rng;
@@ -13,7 +12,7 @@ use rand::RngExt;
 /// Source, destination, extents, strides of both, in elements.
 type CopyKernel = Kernel<(Global<u8>, GlobalMut<u8>, u32, u32, i64, i64, i64, i64)>;
 
-/// A matrix's strides along its rows' numbers and along its columns'.
+/// A matrix's strides along M and along N.
 type Strides = (usize, usize);
 
 fn get<T: Scalar>(bytes: &[u8], i: usize) -> T {
@@ -29,7 +28,7 @@ fn set<T: Scalar>(bytes: &mut [u8], i: usize, value: T) {
     bytes[i / per] = (byte & !mask | (value.low_bits() as u32) << shift) as u8;
 }
 
-/// Bytes that hold a matrix, and some after it, a multiple of 4.
+/// The bytes of a matrix, and some after it, a multiple of 4.
 fn bytes<T: Scalar>((m, n): (usize, usize), (along_m, along_n): Strides) -> usize {
     let elements = m.saturating_sub(1) * along_m + n.saturating_sub(1) * along_n + 1;
     (elements * T::WIDTH).div_ceil(8).next_multiple_of(4) + 16
@@ -56,7 +55,7 @@ fn check<T: Scalar>(
         let (input, mut output) = (device.upload(&source).unwrap(), device.upload(&before).unwrap());
         let grid = Grid::new((m.div_ceil(tile_m) as u32, n.div_ceil(tile_n) as u32), threads);
         let [from_m, from_n, to_m, to_n] = [from.0, from.1, to.0, to.1].map(|stride| stride as i64);
-        // SAFETY: both buffers hold the matrix with its strides, in whole words.
+        // SAFETY: both buffers contain the matrix with its strides, in whole words.
         unsafe {
             module.launch(kernel, grid, (&input, &mut output, m as u32, n as u32, from_m, from_n, to_m, to_n))
         }
@@ -75,8 +74,8 @@ fn check<T: Scalar>(
     }
 }
 
-/// By words of 32 bits; rows of the source start at 4 bytes, those of the destination at 2. Edges
-/// run through words and bytes.
+/// By 32-bit words; rows of the source start at multiples of 4 bytes, those of the destination at
+/// multiples of 2. Edges cross words and bytes.
 fn by_words<T: Scalar>(kernel: &CopyKernel) {
     let words = |n: usize, bits: usize| n.next_multiple_of(bits / T::WIDTH) + bits / T::WIDTH;
     for shape in [(8, 128), (8, 256), (1, 1), (3, 5), (16, 129), (9, 100), (7, 131), (2, 31), (20, 3)] {
@@ -84,7 +83,7 @@ fn by_words<T: Scalar>(kernel: &CopyKernel) {
     }
 }
 
-/// One by one, threads sharing bytes; rows start within bytes, and cross them.
+/// Element by element, with threads sharing bytes; rows start within bytes and cross them.
 fn by_elements<T: Scalar>(kernel: &CopyKernel) {
     for shape in [(8_usize, 16_usize), (1, 1), (3, 5), (17, 33), (9, 1), (1, 40)] {
         let (m, n) = shape;
@@ -97,7 +96,7 @@ fn by_elements<T: Scalar>(kernel: &CopyKernel) {
     }
 }
 
-/// Rows of one thread each; those of the source start within bytes.
+/// One row for each thread; the source's rows start within bytes.
 fn by_rows<T: Scalar>(kernel: &CopyKernel) {
     for shape in [(32_usize, 16_usize), (1, 1), (40, 13), (5, 33), (33, 8)] {
         let n = shape.1;

@@ -1,5 +1,5 @@
-//! Tensors of three to five modes in global memory, on the simulator and the GPU where there is
-//! one: copies between permuted strides arrive element by element, and write nothing else.
+//! Tensors of three to five modes in global memory, on the simulator and on a GPU if there is one:
+//! copies between permuted strides copy every element and write nothing else.
 
 use crate::common::devices;
 use crate::{SM_80, entry};
@@ -9,7 +9,7 @@ use moye_kernels_tiled::ranks::{Mode, copy_3, copy_4, copy_5};
 /// The padding between the elements of the destination.
 const UNTOUCHED: f32 = -1.0;
 
-/// Strides that visit the modes in this order, the first fastest, with a gap after each mode but
+/// Strides that visit the modes in this order, the first fastest, with a gap after each mode except
 /// the first, such that rows start at multiples of four elements.
 fn strides(extents: &[u32], order: &[usize]) -> Vec<i64> {
     let (mut strides, mut next) = (vec![0; extents.len()], 1u64);
@@ -24,7 +24,7 @@ fn elements(extents: &[u32], strides: &[i64]) -> usize {
     extents.iter().zip(strides).map(|(&n, &stride)| (i64::from(n) - 1) * stride).sum::<i64>() as usize + 1
 }
 
-/// The offset of the element with this number, the first mode fastest.
+/// The offset of the element with this linear index, the first mode fastest.
 fn offset(mut number: usize, extents: &[u32], strides: &[i64]) -> usize {
     let mut offset = 0;
     for (&extent, &stride) in extents.iter().zip(strides) {

@@ -1,5 +1,5 @@
-//! Tiled copies by the instructions of a warp, on the simulator and the GPU where there is one that
-//! has them: every element of a tile arrives, and by PTX each atom is one instruction.
+//! Tiled copies with warp-wide instructions, on the simulator and on a GPU that has them: every
+//! element of a tile is copied, and in PTX each atom is one instruction.
 
 use crate::common::devices;
 use crate::{SM_80, SM_90, in_registers, load};
@@ -19,7 +19,7 @@ fn arrives<T: Element + PartialEq + std::fmt::Debug>(
         let device = module.device();
         let input = device.upload(&source).unwrap();
         let mut output = device.alloc_zeroed::<T>(source.len()).unwrap();
-        // SAFETY: both buffers hold the tile.
+        // SAFETY: both buffers contain the tile.
         unsafe { module.launch(kernel, Grid::new(1, threads), (&input, &mut output)) }.unwrap();
         let got = output.download().unwrap();
         let wrong: Vec<usize> = (0..got.len()).filter(|&at| got[at] != source[at]).collect();
@@ -63,7 +63,7 @@ macro_rules! tests {
 }
 tests! {
     SM_80 |i| i => {
-        // An atom moves 64 of 1,024 elements for each matrix, and each warp of a tile executes it.
+        // An atom copies 64 of 1,024 elements for each matrix, and each warp of a tile executes it.
         ldsm_x1 32, "ldmatrix.sync.aligned.m8n8.x1.shared.b16" x 16;
         ldsm_x2 32, "ldmatrix.sync.aligned.m8n8.x2.shared.b16" x 8;
         ldsm_x4 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
@@ -74,7 +74,7 @@ tests! {
         ldsm_pairs_x4 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
     }
     SM_80 half::f16::from_bits => {
-        // Two of four warps have the same rows of an operand.
+        // Two of four warps load the same rows of an operand.
         ldsm_f16_a 128, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 2;
         ldsm_f16_a_swizzled 128, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 2;
         ldsm_f16_b 128, "ldmatrix.sync.aligned.m8n8.x2.shared.b16" x 4;

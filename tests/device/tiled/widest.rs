@@ -1,6 +1,6 @@
 //! Copies by the widest access that both layouts, the element type and the alignment allow, up to
-//! an atom's cap or by `cp.async`: what arrives, on the simulator and the GPU where there is one,
-//! and by PTX how wide each access is.
+//! an atom's cap or with `cp.async`: the result, on the simulator and on a GPU if there is one, and
+//! in PTX the width of each access.
 
 use crate::common::bytes::{bytes, of_bytes};
 use crate::common::devices;
@@ -12,7 +12,7 @@ use moye_kernels_tiled::widest::{self as kernels, COLUMNS, LEADING, ROWS};
 
 type CopyKernel<T> = Kernel<(Global<T>, GlobalMut<T>)>;
 
-/// Where the tile's elements are in a matrix: down its columns, or across.
+/// The indices of the tile's elements in a matrix: down its columns, or along its rows.
 fn places(across: bool) -> impl Iterator<Item = usize> {
     (0..COLUMNS).flat_map(move |column| {
         (0..ROWS)
@@ -20,8 +20,7 @@ fn places(across: bool) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Copies a tile of bytes without pattern over poison, and compares all of the destination's
-/// memory.
+/// Copies a tile of pseudo-random bytes over poison, and compares all of the destination's memory.
 fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
     let len = (LEADING * COLUMNS) as usize;
     let data: Vec<u8> = (0..len * T::BYTES).map(|i| (i * 167 + i / 251 + 1) as u8).collect();
@@ -35,7 +34,7 @@ fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
         let input = device.upload(&source).unwrap();
         let mut output = device.alloc_uninit::<T>(len).unwrap();
         output.fill_bytes(POISON).unwrap();
-        // SAFETY: the buffers hold a tile, and start at multiples of 16 bytes.
+        // SAFETY: the buffers have a tile, and start at multiples of 16 bytes.
         unsafe { module.launch(kernel, Grid::new(1, COLUMNS as u32), (&input, &mut output)) }.unwrap();
         let got = output.download().unwrap();
         let different = (0..len).find(|&at| bytes(&got[at..=at]) != bytes(&wanted[at..=at]));
@@ -43,8 +42,8 @@ fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
     }
 }
 
-/// An access of this many bits in PTX, after `ld.global` and the like. A single element of 64 bits
-/// is one register.
+/// The suffix of an access of this many bits in PTX, after `ld.global` and the like. A single
+/// element of 64 bits is one register.
 fn suffix(bits: usize, element: usize) -> &'static str {
     match bits {
         8 => "u8",
@@ -90,8 +89,8 @@ macro_rules! tests {
 }
 moye_kernels_tiled::for_each_widest!(tests);
 
-/// Every copy into shared memory is a `cp.async` of this many bits, cached in L1 too unless it has
-/// 16 bytes; or, for 0 bits, none is, and the elements go through registers.
+/// Checks that every copy to shared memory is a `cp.async` of this many bits, cached in L1 too
+/// unless it has 16 bytes; or, for 0 bits, that none is, and the elements pass through registers.
 fn is_as_wide_by_cp_async(kernel: &str, element: usize, bits: usize) {
     let entry = entry(kernel);
     let copies: Vec<_> = kernel_text(moye_kernels_tiled::PTX_SM_80[0].1, kernel)
@@ -101,7 +100,7 @@ fn is_as_wide_by_cp_async(kernel: &str, element: usize, bits: usize) {
         .collect();
     let wanted = (ROWS as usize * element).checked_div(bits).unwrap_or(0);
     assert_eq!(copies.len(), wanted, "{kernel}: {copies:#?}");
-    // The instruction, and its size, which is the third operand.
+    // The instruction and its size, the third operand.
     let (name, size) = match bits {
         128 => ("cp.async.cg.shared.global ", "16"),
         bits => ("cp.async.ca.shared.global ", if bits == 64 { "8" } else { "4" }),

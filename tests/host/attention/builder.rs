@@ -8,7 +8,7 @@ use rstest::rstest;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// One row of attention in f64: the query, keys and values of its head that it sees.
+/// One row of attention in f64: the query, and the visible keys and values of its head.
 fn row(q: &[bf16], keys: &[&[bf16]], values: &[&[bf16]]) -> Vec<f64> {
     let dot = |k: &&[bf16]| {
         q.iter().zip(*k).map(|(q, k)| q.to_f64() * k.to_f64()).sum::<f64>() / (q.len() as f64).sqrt()
@@ -189,7 +189,7 @@ fn a_caller_gives_the_workspace_of_splits_in_calls_and_in_captures(#[values(On::
     let host = [numbers(heads * d, 1), numbers(heads * keys * d, 2), numbers(heads * keys * d, 3)];
     let [q, k, v] = host.each_ref().map(|values| device.upload(values).unwrap());
     let mut o = device.alloc_uninit::<bf16>(heads * d).unwrap();
-    // NaN, in which a call is given the first multiple of 256.
+    // NaN, of which a call receives the first multiple of 256 bytes.
     let mut memory = device.alloc_uninit::<u8>(1 << 16).unwrap();
     memory.fill_bytes(0xFF).unwrap();
     let skipped = memory.address().next_multiple_of(256) - memory.address();
@@ -237,7 +237,7 @@ fn a_caller_gives_the_workspace_of_splits_in_calls_and_in_captures(#[values(On::
     let capture = device.capture(|stream| call(&unsafe { stream.with_workspaces(allocate()) }, &mut o));
     let mut graph = capture.unwrap().instantiate().unwrap();
     for how in ["launched", "launched again"] {
-        // SAFETY: the buffers are used by nothing else meanwhile.
+        // SAFETY: no other work uses the buffers meanwhile.
         unsafe { graph.launch(&stream).unwrap() };
         stream.synchronize().unwrap();
         check(&mut o, &mut memory, how);

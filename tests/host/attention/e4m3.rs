@@ -1,5 +1,5 @@
-//! Attention of 8-bit floats by way of the call: random shapes against float64 on the simulator and
-//! a GPU, and errors with their values.
+//! Attention of 8-bit floats through the call: random shapes compared with float64 on the simulator
+//! and a GPU, and errors with their values.
 
 use crate::bytes::bytes;
 use crate::common;
@@ -9,7 +9,7 @@ use half::bf16;
 use moye::number::F8E4M3;
 use moye::{Attention, Device, Error, Heads, HeadsMut};
 
-/// Runs a case by the call, twice on a GPU, with the same bits.
+/// Runs a case through the call, on a GPU twice with the same bits.
 fn run(device: &Device, case: &Case, seed: u64) -> Errors {
     let operands = case.operands(seed);
     let shape = |heads: usize, tokens: usize| [case.batches, heads, tokens, case.d];
@@ -27,7 +27,7 @@ fn run(device: &Device, case: &Case, seed: u64) -> Errors {
         };
         device.upload(&operand.factors[..count]).unwrap()
     });
-    // The kernels without the log-sum-exp are others.
+    // Calls without the log-sum-exp use other kernels.
     let with_lse = seed.is_multiple_of(2);
     let attend = || {
         let mut o = device.upload(&vec![bf16::NAN; case.rows() * case.d]).unwrap();
@@ -65,7 +65,7 @@ fn random_cases(device: &Device, seeds: std::ops::Range<u64>) {
         let case = if device.is_gpu() { case } else { case.short() };
         all.merge(&run(device, &case, seed));
     }
-    // The root mean square of a rounding to e4m3 is about 0.026 of a value.
+    // The root mean square error of rounding to e4m3 is about 0.026 of a value.
     assert!(all.relative() <= 0.03, "{all}");
     println!("{all}");
 }

@@ -1,4 +1,4 @@
-//! Empty tensors, tokens of no sequence, and strides that lead to no element.
+//! Empty tensors, tokens outside any sequence, and strides that lead to no element.
 
 use crate::common::On;
 use half::bf16;
@@ -7,7 +7,7 @@ use rstest::rstest;
 
 const D: usize = 64;
 
-/// Results and log-sum-exp of (batches, heads, KV heads, queries, keys), all elements 1.
+/// Results and log-sum-exp for (batches, heads, KV heads, queries, keys), with all elements 1.
 fn attend(
     device: &Device,
     [batches, heads, kv_heads, queries, keys]: [usize; 5],

@@ -1,4 +1,4 @@
-//! The kernels for Hopper by way of the call: which of them serves, and random shapes against
+//! The kernels for Hopper through the call: which kernel is chosen, and random shapes compared with
 //! float64 on the simulator and a GPU.
 
 use crate::bytes::bytes;
@@ -12,8 +12,8 @@ use half::{bf16, f16};
 use moye::kernels::attention::ScoreStrides;
 use moye::{Arch, Attention, AttentionElement, Device, Heads, HeadsMut};
 
-/// A case of what the kernels for Hopper serve, with keys and values that a mask may hide and that
-/// are not numbers.
+/// A case that the kernels for Hopper support, with keys and values that a mask may hide and that
+/// are NaN or infinite.
 fn random_case(random: &mut Random, most: usize) -> Case {
     let (d, dv) = random.of(&HEADS);
     let group = random.of(&[1, 2, 4]);
@@ -23,7 +23,7 @@ fn random_case(random: &mut Random, most: usize) -> Case {
     case.scale *= random.of(&[1.0, 1.0, 0.5, 2.0]);
     case.order = random.of(&[Order::HeadFirst, Order::TokenFirst, Order::Packed]);
     if case.order == Order::Packed {
-        // One buffer: as many keys and KV heads as queries, and one head size.
+        // One buffer: equal numbers of keys and queries, of KV heads and heads, and one head size.
         (case.group, case.k_length, case.dv) = (1, case.q_length, case.d);
     }
     case.window = match random.below(4) {
@@ -64,12 +64,12 @@ fn random_varied_case(random: &mut Random, most: usize) -> Case {
                 (queries, if packed { queries } else { random.below(k_length + 1) })
             };
             let mut lengths: Vec<_> = (0..case.batches).map(length).collect();
-            // The tensors have a row each.
+            // Each tensor has at least one row.
             lengths[0] = (lengths[0].0.max(1), lengths[0].1.max(1));
             case.lengths = Some(lengths);
         }
         1 => {
-            // Queries of several lengths on a cache in pages.
+            // Queries of several lengths over a cache in pages.
             case.page = Some(random.of(&[16, 32, 64, 128, 256]));
             let length = |_| (random.below(q_length + 1), random.below(k_length + 1));
             let mut lengths: Vec<_> = (0..case.batches).map(length).collect();
@@ -86,7 +86,7 @@ fn random_varied_case(random: &mut Random, most: usize) -> Case {
     if random.one_in(2) {
         case = case.with_score_options(random);
         if random.one_in(8) {
-            // By the kernels for sm_80.
+            // For the kernels for sm_80.
             case.scale = random.of(&[0.0, -case.scale]);
         }
     }
@@ -97,8 +97,8 @@ fn random_varied_case(random: &mut Random, most: usize) -> Case {
 }
 
 /// Fills the workspace that a GPU's default stream keeps with NaN, up to `bytes`: a larger call
-/// with queries of NaN leaves its partial results there. The simulator detects reads of
-/// uninitialised memory.
+/// with NaN queries leaves its partial results there. The simulator detects reads of uninitialised
+/// memory.
 fn poison_workspace(device: &Device, bytes: usize) {
     if bytes == 0 || !device.is_gpu() {
         return;
@@ -116,12 +116,12 @@ fn poison_workspace(device: &Device, bytes: usize) {
     call.run(device, &mut target).unwrap();
 }
 
-/// The kernel that served a case, and the errors.
+/// The kernel that was used for a case, and the errors.
 type Checked = (&'static str, Errors);
 
-/// Runs a case by the call, twice on a GPU, and asserts that a kernel for Hopper serves it, that
-/// all results are within their bounds, and that both runs have the same bits. With `splits` 0 the
-/// call chooses them.
+/// Runs a case through the call, on a GPU twice. Asserts that a kernel for Hopper is used, that all
+/// results are within their bounds, and that both runs have the same bits. With `splits` 0 the call
+/// chooses them.
 fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case, seed: u64) -> Checked {
     // A GPU's `tanh.approx`; the simulator rounds the exact value.
     let tanh_error = if device.is_gpu() { (-11.0f64).exp2() } else { 0.0 };
@@ -259,7 +259,7 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
     (kernel, errors)
 }
 
-/// The most query and key tokens of a sequence.
+/// The maximum number of query and key tokens of a sequence.
 fn longest(case: &Case) -> [usize; 2] {
     let lengths: Vec<_> = (0..case.batches).map(|batch| case.lengths_of(batch)).collect();
     let most = |of: fn(&(usize, usize)) -> usize| lengths.iter().map(of).max().unwrap_or(0);
@@ -280,7 +280,7 @@ fn random_cases(device: &Device, seeds: std::ops::Range<u64>, of: impl Fn(&mut R
     all
 }
 
-/// Cases that have each kernel once: head size, tokens, whether the mask is causal, and the kernel
+/// Cases that use each kernel once: head size, tokens, whether the mask is causal, and the kernel
 /// without its element type.
 const EACH: [(usize, [usize; 2], bool, &str); 22] = [
     (64, [193, 150], false, "64"),
@@ -311,13 +311,13 @@ const EACH: [(usize, [usize; 2], bool, &str); 22] = [
 fn each_kernel(device: &Device) {
     for (number, (d, lengths, causal, kernel)) in EACH.into_iter().enumerate() {
         let splits = if kernel.ends_with("varied") || kernel.ends_with("few") { 2 } else { 1 };
-        // Heads are packed by the kernels that split; of others the simulator has one.
+        // The splitting kernels pack heads; for the others the simulator has one head.
         let heads = if device.is_gpu() { 2 } else { splits as usize };
         let mut case = Case::new(d, (1, heads, heads), lengths.into());
         case = if causal { case.causal() } else { case };
         case.dv = if kernel.starts_with("192x128") { 128 } else { d };
         if causal {
-            // It is hidden from all rows but the last.
+            // Hidden from all rows but the last.
             case.planted = vec![(0, lengths[1] - 1, f32::NAN)];
         }
         case.splits = splits;
@@ -329,8 +329,8 @@ fn each_kernel(device: &Device) {
         let seed = number as u64;
         assert_eq!(check::<bf16>(device, &case, seed).0, format!("hopper_bf16_{kernel}"));
         if !device.is_gpu() {
-            // What these reach is computed again key by key, which takes the simulator most of the
-            // time; kernels of f16 are made of the same lines.
+            // Affected rows are recomputed key by key, which takes most of the simulator's time;
+            // kernels of f16 have the same source.
             case.planted.clear();
         }
         assert_eq!(check::<f16>(device, &case, seed).0, format!("hopper_f16_{kernel}"));
@@ -381,7 +381,7 @@ fn hidden_values_that_are_no_numbers_do_not_come_through() {
     }
 }
 
-/// Products of about 2^27, 2^21, 2^18 and -2^113, and low tiles beside others.
+/// Products of about 2^27, 2^21, 2^18 and -2^113, and low tiles next to others.
 fn scores_of_any_size(device: &Device) {
     let of_f16 = [
         // 1.3e10 in heads of 64.
@@ -407,8 +407,8 @@ fn scores_of_any_size(device: &Device) {
             check::<bf16>(device, &case(d, scores), 1);
         }
     }
-    // A soft cap far above scores of about 1 leaves them as they are; equal ones far above it have
-    // the mean.
+    // A soft cap far above scores of about 1 leaves them unchanged; equal scores far above it give
+    // the mean of the values.
     for d in [64, 128] {
         let capped = |scores| Case { softcap: 1e8, scores, ..case(d, of_f16[0]) };
         check::<f16>(device, &capped(None), 1);

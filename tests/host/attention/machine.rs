@@ -1,4 +1,4 @@
-//! A device of the library as what runs the kernels of a case.
+//! A device of the library, which runs the kernels of a case.
 
 use crate::attention::Arguments;
 use moye::{Device, Element, Grid, Kernel};
@@ -10,7 +10,7 @@ pub trait Buffer {
 
 pub trait Machine {
     type Buffer: Buffer;
-    /// How often a case runs: each run must have the same bits.
+    /// The number of runs of a case, which must all have the same bits.
     const RUNS: u32;
     fn upload(&self, bytes: &[u8]) -> Self::Buffer;
     fn attend<T: Element>(&self, kernel: &Kernel<(Arguments<T>,)>, blocks: u32, arguments: Arguments<T>);

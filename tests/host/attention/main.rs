@@ -1,4 +1,4 @@
-//! Attention by the library: the call and its errors on the simulator, and many random shapes of
+//! Attention in the library: the call and its errors on the simulator, and many random shapes of
 //! every option on a GPU.
 
 #[path = "../../fixtures/common/mod.rs"]
@@ -40,7 +40,7 @@ use reference::Errors;
 fn hundreds_of_random_options_are_within_the_rounding_of_the_element_type_on_a_gpu() {
     let Some(device) = common::gpu() else { return };
     let machine = OnDevice(device);
-    // 42 seeds have each kernel once.
+    // 42 seeds use each kernel once.
     let count = if common::is_watched() { 42 } else { 400 };
     let mut all = Errors::default();
     for seed in 1008..1008 + count {

@@ -1,5 +1,4 @@
-//! Options of the call: each gives what a call without it gives of operands that were changed
-//! instead.
+//! Options of the call: each result equals that of a call without the option on modified operands.
 
 use crate::random::Random;
 use half::bf16;
@@ -114,7 +113,7 @@ fn pages_with_offsets_of_keys_are_refused() {
 fn a_cache_in_pages_that_is_filled_in_part_gives_what_its_keys_give_in_a_row() {
     let (device, page) = (Device::sim(), 16);
     let operands = Operands::new(4, [3, 128], 1);
-    // The pages of the sequence in the reverse order.
+    // The sequence's pages in reverse order.
     let reversed = |data: &[bf16]| -> Buffer<bf16> {
         let pages: Vec<_> = data.chunks(page * D).rev().collect();
         upload(&device, &pages)
@@ -145,7 +144,7 @@ fn a_mask_or_a_bias_of_a_triangle_is_the_causal_mask() {
     let bytes = |pitch: usize| -> Vec<u8> {
         (0..70 * pitch).map(|i| u8::from(i % pitch <= i / pitch && i % pitch < 70)).collect()
     };
-    // Rows that begin at multiples of 8 elements are read 8 keys at a time.
+    // Rows that start at multiples of 8 elements are read 8 keys at a time.
     for (pitch, kernel) in [(70, "forward_bf16_64_general"), (72, "hopper_bf16_64_general")] {
         let bytes = bytes(pitch);
         let scores: Vec<_> =

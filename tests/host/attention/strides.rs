@@ -1,5 +1,5 @@
 //! Strides that no contiguous tensor has: keys, values and scores that are broadcast or have gaps,
-//! on the simulator and a GPU, against float64.
+//! on the simulator and a GPU, compared with float64.
 
 use crate::common::On;
 use crate::random::Random;
@@ -22,7 +22,7 @@ struct Strided<const N: usize> {
 }
 
 impl<const N: usize> Strided<N> {
-    /// Random numbers, as many as these extents need; elements between them are random too.
+    /// Random values for these extents; the gaps between elements are random too.
     fn new(extents: [usize; N], strides: [usize; N], columns: usize, seed: u64) -> Self {
         let last: usize = extents.iter().zip(strides).map(|(extent, stride)| (extent - 1) * stride).sum();
         let mut random = Random::new(seed);
@@ -44,7 +44,7 @@ fn queries() -> Strided<3> {
     Strided::new([BATCHES, HEADS, QUERIES], [HEADS * QUERIES * D, QUERIES * D, D], D, 1)
 }
 
-/// Asserts that results are those in float64 by norm, where `score` changes each scaled score.
+/// Asserts that results equal the float64 ones by norm, where `score` modifies each scaled score.
 fn assert_right(
     what: &str,
     got: &Buffer<bf16>,

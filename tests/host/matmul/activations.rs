@@ -1,5 +1,5 @@
-//! Activations of what is far from zero, infinite and not a number, by every kernel, in parts of K,
-//! and by way of `alpha`.
+//! Activations of values far from zero, infinities and NaN, with every kernel, with split-K, and
+//! with `alpha`.
 
 use crate::Setup;
 use crate::asked;
@@ -12,8 +12,7 @@ use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2, Scalar, Tf32};
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
 
-/// Two values of each power of two suffice for a formula: these are around what its parts have as
-/// limits.
+/// Two values of each power of two suffice for a formula: these are around the limits of its parts.
 const VALUES: [f64; 32] = [
     f64::NEG_INFINITY,
     f64::INFINITY,
@@ -49,14 +48,14 @@ const VALUES: [f64; 32] = [
     96.0,
 ];
 
-/// What an activation is of a value, in float64, and how many units it may be off by for the
-/// exponent that it has inside.
+/// An activation's value in float64, and the number of units that the exponential inside may add to
+/// the error.
 fn expected(activation: Activation, x: f64) -> (f64, f64) {
     let t = match activation {
         Activation::Gelu => {
-            // `erfc` of f64 is subnormal where the result of f64 nearly is.
+            // `erfc` in f64 is subnormal when the result in f64 nearly is.
             let want = 0.5 * x.max(-1e9) * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2);
-            // Further below the result is 0.
+            // Below this range the result is 0.
             let below = x.clamp(-40.0, 0.0);
             return (want, 2.0 * below * below);
         }
@@ -67,13 +66,13 @@ fn expected(activation: Activation, x: f64) -> (f64, f64) {
     if x.is_nan() || x >= 0.0 {
         return (x / (1.0 + (-t).exp()), 0.0);
     }
-    // By the root of the exponential, which is not subnormal before the result is.
+    // Computed from the root of the exponential, which becomes subnormal after the result does.
     let t = t.max(-1600.0);
     let root = (0.5 * t).exp();
     (x.max(f64::MIN) * root * root / (1.0 + t.exp()), 4.0 * t.abs())
 }
 
-/// The float's rounding and its smallest number.
+/// The float's rounding error and its smallest value.
 fn steps<U: moye::Element>() -> (f64, f64) {
     match U::NAME {
         "f16" => (2f64.powi(-11), 2f64.powi(-24)),
@@ -101,7 +100,7 @@ fn check<T, U>(
     let (strides_a, strides_b, strides_c) = (of_a(m, k), of_b(k, n), of_c(m, n));
     let (mut a, mut b) = (vec![T::nearest(0.0); m * k], vec![T::nearest(0.0); k * n]);
     (0..m).for_each(|row| a[row * strides_a.0] = T::nearest(1.0));
-    // Values that tf32 represents too, so that tensor cores are exact.
+    // Values that tf32 also represents, so that tensor cores are exact.
     let values = VALUES.map(|value| {
         if <T as moye::Element>::NAME == "f32" {
             T::nearest(Tf32::nearest(value).to_f64())
@@ -132,7 +131,7 @@ fn check<T, U>(
     for at in 0..m * n {
         let (row, column) = (at / n, at % n);
         let value = alpha * values[column].to_f64();
-        // Sums are of f32 but for f64, and are infinite beyond it.
+        // Accumulators are f32 except for f64, and overflow to infinity.
         let value = if <T as moye::Element>::NAME == "f64" { value } else { f64::from(value as f32) };
         let (want, units) = expected(activation, value);
         let got = c[row * strides_c.0 + column * strides_c.1].to_f64();
@@ -165,7 +164,7 @@ where
     for device in devices() {
         let kernels = asked(setup, &device, |product, device| product.kernels(device));
         for (i, &kernel) in kernels.iter().enumerate() {
-            // Each by each kernel in turn, and on a GPU all by all.
+            // Each activation with each kernel in turn, and on a GPU all with all.
             let all = [Activation::Silu, Activation::GeluTanh, Activation::Gelu, Activation::Relu];
             for &activation in if device.is_gpu() { &all[..] } else { &all[i % 3..=i % 3] } {
                 check(&device, (Some(kernel), None), 1.0, activation, setup);

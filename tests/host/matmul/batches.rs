@@ -1,4 +1,4 @@
-//! Batches of C that follow each other, and batches between each other's rows and columns.
+//! Batches of C that follow each other, and batches interleaved with rows and columns.
 
 use crate::common::devices;
 use crate::common::matrix::dot;
@@ -7,11 +7,11 @@ use half::f16;
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
 use rstest::rstest;
 
-/// From row to row, from column to column, and from batch to batch of C, in elements.
+/// The strides of C between rows, columns and batches, in elements.
 type Strides = (usize, usize, usize);
 
-/// A product of whole numbers with such a C, with all that stands between its elements poisoned,
-/// in parts of K or in one, and by kernels of large and of small tiles, where the device has them.
+/// A product of integers with such a C, with poison between its elements, with and without split-K,
+/// and with kernels of large and of small tiles, if the device has them.
 fn check<U: Output<f16> + Copy + Into<f64>>(
     device: &Device,
     (m, n, k): (usize, usize, usize),
@@ -76,7 +76,7 @@ fn batches_of_c_may_be_between_its_rows() {
         for (shape, count) in [((70, 64, 136), 3), ((130, 264, 136), 2), ((33, 20, 200), 5), ((9, 7, 192), 4)]
         {
             let (m, n, _) = shape;
-            // The simulator takes its time for more than a tile of the large ones.
+            // The simulator takes long for more than one large tile.
             if !device.is_gpu() && m > 128 {
                 continue;
             }
@@ -94,7 +94,7 @@ fn batches_of_c_may_be_between_its_rows() {
                 );
             }
             check::<f32>(&device, shape, count, (1, count * m, m), |product| product, |sum| sum);
-            // Neighbours of a row are of one batch each.
+            // Adjacent elements of a row belong to different batches.
             check::<f32>(&device, shape, count, (count * n, count, 1), |product| product, |sum| sum);
         }
     }
@@ -114,7 +114,7 @@ fn no_element_of_nothing_is_far_away() {
 #[test]
 fn k_has_no_more_parts_than_a_grid_has_blocks_along_y() {
     let device = Device::sim();
-    // Stages of 16, each a part of its own if that were possible.
+    // Stages of 16, each a separate slice if that were possible.
     let k = 16 * 70_000;
     let data = device.upload(&vec![1f32; k]).unwrap();
     let mut c = device.alloc_zeroed::<f32>(1).unwrap();
@@ -130,7 +130,7 @@ fn more_batches_than_a_grid_has_blocks_along_y_on_a_gpu(
     #[values(1, 2)] splits: u32,
 ) {
     let Some(device) = crate::common::gpu() else { return };
-    // K has two parts of a stage each.
+    // K has two slices of one stage each.
     let (count, k) = (65_600, if elements == "f16" { 128 } else { 32 });
     let numbers: Vec<f32> = (0..count * k).map(|i| (i % 7) as f32).collect();
     let sum = |batch: usize| -> f64 {

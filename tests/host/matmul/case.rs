@@ -10,12 +10,12 @@ use moye_device::arch::Convert;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// The order of a matrix in its buffer, and the elements between its rows or columns.
+/// The order of a matrix in its buffer, and the padding between its rows or columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Row after row, with this many elements of padding between them.
+    /// Row-major, with this number of padding elements.
     Rows(usize),
-    /// Column after column, with this many elements of padding between them.
+    /// Column-major, with this number of padding elements.
     Columns(usize),
     /// Neither: every second element of rows that are padded by three.
     Scattered,
@@ -32,7 +32,7 @@ impl Order {
     }
 
     fn any(rng: &mut StdRng) -> Self {
-        // Multiples of 16 elements are aligned for every type; others are for some.
+        // Multiples of 16 elements are aligned for every type; others for some.
         let pad = [0, 0, 1, 3, 16][rng.random_range(0..5)];
         match rng.random_range(0..9) {
             0..4 => Self::Rows(pad),
@@ -42,7 +42,7 @@ impl Order {
     }
 }
 
-/// What an operand's scale has one factor for.
+/// The granularity of an operand's scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     None,
@@ -50,14 +50,14 @@ pub enum Scale {
     All,
     /// Each row of A, or column of B.
     Each,
-    /// Each of each batch.
+    /// Each row or column of each batch.
     EachOfBatch,
 }
 
 impl Scale {
     pub const ANY: [Self; 4] = [Self::None, Self::All, Self::Each, Self::EachOfBatch];
 
-    /// How many factors there are.
+    /// The number of factors.
     fn len(self, extent: usize, batches: usize) -> usize {
         match self {
             Self::None => 0,
@@ -67,7 +67,7 @@ impl Scale {
         }
     }
 
-    /// Which of them a row or column of a batch has.
+    /// The index of the factor of a batch's row or column.
     fn at(self, extent: usize, batch: usize, index: usize) -> usize {
         match self {
             Self::None | Self::All => 0,
@@ -79,7 +79,7 @@ impl Scale {
 
 /// Operands, with and without scales.
 pub trait Scaled: Operand {
-    /// Whether there are any.
+    /// Whether the operands have scales.
     const SCALED: bool = false;
 
     fn scaled<'a, U: Output<Self>>(
@@ -117,25 +117,25 @@ impl Scaled for f32 {}
 impl Scaled for f64 {}
 impl Scaled for i8 {}
 
-/// What a GPU's sums of 8-bit floats may be off by, relative in norm: it keeps 14 bits of them (see
-/// `moye_sim`'s `MmaSum::bound`), and cuts off the rest of up to a unit in the last place at each
-/// of `k / 32` steps.
+/// The relative norm error that a GPU's accumulators add for 8-bit floats: they keep 14 bits (see
+/// `moye_sim`'s `MmaSum::bound`), and truncate up to a unit in the last place at each of `k / 32`
+/// steps.
 fn of_hardware<T: Scaled>(device: &Device, k: usize) -> f64 {
     if T::SCALED && device.is_gpu() { (k.div_ceil(32) + 1) as f64 * 2f64.powi(-13) } else { 0.0 }
 }
 
-/// A product and all that can be asked of it.
+/// A product with all of its options.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub shape: (usize, usize, usize),
     pub orders: [Order; 3],
     /// Elements before each matrix.
     pub offsets: [usize; 3],
-    /// Elements after A and after B, in the same buffers.
+    /// The number of elements after A and after B in their buffers.
     pub behind: usize,
     pub alpha: f64,
     pub beta: f64,
-    /// None, for each row, or for each column.
+    /// `None`, for each row, or for each column.
     pub bias: Option<bool>,
     /// The scales of A and of B.
     pub scales: [Scale; 2],
@@ -145,7 +145,7 @@ pub struct Case {
     pub same_b: bool,
     pub splits: Option<u32>,
     pub tile: Option<(u32, u32)>,
-    /// By its name.
+    /// The kernel, by name.
     pub kernel: Option<&'static str>,
 }
 
@@ -170,7 +170,7 @@ impl Case {
         }
     }
 
-    /// Anything, with extents up to about `most`, which is at least 2.
+    /// A random case, with extents up to about `most`, which is at least 2.
     pub fn any<T: Scaled>(rng: &mut StdRng, most: usize) -> Self {
         let primes: Vec<usize> = (2..=most).filter(|&n| (2..n).all(|divisor| n % divisor != 0)).collect();
         let mut extent = || match rng.random_range(0..8) {
@@ -182,7 +182,7 @@ impl Case {
             _ => rng.random_range(1..=most),
         };
         let shape = (extent(), extent(), extent());
-        // Only where there are some, so that others stay the cases that they are.
+        // Drawn only if the operands have scales, so that other cases stay the same.
         let scales =
             if T::SCALED { [(); 2].map(|()| Scale::ANY[rng.random_range(0..4)]) } else { [Scale::None; 2] };
         let factors = [1.0, 2.0, -1.0, 0.0];
@@ -208,10 +208,10 @@ impl Case {
     }
 }
 
-/// Runs the case, and compares all of C, and the elements between its own.
+/// Runs the case, and compares all of C and the elements between its own.
 ///
-/// `setup` chooses the way of summing; `bound` is the largest error in norm that is let pass, 0 for
-/// an exact result, beside what hardware that keeps less than f32 makes.
+/// `setup` chooses the precision; `bound` is the maximum norm error, 0 for an exact result, to
+/// which the error of hardware with less than f32 accumulators is added.
 pub fn check<T, U>(
     device: &Device,
     case: &Case,
@@ -240,7 +240,7 @@ pub fn check<T, U>(
         std::array::from_fn(|i| case.offsets[i] + (case.batches - 1) * batch[i] + spans[i]);
     let [a, b] =
         [0, 1].map(|i| -> Vec<T> { (0..lengths[i] + case.behind).map(|_| T::draw(&mut rng)).collect() });
-    // Sums of integers that large would wrap.
+    // Larger sums of integers would wrap.
     let draw =
         |rng: &mut StdRng| if T::SMOOTH { U::draw(rng) } else { T::Scalar::from(rng.random()).convert() };
     let before: Vec<U> = (0..lengths[2]).map(|_| draw(&mut rng)).collect();
@@ -254,7 +254,7 @@ pub fn check<T, U>(
     let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
     let mut device_c = device.upload(&before).unwrap();
     if case.beta == 0.0 {
-        // Not a number, or far from any: what is not to be read.
+        // NaN, or far from any value: must not be read.
         device_c.fill_bytes(0xFF).unwrap();
     }
     let device_bias = bias.as_ref().map(|bias| device.upload(bias).unwrap());
@@ -333,7 +333,7 @@ pub fn check<T, U>(
     let count = (m * n * case.batches) as f64;
     if count > 0.0 {
         let (relative, typical) = ((error / norm.max(f64::MIN_POSITIVE)).sqrt(), (norm / count).sqrt());
-        // Where all cancels (alpha and beta 0, say) nothing may be left.
+        // If everything cancels (alpha and beta 0, say), nothing may remain.
         let relative = if norm == 0.0 { error } else { relative };
         assert!(relative <= bound, "{what}: relative error {relative:e}, expected at most {bound:e}");
         let (worst, of, row, column) = largest;

@@ -1,4 +1,4 @@
-//! Every kernel by name, also kernels that a device never chooses.
+//! Every kernel by name, including kernels that a device never chooses.
 
 use crate::case::{Case, Order, Scaled, check};
 use crate::common::product::Number;
@@ -11,8 +11,8 @@ use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
 use moye_device::arch::Convert;
 
-/// The orders of A, B and C for a kernel, by its name: `t` says of A that K is contiguous, `n` of
-/// B. Kernels of `sgemm` write columns, others rows.
+/// The orders of A, B and C for a kernel, from its name: `t` means for A that K is contiguous, `n`
+/// the same for B. Kernels of `sgemm` write column-major C, others row-major.
 pub fn orders(kernel: &str, between: usize) -> [Order; 3] {
     let order =
         ["tn", "nt", "nn", "tt"].into_iter().find(|order| kernel.split('_').any(|part| part == *order));
@@ -30,9 +30,9 @@ where
     for device in devices() {
         let kernels = asked(setup, &device, |product, device| product.kernels(device));
         for (number, kernel) in kernels.into_iter().enumerate() {
-            // Rows of whole pieces of 16 bytes in A and B. More than a tile of 64; few rows and
-            // columns, many stages of K, which are for small tiles; more rows than a tile of 256,
-            // whose warpgroups have them below each other twice; a ring of stages filled more than
+            // Rows of A and B in whole 16-byte words. More than a tile of 64; few rows and columns
+            // with many stages of K, for small tiles; more rows than a tile of 256, whose
+            // warpgroups compute two tiles below each other; a ring of stages filled more than
             // twice.
             let shapes = [
                 (true, (80, 144, 208)),
@@ -53,8 +53,8 @@ where
                     beta: 3.0,
                     bias: Some(i == 0),
                     activation: Activation::Relu,
-                    // A second one begins at no multiple of 16 bytes, so that operands must be such
-                    // that can be rearranged.
+                    // A second batch starts at an address that is not a multiple of 16 bytes, so
+                    // the operands must be rearrangeable.
                     batches: if kernel.contains("_tn") { 2 } else { 1 },
                     ..Case::new(shape, orders(kernel, 5))
                 };
@@ -62,10 +62,11 @@ where
                 if !kernel.starts_with("wgmma") && !kernel.ends_with("_tma") {
                     continue;
                 }
-                // In registers, where C is not read: rows of C that TMA stores or that are whole
-                // words, and others.
+                // The epilogue in registers, without reading C: rows of C that TMA stores or that
+                // are whole words, and others.
                 let smooth = |activation| if kernel.contains("_s8_") { Activation::Relu } else { activation };
-                // On the simulator a kernel has one of each kind of rows, and the next the others.
+                // On the simulator a kernel gets one of each kind of rows, and the next kernel the
+                // others.
                 for (turn, (between, offset, bias, activation)) in [
                     (8, 0, true, smooth(Activation::Gelu)),
                     (8, 0, false, Activation::Relu),
@@ -119,8 +120,9 @@ fn of_256_x_128_writes_f32_below_each_other() {
     wide("wgmma_f16_tn_256x128");
 }
 
-/// Kernels of small tiles, and those with a block for each, move a tile inside that would pass
-/// the edge, where C is not read: the bias is then that of the rows and columns that it has.
+/// Kernels of small tiles, and those with one tile for each block, move a tile that would cross the
+/// edge inside, unless they read C: the bias is then that of the rows and columns of the moved
+/// tile.
 fn moved<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -136,9 +138,10 @@ where
         for (number, kernel) in kernels.into_iter().filter(small).enumerate() {
             for (i, shape) in [(136, 200, 136), (80, 136, 136), (200, 264, 136)].into_iter().enumerate() {
                 let [a, b, _] = orders(kernel, 0);
-                // From registers, as rows of C are whole words of 16 bytes, and by rows.
+                // From registers, if rows of C are whole 16-byte words, and by rows.
                 for (turn, between) in [8, 5].into_iter().enumerate() {
-                    // On the simulator a kernel has one of both at a shape, and the next the other.
+                    // On the simulator a kernel gets one of the two at a shape, and the next kernel
+                    // the other.
                     if !in_turn(&device, number + i + turn, 2) {
                         continue;
                     }
@@ -185,14 +188,14 @@ fn of_single_and_double_precision_is_right() {
 #[test]
 fn of_eight_bits_is_right() {
     each::<i8, i32>(0.0, |product| product);
-    // No kernels, but on Hopper.
+    // Kernels exist only on Hopper.
     each::<F8E4M3, bf16>(4e-3, |product| product);
     each::<F8E5M2, f32>(2e-6, |product| product);
 }
 
-/// Whole tiles of 256 x 128 and of 128 x 256, with fewer steps of K than pipeline stages and with
-/// more, whole ones and others; tiles that are moved back from the edge, and tiles that pass it; in
-/// splits and batches. The padding after a row's end is not zero.
+/// Whole tiles of 256 x 128 and of 128 x 256, with fewer K steps than pipeline stages and with
+/// more, whole and partial; tiles moved back from the edge, and tiles that cross it; with split-K
+/// and batches. The padding after a row's end is not zero.
 #[test]
 fn of_f32_that_transpose_an_operand_take_any_k() {
     for device in devices() {
@@ -200,8 +203,8 @@ fn of_f32_that_transpose_an_operand_take_any_k() {
             let whole = [1_usize, 15, 16, 17, 32, 33, 48, 49, 64, 66].map(|k| (256, 256, k));
             let other = [(260, 272, 40), (100, 60, 70), (128, 256, 99)];
             for (i, shape) in whole.into_iter().chain(other).enumerate() {
-                // Rows of A and columns of B that begin with pairs, every second one at no multiple
-                // of 16 bytes.
+                // Rows of A and columns of B that start with pairs; every second one is not a
+                // multiple of 16 bytes.
                 let between = (6 - shape.2 % 4) % 4;
                 let [a, b, c] = orders(kernel, 0);
                 let (orders_of, transposed) = match kernel {
@@ -217,14 +220,14 @@ fn of_f32_that_transpose_an_operand_take_any_k() {
                     offsets,
                     behind: 4,
                     alpha: 2.0,
-                    // Batches of whole words: gaps of sixteen elements, or five, with which they
-                    // begin anywhere and are rearranged.
+                    // Batches of whole words: gaps of sixteen elements, or of five, with which they
+                    // are unaligned and are rearranged.
                     batches: 1 + i % 2,
                     splits: if shape.2 > 60 { Some(2) } else { None },
                     ..Case::new(shape, orders_of)
                 };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
-                // Rows that begin at any number are rearranged first.
+                // Unaligned rows are rearranged first.
                 if !in_turn(&device, i, 2) {
                     continue;
                 }
@@ -235,8 +238,8 @@ fn of_f32_that_transpose_an_operand_take_any_k() {
     }
 }
 
-/// Whole tiles of 256 x 128, of which the last one along K is multiplied part by part:
-/// alone, after one that ends within it, and after others.
+/// Whole tiles of 256 x 128, of which the last one along K is multiplied part by part: alone, after
+/// one that ends within it, and after others.
 #[test]
 fn of_f32_without_a_transpose_take_any_k() {
     for device in devices() {
@@ -252,7 +255,7 @@ fn of_f32_without_a_transpose_take_any_k() {
     }
 }
 
-/// The kernels of f32 by multiply-adds whose operands TMA loads, where a device has them.
+/// The f32 FMA kernels with TMA loads, if a device has them.
 fn f32_by_tma(device: &moye::Device) -> Vec<&'static str> {
     let setup: Setup<f32, f32> = |product| product;
     let kernels = asked(setup, device, |product, device| product.kernels(device));
@@ -266,10 +269,10 @@ fn f32_by_tma(device: &moye::Device) -> Vec<&'static str> {
     found
 }
 
-/// Whole tiles of 256 x 128 that TMA loads, with fewer steps of K than there are stages and with
-/// more, whole ones and others; tiles that move back from the edge, and a C that has none that is
-/// whole; in parts and batches, with C's columns contiguous and its rows, so that either operand is
-/// one for all batches. Rows that begin at no multiple of 16 bytes are rearranged.
+/// Whole tiles of 256 x 128 loaded by TMA, with fewer K steps than stages and with more, whole and
+/// partial; tiles moved back from the edge, and a C without a whole tile; with split-K and batches,
+/// with C's columns contiguous and its rows, so that either operand is shared by all batches. Rows
+/// that do not start at multiples of 16 bytes are rearranged.
 #[test]
 fn of_f32_that_tma_loads_take_any_k() {
     for device in devices() {
@@ -279,8 +282,8 @@ fn of_f32_that_tma_loads_take_any_k() {
             let other =
                 [(128, 256, 48), (300, 520, 40), (100, 60, 140), (260, 256, 100), (1, 1, 1), (131, 263, 37)];
             let [a, b, c] = orders(kernel, 0);
-            // The same to the kernel of the transposed product: A and B change places, and with
-            // them rows and columns.
+            // The same for the kernel of the transposed product: A and B are swapped, and with them
+            // rows and columns.
             let transposed = [b, a, c].map(|order| match order {
                 Order::Rows(between) => Order::Columns(between),
                 Order::Columns(between) => Order::Rows(between),
@@ -292,11 +295,11 @@ fn of_f32_that_tma_loads_take_any_k() {
                     alpha: -3.0,
                     batches: 1 + i % 2,
                     splits: if i % 3 == 2 { Some(3) } else { Some(1) },
-                    // What the kernel has as B, and as A.
+                    // The kernel's B, and its A.
                     same_b: i % 4 == 1,
                     ..Case::new(shape, [a, b, c])
                 };
-                // On the simulator one of both at a shape.
+                // On the simulator one of the two at a shape.
                 if in_turn(&device, i + number, 2) {
                     check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
                 }
@@ -311,15 +314,15 @@ fn of_f32_that_tma_loads_take_any_k() {
     }
 }
 
-/// Extents that are not words, of operands that are rearranged for it: their rows end with zeros,
-/// and C is in a workspace, in parts and batches.
+/// Extents that are not whole words, of operands that are rearranged for it: their rows end with
+/// zeros, and C is in a workspace, with split-K and batches.
 #[test]
 fn of_f32_take_extents_that_end_within_words() {
     for device in devices() {
         let older = ["sgemm_nt", "sgemm_nt_128x128", "sgemm_nn", "sgemm_tt"];
         for (number, kernel) in older.into_iter().chain(f32_by_tma(&device)).enumerate() {
             for (i, (splits, batches)) in [(1, 1), (3, 2), (1, 2), (3, 1)].into_iter().enumerate() {
-                // On the simulator one of each number of parts and of batches.
+                // On the simulator one of each number of slices and of batches.
                 if !in_turn(&device, number + i / 2, 2) {
                     continue;
                 }
@@ -337,17 +340,17 @@ fn of_f32_take_extents_that_end_within_words() {
     }
 }
 
-/// Step 7 of the ladder, the pipeline by `mma.sync`, over thousands of tiles along K, which are one
-/// part.
+/// Step 7 of the ladder, the pipeline with `mma.sync`, over thousands of tiles along K, in one
+/// slice.
 fn long<T>(kernel: &'static str, bound: impl Fn(usize) -> f64, setup: Setup<T, T>)
 where
     T: Scaled + Number + Output<T>,
     T::Scalar: Into<f64> + From<i8> + Convert<T>,
 {
     for device in devices() {
-        // Primes. The simulator takes seconds for the shorter one.
+        // Primes. The simulator takes seconds for the smaller one.
         let k: usize = if device.is_gpu() { 50_021 } else { 5003 };
-        // Rows of A and columns of B are padded to whole pieces of 16 bytes.
+        // Rows of A and columns of B are padded to whole 16-byte words.
         let between = k.next_multiple_of(8) - k;
         let orders = [Order::Rows(between), Order::Columns(between), Order::Rows(0)];
         let case = Case { kernel: Some(kernel), splits: Some(1), ..Case::new((19, 21, k), orders) };
@@ -355,8 +358,8 @@ where
     }
 }
 
-/// The bound is that of rounding the result, and of what tensor cores cut off at each step, always
-/// towards zero: up to 2^-23 of a partial sum, which is two thirds of the whole in the mean, for 16
+/// The bound is that of rounding the result, plus the truncation towards zero of tensor cores at
+/// each step: up to 2^-23 of a partial sum, which on average is two thirds of the total, for 16
 /// elements of f16 and bf16 and for 8 of tf32.
 #[test]
 fn by_mma_sync_adds_up_a_very_long_k() {

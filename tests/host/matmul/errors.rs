@@ -1,9 +1,9 @@
-//! What cannot be computed is said before anything is launched, with the values.
+//! Requests that cannot be computed are refused before any launch, with the values.
 
 use moye::{Device, Matmul, Matrix, MatrixMut};
 use rstest::rstest;
 
-/// The text of the error of a product of an `a` of 3 x 4 and a `b` of 4 x 5, changed by `change`.
+/// The message of the error of a product of a 3 x 4 `a` and a 4 x 5 `b`, modified by `change`.
 fn error_of(change: impl for<'a> Fn(Matmul<'a, f32>, &'a moye::Buffer<f32>) -> Matmul<'a, f32>) -> String {
     let device = Device::sim();
     let data = device.upload(&[1.0f32; 64]).unwrap();
@@ -57,7 +57,7 @@ fn a_tile_whose_kernels_have_k_in_two_parts_at_most_takes_no_more_of_them() {
         (512, 1, "wgmma_f16_tn_64x128", 1),
         (512, 2, "wgmma_f16_tn_64x128_k2", 2),
         (512, 3, "wgmma_f16_tn_64x128_k2", 2),
-        // One stage of K has no parts.
+        // One stage of K cannot be split.
         (64, 2, "wgmma_f16_tn_64x128", 1),
     ] {
         let (a, b) = (Matrix::row_major(&data, 128, k).unwrap(), Matrix::col_major(&data, k, 128).unwrap());

@@ -1,4 +1,4 @@
-//! Sums of integers are exact in any order, so that every kernel gives the bits of the reference.
+//! Sums of integers are exact in any order, so every kernel produces the bits of the reference.
 
 use crate::case::{Order, Scaled};
 use crate::common::devices;
@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use moye::{Matmul, Matrix, MatrixMut, Output};
 use rand::RngExt;
 
-/// Whole numbers where a matrix of this shape has its elements, and 7 between them.
+/// Integers at the elements of a matrix of this shape, and 7 between them.
 fn placed<T: Copy>(
     numbers: &[i8],
     (rows, cols): (usize, usize),
@@ -32,7 +32,7 @@ where
     U: Output<T> + Number,
 {
     let poison = if U::BYTES == 2 { 0xFFFF } else { u32::MAX };
-    // Sums stay within 2^8, and so whole in bf16. More rows than a tile has, and few rows and
+    // Sums stay within 2^8, so they are exact in bf16. More rows than a tile, and few rows and
     // columns with many stages of K.
     for (m, n, k) in [(136, 72, 208), (16, 32, 904)] {
         let mut rng = rng(&[m, n, k]);
@@ -64,7 +64,7 @@ where
                 let product = setup(product).kernel(kernel);
                 product.run(&device, &mut MatrixMut::new(&mut c, m, n, strides_c).unwrap()).unwrap();
                 let c = c.download().unwrap();
-                // Between the rows, or columns, of C nothing is written.
+                // Nothing is written between the rows, or columns, of C.
                 let line = row.max(col);
                 let behind =
                     c.iter().enumerate().filter(|(at, _)| at % line >= if row > col { n } else { m });

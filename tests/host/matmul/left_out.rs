@@ -1,5 +1,5 @@
-//! With `alpha` or K of 0 the product is left out: nothing of A, B and their scales reaches C, for
-//! every kernel, with split-K, batches, a bias and an activation. `beta * c` keeps its bits.
+//! With an `alpha` or K of 0 the product is dropped: nothing of A, B and their scales reaches C,
+//! for every kernel, with split-K, batches, a bias and an activation. `beta * c` keeps its bits.
 
 use crate::Setup;
 use crate::asked;
@@ -12,12 +12,12 @@ use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2, Scalar};
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
 
-/// M and N: more than a block of the epilogue kernel, in both, and multiples of 16 bytes, which TMA
-/// requires of contiguous modes.
+/// M and N: more than a block of the epilogue kernel in both modes, and multiples of 16 bytes,
+/// which TMA requires of contiguous modes.
 const EXTENTS: (usize, usize) = (24, 144);
 const BATCHES: usize = 2;
 
-/// A product whose A and B are of one byte, repeated, and what has to come of it.
+/// A product whose A and B consist of one repeated byte, and its expected result.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     k: usize,
@@ -32,7 +32,7 @@ struct Case {
     orders: [Order; 3],
 }
 
-/// Runs the case; every element of C has the value and the sign of `relu(beta * c + bias)`.
+/// Runs the case; every element of C must have the value and the sign of `relu(beta * c + bias)`.
 fn check<T, U>(device: &Device, case: Case, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -46,7 +46,7 @@ where
         ((0, _) | (_, 0), _) => 0,
         ((rows, cols), (row, col)) => (rows - 1) * row + (cols - 1) * col + 1,
     });
-    // All kinds of numbers, -0 first; integers have no infinity.
+    // All kinds of values, -0 first; integers have no infinity.
     let special = if T::SMOOTH { [f64::NAN, f64::INFINITY] } else { [9.0, -9.0] };
     let number = |i: usize| U::nearest([-0.0, 0.0, 5.0, -3.0, 0.5, special[0], special[1], 1.0][i % 8]);
     let finite = |i: usize| U::nearest([2.0, -4.0, 0.0][i % 3]);
@@ -108,7 +108,7 @@ where
             want = 0.0;
         }
         let got = c[place].to_f64();
-        // Integers have no -0, and what is not a number of theirs was drawn as 0.
+        // Integers have no -0, and values that they cannot represent were drawn as 0.
         let same = got == want && (got.is_sign_negative() == want.is_sign_negative() || !T::SMOOTH);
         assert!(
             same || got.is_nan() && want.is_nan(),
@@ -118,8 +118,8 @@ where
     }
 }
 
-/// Bytes whose repetition is not a number in all floats (-1 in i8), and one that is near the end of
-/// the range of most.
+/// Bytes whose repetition is NaN in all floats (-1 in i8), and one that is near the limit of the
+/// range of most.
 const BYTES: [u8; 2] = [0xFF, 0x7F];
 
 fn alpha_of_zero<T, U>(setup: Setup<T, U>)
@@ -141,7 +141,7 @@ where
             orders: [Order::Rows(0), Order::Columns(0), Order::Rows(0)],
         };
         for (i, &kernel) in kernels.iter().enumerate() {
-            // The epilogue in registers, by rows, by vectors and not, and by another
+            // The epilogue in registers, by rows, with and without vectors, and in a separate
             // kernel.
             for (bias, relu, beta, between) in
                 [(false, false, 1.0, 0), (true, false, 0.0, 16), (true, true, -2.0, 3), (false, true, 1.0, 5)]
@@ -163,7 +163,7 @@ where
         if kernels.is_empty() {
             continue;
         }
-        // Parts of K, operands that would be rearranged first, a C that is written by way of a
+        // Split-K, operands that would be rearranged first, a C that is written through a
         // workspace.
         for (i, splits) in [None, Some(1), Some(3)].into_iter().enumerate() {
             for orders in [

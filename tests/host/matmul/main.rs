@@ -1,5 +1,5 @@
-//! `Matmul` on the simulator and the GPU where there is one: every element type and way of summing,
-//! every orientation of the three matrices, everything that an epilogue does, against float64.
+//! `Matmul` on the simulator and on a GPU if there is one: every element type and precision, every
+//! orientation of the three matrices, and every epilogue, compared with float64.
 
 #[path = "../../fixtures/common/mod.rs"]
 mod common;
@@ -26,14 +26,14 @@ use moye::{Device, Matmul, Output};
 use moye_device::arch::Convert;
 use rstest::rstest;
 
-/// A way of summing.
+/// Sets a precision.
 type Setup<T, U> = for<'a> fn(Matmul<'a, T, U>) -> Matmul<'a, T, U>;
 
 /// Shapes of single elements, of whole tiles, and of more than whole tiles.
 const SHAPES: [(usize, usize, usize); 7] =
     [(1, 1, 1), (2, 3, 5), (64, 64, 64), (17, 40, 33), (130, 70, 9), (65, 129, 100), (1, 90, 130)];
 
-/// Every tile of the kernels for this way of summing, on every device, for all orientations of the
+/// Every tile of the kernels of this precision, on every device, for all orientations of the
 /// matrices.
 fn all_orientations<T, U>(bound: f64, setup: Setup<T, U>)
 where
@@ -62,9 +62,9 @@ where
     }
 }
 
-/// Products with a whole tile or more of each kernel along M, N and K, and a part of one: the loop
-/// over whole tiles, and blocks that move back from the edge, or may not, since rows would start
-/// elsewhere than at 16 bytes or C is read.
+/// Products with at least a whole tile of each kernel along M, N and K, and a partial one: the loop
+/// over whole tiles, and blocks that move back from the edge, or must not, because rows would be
+/// unaligned or C is read.
 fn more_than_a_tile<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -76,14 +76,14 @@ where
             for (i, orders) in [0b000usize, 0b011, 0b101, 0b110].into_iter().enumerate() {
                 let order =
                     |bit: usize| if orders >> bit & 1 == 0 { Order::Rows(16) } else { Order::Columns(16) };
-                // A stage holds fewer of the longer elements along K.
+                // A stage holds fewer of the wider elements along K.
                 let k = match size_of::<T>() {
                     8 => [144, 117],
                     4 => [208, 167],
                     _ => [400, 333],
                 }[i % 2];
                 let shape = if i % 2 == 0 { (304, 272, k) } else { (299, 270, k) };
-                // The simulator has enough to do with one order of each shape.
+                // On the simulator one order of each shape is enough.
                 if !device.is_gpu() && i > 1 {
                     continue;
                 }
@@ -100,7 +100,7 @@ where
     }
 }
 
-/// Random products of everything.
+/// Random products with all options.
 fn anything<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -115,18 +115,18 @@ where
             common::say(&format!("products of {} are skipped on {}, which has none", T::NAME, device.name()));
             continue;
         }
-        // The first of the same cases, where each takes long.
+        // A prefix of the same cases if each takes long.
         let cases = if is_watched() { cases / 4 } else { cases };
         for seed in 0..cases as u64 {
             let mut case = Case::any::<T>(&mut rng, most);
-            // The default choice, and in turn every tile; each_kernel.rs has every kernel.
+            // The default choice, and each tile in turn; each_kernel.rs covers every kernel.
             case.tile = tiles.get(seed as usize % (tiles.len() + 1)).copied();
             check(&device, &case, bound, seed, setup);
         }
     }
 }
 
-/// What a product without a size reports of its kernels.
+/// The answer of a product without a size about its kernels.
 fn asked<T, U, R>(setup: Setup<T, U>, device: &Device, ask: impl FnOnce(&Matmul<'_, T, U>, &Device) -> R) -> R
 where
     T: Scaled + Number,
@@ -166,7 +166,7 @@ macro_rules! types {
 types! {
     half_f16: f16 => f16, 5e-4, |product| product;
     half_f16_to_f32: f16 => f32, 2e-6, |product| product;
-    // Sums in 11 bits, each step of 16 along K rounded.
+    // Accumulators of 11 bits, rounded at each step of 16 along K.
     half_f16_accumulators: f16 => f16, 2e-2, |product| product.f16_accumulators();
     half_bf16: bf16 => bf16, 4e-3, |product| product;
     half_bf16_to_f32: bf16 => f32, 2e-6, |product| product;
@@ -193,13 +193,13 @@ fn nothing_to_add_up_leaves_what_is_asked_of_the_sums(#[values(0, 5)] m: usize, 
 }
 
 /// A stage of 64 along K issues only the instructions of 16 that reach into K, in the first stage
-/// of a tile and in a later one, and where the other part of K ends with a whole stage.
+/// of a tile and in a later one, and if the other slice of K ends with a whole stage.
 #[rstest]
 fn a_stage_that_k_ends_in_is_multiplied_as_far_as_k_goes(
     #[values(1, 16, 17, 32, 33, 48, 49, 64)] rest: usize,
     #[values((0, 1), (64, 1), (64, 2))] (before, splits): (usize, u32),
 ) {
-    // One for each way to go through the tiles and their stages.
+    // One for each way to iterate over tiles and their stages.
     const KERNELS: [(&str, Option<&str>); 6] = [
         ("wgmma_f16_tn", Some("wgmma_bf16_tn")),
         ("wgmma_f16_nt", Some("wgmma_bf16_nt")),
@@ -238,7 +238,7 @@ where
     for device in devices() {
         for tile in tiles(&device, setup) {
             for orders in 0..8usize {
-                // Rows of 112 elements with 99 to 107 in them.
+                // Rows of 112 elements, of which 99 to 107 are used.
                 let extents = [(99, 107), (107, 101), (99, 101)];
                 let order = |i: usize| {
                     let (rows, columns) = extents[i];
@@ -261,7 +261,7 @@ fn rows_that_end_within_sixteen_bytes() {
     ends_within_a_piece::<F8E4M3, bf16>(4e-3, |product| product);
 }
 
-/// Rows of C that begin anywhere, more than a tile of them, each longer than what goes through
+/// Unaligned rows of C, more than a tile of them, each longer than the part that passes through
 /// shared memory at a time: the elements between them are unchanged.
 fn c_begins_anywhere<T, U>(bound: f64, setup: Setup<T, U>)
 where
@@ -271,11 +271,11 @@ where
 {
     for device in devices() {
         for tile in tiles(&device, setup) {
-            // Elements before C and between its rows: all start in the middle of a word of two, or
-            // every second one does.
+            // Elements before C and between its rows: all rows, or every second one, start in the
+            // middle of a word of two elements.
             for (i, (front, between)) in [(1, 1), (2, 6)].into_iter().enumerate() {
                 for order in [Order::Rows(between), Order::Columns(between)] {
-                    // 67 rows; a tile or the second half of one has one element alone.
+                    // 67 rows; the last tile, or the second half of one, has a single column.
                     let long = [257, 129][i];
                     let shape = if order == Order::Rows(between) { (67, long, 48) } else { (long, 67, 48) };
                     let case = Case {
@@ -301,8 +301,8 @@ fn rows_of_c_that_begin_anywhere() {
     c_begins_anywhere::<F8E4M3, bf16>(4e-3, |product| product);
 }
 
-/// Rows that begin at any byte are copied to where they begin with words of 16 bytes: of less than
-/// a word, of whole words and a rest, and of more than a warp copies at a time.
+/// Rows at any byte address are copied to addresses of 16-byte words: shorter than a word, whole
+/// words and a rest, and more than a warp copies at a time.
 #[test]
 fn operands_whose_rows_begin_at_any_byte() {
     for device in devices() {
@@ -311,8 +311,8 @@ fn operands_whose_rows_begin_at_any_byte() {
                 if !in_turn(&device, front + turn, 3) {
                     continue;
                 }
-                // From row to row the beginning moves on by 1 to 3 bytes, so that nine rows have
-                // most of them.
+                // From row to row the start advances by 1 to 3 bytes, so that nine rows cover most
+                // offsets.
                 let between = 16 - k % 16 + 1 + front % 3;
                 let case = Case {
                     offsets: [front, (5 * front) % 16, 0],
@@ -341,12 +341,12 @@ fn a_long_k_is_cut_and_added_up() {
                 splits,
                 ..Case::new((33, 20, k), [Order::Rows(5), Order::Columns(5), Order::Rows(0)])
             };
-            // Tensor cores truncate accumulators where they do not fit, 6,000 times in a row.
+            // Tensor cores truncate accumulators, 6,000 times in a row.
             let bound = if device.is_gpu() { 3e-4 } else { 4e-6 };
             check::<f16, f32>(&device, &case, bound, 1, |product| product);
             check::<i8, i32>(&device, &case, 0.0, 1, |product| product);
         }
-        // The other ways of summing as they are planned.
+        // The other precisions as they are planned.
         let case = Case::new((33, 20, k), [Order::Rows(5), Order::Columns(5), Order::Rows(0)]);
         let gpu = |bound: f64, otherwise: f64| if device.is_gpu() { bound } else { otherwise };
         check::<f16, f16>(&device, &case, gpu(8e-4, 5e-4), 2, |product| product);

@@ -1,14 +1,14 @@
-//! Products of few rows or columns: small tiles, with all of K or a part of it in each block of a
+//! Products of few rows or columns: small tiles, with all of K or a slice of it in each block of a
 //! cluster.
 //!
-//! Operands are small whole numbers, so that every sum is exact in f32.
+//! Operands are small integers, so every sum is exact in f32.
 
 use crate::common::devices;
 use crate::shared_tiles::{compare, has_wgmma, whole};
 use moye::{Matmul, Matrix, MatrixMut};
 
-/// Shapes with few rows or columns: less than a stage of K, one stage more than there are parts,
-/// more than a ring of stages for each part, ragged ends, and more tiles than one. K ends within a
+/// Shapes with few rows or columns: less than a stage of K, one stage more than there are slices,
+/// more than a ring of stages for each slice, ragged ends, and more than one tile. K ends within a
 /// row of a stage, within a stage after its first row, and with a stage.
 const SHAPES: [(usize, usize, usize); 11] = [
     (1, 128, 40),
@@ -45,7 +45,7 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
                 }
             };
             for (across, parts) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
-                // One stage of K has no parts.
+                // One stage of K cannot be split.
                 if k <= 128 && parts > 1 {
                     continue;
                 }
@@ -59,7 +59,7 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
                     1 => ["wgmma_f16_tn_64x64", "wgmma_f16_tt_64x64"],
                     _ => ["wgmma_f16_tn_64x64_k2", "wgmma_f16_tt_64x64_k2"],
                 };
-                // Rows of N that begin at no multiple of 16 bytes are rearranged, so that K is
+                // Rows of N that do not start at multiples of 16 bytes are rearranged, so that K is
                 // contiguous.
                 let kernel = kernel[usize::from(across && n % 8 == 0)];
                 assert_eq!((plan.kernel, plan.splits), (Some(kernel), parts), "{what}");
@@ -67,7 +67,7 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
                 product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
                 compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, _| sum);
             }
-            // Tiles of two warpgroups and three, and stages of 64.
+            // Tiles of two and three warpgroups, and stages of 64.
             if k <= 64 {
                 continue;
             }
@@ -91,8 +91,8 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
     }
 }
 
-/// A tile at the edge that is moved inside writes what its neighbour writes too. Where C is added
-/// to, each element is to be read before it is written, and once.
+/// A tile at the edge that is moved inside writes elements that its neighbour also writes. If C is
+/// accumulated, each element must be read before it is written, and added once.
 #[test]
 fn what_c_had_is_added_once_also_where_tiles_hang_over_the_edge() {
     for device in devices() {
@@ -130,8 +130,8 @@ fn what_c_had_is_added_once_also_where_tiles_hang_over_the_edge() {
     }
 }
 
-/// Blocks of K that come at once, in each batch; B is the same in all batches, or has its own in
-/// each.
+/// Blocks of K that arrive together, in each batch; B is shared by all batches, or differs between
+/// them.
 #[test]
 fn small_tiles_of_batches_have_their_own_rows() {
     const M: usize = 70;

@@ -1,5 +1,5 @@
-//! Ping-pong kernels, whose warpgroups take whole tiles in turn: any number of tiles for each, any
-//! number of stages, and every option of a product.
+//! Ping-pong kernels, whose warpgroups compute whole tiles alternately: any number of tiles for
+//! each, any number of stages, and every option of a product.
 
 use crate::case::{Case, Order, Scale, check};
 use crate::common::devices;
@@ -10,11 +10,11 @@ use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
 use moye::{Matmul, Matrix, MatrixMut};
 
-/// Blocks of a cluster, whose tiles are one below the other.
+/// Blocks of a cluster, whose tiles are stacked along M.
 const CLUSTER: u32 = 2;
 
-/// Tiles of 128 x 128 of 8-bit elements, two instructions below each other: of a cluster 256 x 128,
-/// K by stages of 128, of which six are in shared memory at a time.
+/// Tiles of 128 x 128 of 8-bit elements, two instructions below each other: a cluster computes 256
+/// x 128, with K in stages of 128, of which six are in shared memory at a time.
 fn cases_of_8_bits(kernel: &'static str) -> Vec<Case> {
     let rows = [Order::Rows(0), Order::Columns(0), Order::Rows(0)];
     let of = |shape, orders| Case { kernel: Some(kernel), ..Case::new(shape, orders) };
@@ -26,26 +26,25 @@ fn cases_of_8_bits(kernel: &'static str) -> Vec<Case> {
         ..of(shape, [rows[0], rows[1], Order::Rows(between)])
     };
     vec![
-        // Exactly a tile of a cluster, and the first one of its rows alone; as little as there is;
-        // a row and a column more than that.
+        // Exactly a cluster's tile, and only the first of its rows; the minimum; a row and a column
+        // more than that.
         of((256, 128, 128), rows),
         of((64, 128, 896), rows),
         of((1, 1, 1), rows),
         of((257, 129, 1), rows),
-        // C by columns; rows that begin anywhere, of both instructions; operands that are
-        // rearranged.
+        // A column-major C; unaligned rows, of both instructions; operands that are rearranged.
         of((257, 129, 129), [Order::Rows(16), Order::Columns(16), Order::Columns(16)]),
         of((400, 150, 272), [Order::Rows(0), Order::Columns(0), Order::Rows(3)]),
         of((200, 300, 130), [Order::Columns(1), Order::Rows(3), Order::Rows(1)]),
-        // More stages than a ring has.
+        // More stages than the ring.
         of((330, 260, 1000), rows),
         of((70, 90, 0), rows),
-        // What C was, a bias of rows and of columns; in registers, where C is not read.
+        // The previous C, a bias of rows and of columns; in registers if C is not read.
         all((190, 260, 100), true, 0),
         all((520, 130, 200), false, 1),
         Case { beta: 0.0, ..all((190, 260, 100), false, 0) },
         Case { beta: 0.0, ..all((330, 130, 100), true, 5) },
-        // Batches, and parts of K.
+        // Batches, and split-K.
         Case { batches: 3, same_b: true, ..of((130, 40, 136), rows) },
         Case { splits: Some(3), batches: 2, ..all((270, 160, 800), true, 0) },
     ]
@@ -72,8 +71,8 @@ fn whatever_is_asked_of_8_bit_elements() {
     }
 }
 
-/// More tiles than run at the same time, on the grid of a product that runs alone: each cluster has
-/// two and three. The ring has six stages: tiles of as many, of fewer and of more.
+/// More tiles than run concurrently, on the grid of a product that runs alone: clusters compute two
+/// or three tiles each. The ring has six stages: tiles with as many, with fewer and with more.
 #[test]
 fn more_tiles_of_8_bit_elements_than_clusters() {
     for device in devices() {
@@ -110,7 +109,7 @@ fn no_tile_is_shared_between_clusters() {
         if !has_wgmma(&device) {
             continue;
         }
-        // A tile more than run at the same time, of a long K: other kernels share it.
+        // One tile more than run concurrently, with a long K: other kernels share it.
         let tiles = (device.properties().multiprocessors / CLUSTER).max(1) as usize + 1;
         let (m, n, k) = (256 * tiles, 40, 8192);
         let a = device.alloc_zeroed::<i8>(m * k).unwrap();

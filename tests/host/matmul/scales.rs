@@ -1,5 +1,4 @@
-//! 8-bit floats with scales, whatever they are one factor for, and what is said of scales that do
-//! not fit.
+//! 8-bit floats with scales of every granularity, and the errors for scales that do not match.
 
 use crate::case::{Case, Order, Scale, check};
 use crate::common::{devices, in_turn};
@@ -19,19 +18,19 @@ fn each_pair_of_scales_in_each_order_of_c_in_parts_and_batches() {
         for (i, a) in Scale::ANY.into_iter().enumerate() {
             for (j, b) in Scale::ANY.into_iter().enumerate() {
                 let number = 4 * i + j;
-                // Where C has M contiguous the transposed product is computed, and the scales
-                // change places.
+                // If C has M contiguous, the transposed product is computed and the scales are
+                // swapped.
                 let of_c = if number % 3 == 0 { Order::Columns(0) } else { Order::Rows(16) };
                 let case = Case {
                     scales: [a, b],
                     batches: 1 + number % 3,
                     splits: Some([1, 3][number / 2 % 2]),
-                    // Through the rows of the epilogue, and by tensor maps.
+                    // Through the epilogue's rows, and with tensor maps.
                     bias: [None, Some(true), None, Some(false)][number % 4],
                     beta: [0.0, 0.0, 2.0][number % 3],
                     ..Case::new((133, 47, 400), [Order::Rows(0), Order::Columns(0), of_c])
                 };
-                // By tiles of one instruction for a warpgroup, and of two below each other.
+                // With tiles of one instruction for a warpgroup, and of two below each other.
                 let kernels = [
                     ["wgmma_e4m3_tn", "wgmma_e5m2_tn"],
                     ["wgmma_e4m3_tn_128x128", "wgmma_e5m2_tn_128x128"],
@@ -81,7 +80,7 @@ fn extents_around_tiles_and_prime_ones() {
             let case = Case {
                 scales: [Scale::Each; 2],
                 activation: [Activation::None, Activation::Silu][i % 2],
-                // Rows that a tensor map takes, and such that must be rearranged.
+                // Rows that a tensor map supports, and rows that must be rearranged.
                 ..Case::new(shape, [Order::Rows([0, 1][i % 2]), Order::Columns(0), Order::Rows(0)])
             };
             check::<F8E4M3, f32>(&device, &case, 2e-6, i as u64, |product| product);
@@ -101,8 +100,8 @@ fn scales_of_nothing_to_add_up_are_not_asked_for() {
     }
 }
 
-/// The text of the error of a product of an `a` of 3 x 4 and a `b` of 4 x 5 in 2 batches, changed
-/// by `change`.
+/// The message of the error of a product of a 3 x 4 `a` and a 4 x 5 `b` in 2 batches, modified by
+/// `change`.
 fn error_of(
     change: impl for<'a> Fn(Matmul<'a, F8E4M3, f32>, &'a Buffer<f32>) -> Matmul<'a, F8E4M3, f32>,
     scale: &Buffer<f32>,

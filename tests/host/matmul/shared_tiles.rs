@@ -1,7 +1,7 @@
-//! Tiles that several clusters sum up in pieces of K.
+//! Stream-K tiles, which several clusters compute in pieces of K.
 //!
-//! Operands are small whole numbers, so that every sum is exact in f32 and any two ways to add it
-//! up give the same bits.
+//! Operands are small integers, so every sum is exact in f32 and any two orders of summation
+//! produce the same bits.
 
 use crate::common::matrix::{dot, rng};
 use crate::common::product::Number;
@@ -21,13 +21,13 @@ use moye_device::memory::TensorMap as TensorMapParameter;
 use rand::RngExt;
 use rstest::rstest;
 
-/// Whole numbers from -4 to 4.
+/// Integers from -4 to 4.
 pub fn whole(count: usize, seed: usize) -> Vec<f16> {
     let mut rng = rng(&[count, seed]);
     (0..count).map(|_| f16::from_f32(rng.random_range(-4..=4) as f32)).collect()
 }
 
-/// Compares some rows of C, the first and the last among them, with f64 accumulators.
+/// Compares some rows of C, including the first and the last, with f64 accumulators.
 pub fn compare<T: Number, U: Number>(
     what: &str,
     (a, b): (&[T], &[T]),
@@ -50,7 +50,7 @@ pub fn compare<T: Number, U: Number>(
 /// M, N and K, and a kernel's tile.
 pub type ShapeAndTile = ((usize, usize, usize), (u32, u32));
 
-/// Shapes and tiles with which a device shares tiles.
+/// Shapes and tiles for which a device shares tiles.
 fn shapes(device: &Device) -> Vec<ShapeAndTile> {
     if device.is_gpu() {
         vec![
@@ -58,11 +58,11 @@ fn shapes(device: &Device) -> Vec<ShapeAndTile> {
             ((700, 500, 4096), (128, 256)),
             ((1536, 1536, 1536), (128, 128)),
             ((130, 200, 8000), (128, 128)),
-            // 34 tiles of pairs for 66, of more than a round: even pieces, and runs.
+            // 34 tiles of pairs for 66, after a full wave: even pieces, and runs.
             ((25_600, 256, 8192), (128, 256)),
         ]
     } else {
-        // Three tiles, where 132 run at the same time.
+        // Three tiles, while 132 run concurrently.
         vec![((128 * 3, 96, 3224), (128, 128)), ((100, 128 * 3 - 30, 3152), (128, 128))]
     }
 }
@@ -88,7 +88,7 @@ fn shared_tiles_have_the_sums_of_all_their_pieces() {
             let plan = product.explain(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
             let what = format!("{m} x {n} x {k} by {plan} on {}", device.name());
             assert!(plan.shared_tiles > 0, "{what}: no tile is shared");
-            // Twice: what counts pieces is as it was before.
+            // Twice: the counters of pieces are reset.
             for _ in 0..2 {
                 c.fill_bytes(0xFF).unwrap();
                 product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
@@ -105,8 +105,8 @@ fn shared_tiles_have_the_sums_of_all_their_pieces() {
     }
 }
 
-/// Tiles of pairs of which 34 are left for 66, in one batch and in the last of two, with sums of
-/// integers and scaled ones too. The simulator has no time for as many.
+/// Tiles of pairs with 34 left for 66, in one batch and in the last of two, also with integer
+/// accumulators and scales. The simulator is too slow for as many.
 #[test]
 fn half_of_a_round_is_dealt_out_to_all_clusters() {
     fn check<T: Number + Operand, U: Number + Output<T>>(
@@ -170,7 +170,8 @@ fn products_of_two_streams_at_a_time_count_their_pieces_apart() {
             for (stream, c) in streams.iter().zip(&mut results) {
                 let (a, b) = (Matrix::row_major(&device_a, m, k), Matrix::col_major(&device_b, k, n));
                 let product = Matmul::new(a.unwrap(), b.unwrap()).tile(tile.0, tile.1).split_k(1);
-                // SAFETY: each stream has its own result, and no other work touches the operands.
+                // SAFETY: each stream has a separate result, and no other work accesses the
+                // operands.
                 unsafe { product.run_on(stream, &mut MatrixMut::row_major(c, m, n).unwrap()) }.unwrap();
             }
         }
@@ -181,7 +182,7 @@ fn products_of_two_streams_at_a_time_count_their_pieces_apart() {
     }
 }
 
-/// A kernel of f16 that may share tiles.
+/// An f16 kernel that may share tiles.
 type Shared = Kernel<(
     TensorMapParameter,
     TensorMapParameter,
@@ -203,16 +204,16 @@ pub enum Written {
     NarrowBoxes,
 }
 
-/// What a stage has of K.
+/// A stage's extent along K.
 const STAGE: u32 = 64;
 
-/// Tiles in this many pieces of equal length.
+/// Tiles in `pieces` pieces of equal length.
 fn even(k: u32, tiles: u32, pieces: u32) -> Cut {
     Cut { tiles, even: pieces, stages: k.div_ceil(STAGE).div_ceil(pieces), run: 0 }
 }
 
-/// A launch of a kernel alone: with clusters, and shared tiles and pieces that no device's plan
-/// has, or none.
+/// A launch of a kernel alone: with clusters, shared tiles and pieces that no device's plan has, or
+/// none.
 pub struct Launch<'d> {
     device: &'d Device,
     kernel: &'d Shared,
@@ -220,7 +221,7 @@ pub struct Launch<'d> {
     // The maps of A, B and C.
     maps: [TensorMap; 3],
     operands: [Vec<f16>; 2],
-    // What the maps and arguments lead to.
+    // The buffers of the maps and arguments.
     buffers: [Buffer<f16>; 2],
     _sums: Buffer<f32>,
     c: Buffer<f32>,
@@ -308,7 +309,7 @@ impl<'d> Launch<'d> {
         }
     }
 
-    /// C, poisoned before.
+    /// Runs the kernel on a poisoned C, and returns C.
     pub fn run(&mut self) -> Vec<f32> {
         self.c.fill_bytes(0xFF).unwrap();
         if let Some(narrow) = &mut self.narrow {
@@ -317,8 +318,8 @@ impl<'d> Launch<'d> {
         let [map_a, map_b, map_c] = &self.maps;
         let module = self.device.load(&SHIPPED_PTX).unwrap();
         let parameters = (map_a, map_b, map_c, self.arguments, self.sharing);
-        // SAFETY: the maps are of the matrices, in the kernel's boxes; the buffers are as large as
-        // `Sharing` says.
+        // SAFETY: the maps are of the matrices, in the kernel's boxes; the buffers have the sizes
+        // in `Sharing`.
         unsafe { module.launch(self.kernel, self.grid, parameters) }
             .unwrap_or_else(|error| panic!("{:?} of {}: {error}", self.grid, self.device.name()));
         match &self.narrow {
@@ -328,7 +329,7 @@ impl<'d> Launch<'d> {
     }
 }
 
-/// The product twice, and what counts the pieces.
+/// The product twice, and the counters of the pieces.
 pub fn launch(
     device: &Device,
     kernel: &Shared,
@@ -353,8 +354,8 @@ pub fn launch(
     }
 }
 
-/// One of two warpgroups that share a tile may find its piece to be the last and write, while the
-/// other leaves its own and ends.
+/// If two warpgroups share a tile, one may find its piece to be the last and write, while the other
+/// stores its piece and ends.
 #[test]
 fn a_warpgroup_writes_its_rows_where_the_other_leaves_a_piece() {
     for device in devices() {
@@ -365,11 +366,11 @@ fn a_warpgroup_writes_its_rows_where_the_other_leaves_a_piece() {
             let (m, n, k) = (tile_m, 128, 512);
             let of = (tile_m, 128, 1);
             let mut launch = Launch::new(&device, kernel, of, (m, n, k), (1, even(k, 1, 2)), Written::Words);
-            // The other piece of the second warpgroup's rows is there, of zeros.
+            // The other piece of the second warpgroup's rows is present, with zeros.
             launch.counters.upload_from(&[&[0, 1][..], &[0; 1022]].concat()).unwrap();
             let got = launch.run();
             let (m, n, half) = (m as usize, n as usize, k as usize / 2);
-            // Warpgroups take turns at every 64 rows of the tile.
+            // Warpgroups alternate every 64 rows of the tile.
             let of_warpgroup = |which: usize| (0..m).filter(move |row| row / 64 % 2 == which);
             assert!(
                 of_warpgroup(0).all(|row| got[row * n..][..n].iter().all(|x| x.is_nan())),
@@ -394,7 +395,7 @@ fn pieces_of_any_number_of_clusters_are_added_up_by_the_last() {
             continue;
         }
         // Pairs of blocks: one tile of six stages in three pieces and in six; one of three in two;
-        // all of four, of uneven pieces; two of two, by more clusters than have any.
+        // all of four, in uneven pieces; two of two, with more clusters than pieces.
         for (shape, clusters, (tiles, pieces)) in [
             ((130, 48, 384), 3, (1, 3)),
             ((100, 256, 384), 6, (1, 6)),
@@ -419,8 +420,8 @@ fn pieces_of_any_number_of_clusters_are_added_up_by_the_last() {
     }
 }
 
-/// A cluster with a run has a piece of one tile after the other: it leaves one, and goes on; or it
-/// is the last, writes C, and goes on.
+/// A cluster with a run computes pieces of one tile after another: it stores a piece and continues,
+/// or, as the last, writes C and continues.
 #[rstest]
 fn clusters_with_runs_have_pieces_of_several_tiles(
     #[values(Written::Words, Written::NarrowWords, Written::Boxes, Written::NarrowBoxes)] written: Written,
@@ -430,11 +431,11 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
         if !has_wgmma(&device) {
             continue;
         }
-        // Rows that begin anywhere leave by words, and not by pieces.
+        // Unaligned rows are written by words, and not in pieces.
         let odd = u32::from(written == Written::NarrowWords);
         let cuts = [
-            // Four tiles: one whole each, then heads of four stages of six, and two runs of two
-            // tails.
+            // Four tiles: one whole tile each, then heads of four stages of six, and two runs of
+            // two tails.
             (384, 6, cut(4, 1, 4, 4)),
             // Tails of four stages, runs of three: tiles of two and of three pieces.
             (584, 6, cut(2, 1, 6, 4)),
@@ -450,7 +451,7 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
         let count = if device.is_gpu() || written == Written::Words { cuts.len() } else { 2 };
         for (k, clusters, cut) in cuts.into_iter().take(count) {
             let tiles_m = |rows: u32, tiles: u32| rows * (tiles - 1) + 40;
-            // As many whole tiles as clusters before it.
+            // As many whole tiles as clusters before them.
             let all = clusters + cut.tiles;
             let n = 72 - odd;
             launch(
@@ -461,7 +462,7 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
                 (clusters, cut),
                 written,
             );
-            // These leave by pieces of 16 bytes where they can, whatever else there is.
+            // These always store 16-byte words where they can.
             if [Written::Boxes, Written::NarrowBoxes].contains(&written) {
                 continue;
             }
@@ -473,15 +474,15 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
     }
 }
 
-/// A cluster whose piece is not the last to arrive stores it and goes on with the next one, in any
-/// order of the clusters.
+/// A cluster whose piece is not the last to arrive stores it and continues with the next one, in
+/// any order of the clusters.
 #[test]
 fn a_cluster_that_leaves_a_piece_goes_on_with_its_run() {
     for device in devices() {
         if !has_wgmma(&device) {
             continue;
         }
-        // Two tiles of six stages: four of each for a pair, and a run of what remains of both.
+        // Two tiles of six stages: four of each for a pair, and a run over the rest of both.
         let (m, n, k) = (512, 72, 384);
         let cut = Cut { tiles: 2, even: 1, stages: 4, run: 4 };
         for written in [Written::Words, Written::Boxes] {
@@ -501,8 +502,8 @@ fn a_cluster_that_leaves_a_piece_goes_on_with_its_run() {
     }
 }
 
-/// Inexact sums are reduced in K order, whichever cluster arrives last: on a GPU the order of
-/// clusters differs each time.
+/// Inexact sums are reduced in K order, whichever cluster is the last to arrive: on a GPU the order
+/// of clusters differs each time.
 #[test]
 fn tiles_of_three_pieces_have_the_same_bits_each_time() {
     for device in devices() {
@@ -526,16 +527,16 @@ fn tiles_of_three_pieces_have_the_same_bits_each_time() {
     }
 }
 
-/// The boxes of C are in the last stage of a tile, while the next tile's stages are loaded: with
-/// one stage, with as many as the ring has, and with one more; and before a piece.
+/// The boxes of C are in the last stage of a tile while the next tile's stages are loaded: with one
+/// stage, with as many as the ring has, and with one more; and before a piece.
 #[test]
 fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
     for device in devices() {
         if !has_wgmma(&device) {
             continue;
         }
-        // Rows that begin anywhere are odd; others leave kernels with few rounds of tiles by
-        // pieces, and no boxes.
+        // Unaligned rows are odd; other rows are written in pieces, without boxes, by kernels with
+        // few rounds of tiles.
         for (turn, (written, odd)) in [
             (Written::Words, 0),
             (Written::Words, 1),
@@ -555,14 +556,15 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
             ];
             for (i, (kernel, tile, m, n)) in kernels.into_iter().enumerate() {
                 for (j, (k, clusters)) in [(40, 1), (256, 2), (304, 1)].into_iter().enumerate() {
-                    // On the simulator a kernel has every second K, and by other rows the others.
+                    // On the simulator a kernel tests every second K, and with other rows the
+                    // others.
                     if in_turn(&device, turn + i + j, 2) {
                         launch(&device, kernel, tile, (m, n - odd, k), (clusters, Cut::NONE), written);
                     }
                 }
             }
-            // Four tiles whole, and one in two pieces; two whole, and one in two pieces; two whole;
-            // pieces and nothing else.
+            // Four whole tiles, and one in two pieces; two whole, and one in two pieces; two whole;
+            // only pieces.
             let of = |rows: u32| (rows, 72 - odd, 200);
             let (one, both) = ((2, even(200, 1, 2)), (4, even(200, 2, 2)));
             launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), of(600), one, written);

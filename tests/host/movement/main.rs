@@ -1,6 +1,6 @@
 //! Copies and transposes of elements of 1, 2, 4, 8 and 16 bytes, by lines of words and by tiles, on
-//! every device there is: each element arrives to the bit, and nothing beside the destination is
-//! written.
+//! every available device: each element is copied bit for bit, and nothing outside the destination
+//! is written.
 
 #[path = "../../fixtures/common/mod.rs"]
 mod common;
@@ -12,8 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rstest::rstest;
 
-/// A matrix in its buffer: the contiguous axis, the stride from line to line, and where it
-/// starts.
+/// A matrix in its buffer: the contiguous mode, the stride between lines, and the start.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     rows_first: bool,
@@ -22,8 +21,8 @@ struct Place {
 }
 
 impl Place {
-    /// Without a gap, with one that keeps lines at multiples of 16 elements, or with one that does
-    /// not; at the buffer's start, or an element after it.
+    /// Without a gap, with a gap that keeps lines at multiples of 16 elements, or with one that
+    /// does not; at the buffer's start, or an element after it.
     fn random(random: &mut StdRng, rows: usize, cols: usize) -> Self {
         let rows_first = random.random_bool(0.5);
         let line = if rows_first { rows } else { cols };
@@ -122,8 +121,8 @@ fn every_element_arrives_and_no_other_is_written(
     }
 }
 
-/// Extents and gaps that are whole words, so that bytes and pairs go by words; tiles that are
-/// whole, and edges of all sizes.
+/// Extents and gaps in whole words, so that bytes and pairs are copied by words; whole tiles, and
+/// edges of all sizes.
 #[rstest]
 fn small_elements_are_turned_round_by_words(
     #[values(1, 2)] bytes: usize,
@@ -147,9 +146,8 @@ fn small_elements_are_turned_round_by_words(
     }
 }
 
-/// Lines of 2,048 words of 16 bytes and more, each of which has blocks of its own, and shorter
-/// ones, of which a block has eight; with a gap between them, and without one, where they are one
-/// line.
+/// Lines of at least 2,048 16-byte words, each with separate blocks, and shorter ones, eight for
+/// each block; with a gap between them, and without one, which makes them one line.
 #[rstest]
 fn long_lines_and_short_ones_are_copied_by_words(
     #[values((8192, 3), (8188, 9), (8196, 2), (9000, 5), (16384, 1), (16384, 2), (4, 11))] shape: (

@@ -11,8 +11,8 @@ use rstest::rstest;
 /// The value of unwritten memory.
 const POISON: u8 = 0xA5;
 
-/// Expects the bytes of `rows` lines, `line` bytes apart: each that of `of`, zeros up to `written`,
-/// and poison.
+/// Checks the bytes of `rows` lines, `line` bytes apart: each has the bytes of `of`, zeros up to
+/// `written`, and poison.
 fn expect(
     got: &[u8],
     rows: usize,
@@ -32,8 +32,8 @@ fn expect(
     }
 }
 
-/// Lines of random bytes, and room for them elsewhere, both with more between their lines and
-/// batches than they need.
+/// Lines of random bytes, and room for them elsewhere, both with gaps between their lines and
+/// batches.
 struct Realigned {
     before: Vec<u8>,
     shift: usize,
@@ -44,7 +44,7 @@ struct Realigned {
 }
 
 impl Realigned {
-    /// `[lines, bytes, batches]`, the first of which begins `shift` bytes after a multiple of 16.
+    /// `[lines, bytes, batches]`, the first of which starts `shift` bytes after a multiple of 16.
     fn new(
         device: &Device,
         [rows, bytes, batches]: [usize; 3],
@@ -71,8 +71,8 @@ impl Realigned {
         Self { before, shift, between, src, dst, lines }
     }
 
-    /// Expects each byte where it belongs, zeros after each line as far as is written, and poison
-    /// in between.
+    /// Checks that each byte is at its destination, with zeros after each line as far as written,
+    /// and poison in between.
     fn expect(&self) {
         assert_eq!(self.src.download().unwrap(), self.before, "what was read is as it was");
         let Lines { lines: rows, bytes, written, .. } = self.lines;
@@ -89,7 +89,7 @@ impl Realigned {
     }
 }
 
-/// Launches the kernel for lines, or two of them.
+/// Launches the kernel for one or two sets of lines.
 fn realign(device: &Device, first: &Realigned, second: Option<&Realigned>) {
     let other = second.map_or(Lines::NONE, |second| second.lines);
     let blocks = (first.lines.blocks() + other.blocks()) as u32;
@@ -150,7 +150,7 @@ fn pack<T: Element + Into<u64> + TryFrom<u64, Error: std::fmt::Debug>>(
             let extents = [rows, k, written].map(|extent| extent as u32);
             let [r, k32, w] = extents;
             let arguments = (s, d, r, k32, w, strides.0, strides.1, 0, leading as i64, 1, 0);
-            // SAFETY: both matrices are in their buffers, which are two.
+            // SAFETY: the matrices are in their two buffers.
             unsafe { device.launch(kernel, grid, arguments) }.unwrap();
             let got: Vec<u8> = dst.download().unwrap().into_iter().map(|value| value.into() as u8).collect();
             expect(&got, rows, leading, (k, written), |row, at| {
@@ -172,8 +172,8 @@ fn rows_are_packed_with_zeros_up_to_what_is_written(
     pack::<u64>(&device, &kernels::repack_u64, extents);
 }
 
-/// Batches of `rows x k` numbers with K contiguous, and room for their transposes, both with more
-/// space between lines and batches than they need.
+/// Batches of `rows x k` elements with K contiguous, and room for their transposes, both with gaps
+/// between lines and batches.
 struct Turned {
     extents: [usize; 3],
     before: Vec<u32>,
@@ -207,8 +207,8 @@ impl Turned {
         Self { extents: [rows, k, batches], before, src, dst, lines, between, turn }
     }
 
-    /// Expects each number where it belongs, zeros after the last row up to a word, and poison in
-    /// between.
+    /// Checks that each element is at its destination, with zeros after the last row up to a word,
+    /// and poison in between.
     fn expect(&self) {
         let ([rows, k, _], [src_row, dst_k]) = (self.extents, self.lines);
         assert_eq!(self.src.download().unwrap(), self.before, "what was read is as it was");
@@ -240,8 +240,7 @@ fn two_matrices_are_turned_round_by_one_launch(
     let other = second.as_ref().map_or(Transposed::NONE, |second| second.turn);
     let tiles = (first.turn.tiles() + other.tiles()) as u32;
     let grid = Grid::new((tiles, first.turn.batches.max(other.batches)), 256);
-    // SAFETY: each is in a buffer of its own, whose lines and batches begin at multiples of 16
-    // bytes.
+    // SAFETY: each is in a separate buffer, whose lines and batches start at multiples of 16 bytes.
     unsafe { device.launch(&kernels::repack_transposed_u32, grid, (first.turn, other)) }.unwrap();
     first.expect();
     if let Some(second) = second {

@@ -1,4 +1,4 @@
-//! Cases of attention: shapes, options, and what a rate counts.
+//! Cases of attention: shapes, options, and the work that a rate counts.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct Case {
     pub dv: usize,
     /// The options.
     pub options: Options,
-    /// Measured in bytes: loading keys and values takes the time.
+    /// Whether rates are in bytes, because loading keys and values dominates.
     pub by_bytes: bool,
     /// The layout of sequences in memory.
     pub order: Order,
@@ -34,7 +34,8 @@ pub struct Case {
 /// The options of attention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Keys that a query sees before and after its position; `None` means no limit.
+    /// The number of keys that a query attends to before and after its position; `None` means no
+    /// limit.
     pub window: [Option<u32>; 2],
     /// The cap of the scores; 0 is off.
     pub softcap: f32,
@@ -49,15 +50,15 @@ pub struct Options {
 }
 
 impl Options {
-    /// A query sees the keys up to its own.
+    /// A query attends to the keys up to its position.
     pub const CAUSAL: Self = Self { window: [None, Some(0)], ..Self::NONE };
-    /// No option.
+    /// No options.
     pub const NONE: Self =
         Self { window: [None; 2], softcap: 0.0, alibi: false, sinks: false, bias: false, mask: false };
 }
 
 impl fmt::Display for Options {
-    /// The options that are on, each with a space before it.
+    /// The options that are on, each after a space.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.window {
             [None, None] => {}
@@ -84,7 +85,7 @@ impl fmt::Display for Options {
 /// The layout of sequences in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// A tensor with a batch for each.
+    /// A tensor with one batch for each sequence.
     Batches,
     /// One sequence after the other, with offsets on the device.
     Offsets,
@@ -93,7 +94,7 @@ pub enum Order {
 }
 
 impl fmt::Display for Order {
-    /// With a space before it; batches are nothing.
+    /// The order after a space; nothing for batches.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Batches => Ok(()),
@@ -119,7 +120,7 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// Sequences of `tokens` queries and keys with as many KV heads as query heads, in bf16.
+    /// Sequences of `tokens` queries and keys, with as many KV heads as query heads, in bf16.
     pub const fn prompt(batches: usize, heads: usize, tokens: usize, d: usize) -> Self {
         Self {
             batches,
@@ -137,8 +138,8 @@ impl Case {
         }
     }
 
-    /// The keys `begin .. end` that a query token sees, without the mask; the last token is at the
-    /// position of the last key.
+    /// The keys `begin .. end` to which a query token attends, without the mask; the last token is
+    /// at the position of the last key.
     pub(super) fn visible(&self, token: usize) -> (usize, usize) {
         let [left, right] = self.options.window;
         let past_end = |limit: u32| (token + self.keys + limit as usize + 1).saturating_sub(self.queries);
@@ -147,8 +148,8 @@ impl Case {
         (begin.min(end), end)
     }
 
-    /// Multiply-adds of the visible scores, counted as two operations. A boolean mask hides none of
-    /// them: its scores are computed.
+    /// The operations of the visible scores; a multiply-add is two. A boolean mask hides none of
+    /// them, because its scores are computed.
     pub(super) fn operations(&self) -> f64 {
         let seen: f64 = (0..self.queries)
             .map(|token| {
@@ -172,8 +173,8 @@ impl Case {
     }
 }
 
-/// 16,384 tokens in all with 2048 columns in all heads, as in FlashAttention's figures; then one
-/// and a few tokens against caches; and a chunk of a prompt after 8192 tokens.
+/// 16,384 tokens in total with 2048 columns in total, as in FlashAttention's figures; then one and
+/// a few tokens against caches; and a chunk of a prompt after 8192 tokens.
 pub fn cases() -> Vec<Case> {
     const TOKENS: usize = 16384;
     let mut cases = Vec::new();
@@ -184,7 +185,7 @@ pub fn cases() -> Vec<Case> {
             cases.extend(masks.map(|options| Case { options, ..prompt }));
         }
     }
-    // The same sequences by offsets, and their keys in pages.
+    // The same sequences with offsets, and with their keys in pages.
     for order in [Order::Offsets, Order::Pages(64)] {
         let prompt = Case::prompt(TOKENS / 4096, 2048 / 128, 4096, 128);
         cases.extend(masks.map(|options| Case { options, order, ..prompt }));
@@ -210,7 +211,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// The prompts of [`cases`], of e4m3.
+/// The prompts of [`cases`] in e4m3.
 pub fn cases_of_e4m3() -> Vec<Case> {
     let prompts =
         cases().into_iter().filter(|case| case.order == Order::Batches && case.queries == case.keys);
@@ -234,7 +235,7 @@ mod tests {
         let sliding = of([Some(2), Some(0)], 3, 70);
         assert_eq!(sliding.operations(), f64::from(4 * (3 + 3 + 3) * 64));
         assert_eq!(sliding.bytes(), f64::from(2 * 2 * (5 + 3) * 64), "the keys from 65 on");
-        // The first two queries are before the first key.
+        // The first two queries precede the first key.
         assert_eq!(of([None, Some(0)], 4, 2).operations(), f64::from(4 * (1 + 2) * 64));
         assert_eq!(of([None, None], 0, 5).bytes(), 0.0);
     }

@@ -21,11 +21,11 @@ use reference::relative_error;
 /// # Errors
 /// A wrong result, or an error of the device.
 pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
-    // The weights are rounded to the type.
+    // Weights are rounded to the type, so its error bound is larger.
     if case.e4m3 { row_of::<F8E4M3>(measure, case, 4e-2) } else { row_of::<bf16>(measure, case, 6e-3) }
 }
 
-/// As [`row`], with the largest relative error.
+/// [`row`] with the largest allowed relative error.
 fn row_of<T: AttentionElement<Output = bf16> + Scalar>(
     measure: &Measure<'_>,
     case: &Case,
@@ -141,7 +141,7 @@ mod tests {
                 let case = Case { options, ..case };
                 let error = row(measure, &case).unwrap().relative_error.unwrap();
                 assert!(error < 4e-3, "{case}: {error:.1e}");
-                // A kernel that ignores the option is not timed.
+                // A kernel that ignores the option must not be timed.
                 let device = measure.device;
                 let host = Operands::<bf16>::random(&case);
                 let data = OnDevice::of(device, &case, &host).unwrap();

@@ -1,4 +1,4 @@
-//! The operands of a case: random numbers, on the host and on the device.
+//! The operands of a case: random values, on the host and on the device.
 
 use super::case::{Case, Order};
 use anyhow::Result;
@@ -21,7 +21,7 @@ pub struct Operands<T> {
 }
 
 impl<T: Scalar> Operands<T> {
-    /// Random numbers from -1 to 1.
+    /// Random values from -1 to 1.
     pub fn random(case: &Case) -> Self {
         let Case { batches, heads, kv_heads, queries, keys, d, dv, options, order, .. } = *case;
         let mut random = fastrand::Rng::with_seed(1);
@@ -60,7 +60,7 @@ pub struct OnDevice<T: AttentionElement> {
 }
 
 impl<T: AttentionElement> OnDevice<T> {
-    /// Copies of `operands`.
+    /// Uploads `operands`.
     pub fn of(device: &Device, case: &Case, operands: &Operands<T>) -> Result<Self> {
         let offsets = |length: usize| {
             device.upload(&(0..=case.batches).map(|i| (i * length) as i32).collect::<Vec<i32>>())
@@ -125,7 +125,7 @@ impl<T: AttentionElement> OnDevice<T> {
 }
 
 impl Case {
-    /// The shape of queries and results, of heads of `columns`.
+    /// The shape of queries and results, with heads of `columns` columns.
     pub(super) fn query_shape(&self, columns: usize) -> [usize; 4] {
         let Self { batches, heads, queries, .. } = *self;
         match self.order {

@@ -1,4 +1,4 @@
-//! Attention in float64, of some rows.
+//! Attention in float64, for some rows.
 
 use super::case::{Case, Order};
 use super::operands::Operands;
@@ -6,7 +6,7 @@ use half::bf16;
 use moye::number::Scalar;
 
 impl Case {
-    /// The row of the queries and results of a token.
+    /// The index of a token's row in the queries and results.
     fn query_row(&self, batch: usize, head: usize, token: usize) -> usize {
         let Self { batches, heads, queries, .. } = *self;
         match self.order {
@@ -15,7 +15,7 @@ impl Case {
         }
     }
 
-    /// The row of the keys and values of a token; `table` has the page numbers.
+    /// The index of a token's row in the keys and values; `table` has the page numbers.
     fn key_row(&self, table: &[i32], batch: usize, head: usize, key: usize) -> usize {
         let Self { batches, kv_heads, keys, .. } = *self;
         match self.order {
@@ -29,14 +29,14 @@ impl Case {
     }
 }
 
-/// The relative error by norm, against float64, for some rows.
+/// The relative norm error against float64, for some rows.
 pub fn relative_error<T: Scalar>(case: &Case, of: &Operands<T>, o: &[bf16]) -> f64 {
     const ROWS: usize = 24;
     let Case { batches, heads, kv_heads, queries, keys, d, dv, options, .. } = *case;
     let rows = batches * heads * queries;
     let (mut squares, mut norm) = (0.0, 0.0);
     for i in 0..ROWS.min(rows) {
-        // Spread over all rows, the last one included.
+        // Spread over all rows, including the last.
         let row = rows - 1 - i * (rows / ROWS.min(rows));
         let (token, head, batch) = (row % queries, row / queries % heads, row / queries / heads);
         let at = case.query_row(batch, head, token);
@@ -65,7 +65,7 @@ pub fn relative_error<T: Scalar>(case: &Case, of: &Operands<T>, o: &[bf16]) -> f
         let scores: Vec<f64> = (begin..end).map(score).collect();
         let sink = if options.sinks { f64::from(of.sinks[head]) } else { f64::NEG_INFINITY };
         let max = scores.iter().copied().fold(sink, f64::max);
-        // A row that sees nothing has zeros.
+        // A row without visible keys is zero.
         let max = if max == f64::NEG_INFINITY { 0.0 } else { max };
         let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
         let total = weights.iter().sum::<f64>() + (sink - max).exp();

@@ -1,9 +1,10 @@
-//! The steps of the ladder on GPU 0, in turn with cuBLAS for the same work, or with the driver's
-//! copy of as many bytes, in one process: tables in Markdown, as `docs/guide/ladder.md` has them.
+//! The steps of the ladder on GPU 0, alternating in one process with cuBLAS for the same work, or
+//! with the driver's copy of the same number of bytes: tables in Markdown for
+//! `docs/guide/ladder.md`.
 //!
-//! `cargo bench -p moye-bench --bench ladder`. Random data; each result is checked before it is
-//! timed; a time is the median of the rounds, of a batch of launches each, by the clock and the
-//! cuBLAS of `moye bench`. On a machine without cuBLAS it measures the steps alone; without a GPU,
+//! `cargo bench -p moye-bench --bench ladder`. The data is random, and each result is checked
+//! before it is timed. A time is the median of the rounds, each a batch of launches, with the clock
+//! and the cuBLAS of `moye bench`. Without cuBLAS it measures the steps alone, without a GPU
 //! nothing.
 
 use anyhow::{Result, ensure};
@@ -18,12 +19,13 @@ use moye_bench::{Kind, Plan};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// The tutorial's problem, and one that fills the machine.
+/// The tutorial's problem, and one that occupies the whole GPU.
 const SHAPES: [(usize, usize, usize); 2] = [(2048, 2048, 256), (4096, 4096, 4096)];
-/// Matrices that are copied and transposed: one of the size of the L2 cache, and one of 1 GiB.
+/// Matrices to copy and transpose: one of the size of the L2 cache, and one of 1 GiB.
 const MATRICES: [usize; 2] = [4096, 16384];
 
-/// A product's matrices on the device: dense, A as (M, K), B as (N, K), C as (M, N) with M fast.
+/// A product's matrices on the device: dense, A as (M, K), B as (N, K), C as (M, N) with M
+/// contiguous.
 #[derive(Clone, Copy)]
 struct Call {
     addresses: [u64; 3],
@@ -35,17 +37,17 @@ struct Call {
 /// Launches a step.
 type Launch = Box<dyn Fn(&Device, &Call) -> moye::Result<()>>;
 
-/// A step, and what it is launched with.
+/// A step and its launch.
 struct Work {
     number: &'static str,
     name: &'static str,
     kind: Kind,
-    /// Whether K is the fast axis of A, and of B.
+    /// Whether K is the contiguous mode of A, and of B.
     along_k: (bool, bool),
     launch: Launch,
 }
 
-/// A block of this many threads for each tile of C.
+/// One block of `threads` threads for each tile of C.
 fn tiles(m: usize, n: usize, (tile_m, tile_n): (usize, usize), threads: u32) -> Grid {
     Grid::new((m.div_ceil(tile_m) as u32, n.div_ceil(tile_n) as u32), threads)
 }
@@ -58,7 +60,7 @@ fn first(kernel: First) -> Launch {
         let ([a, b, c], (m, n, k), (lda, ldb)) = (call.addresses, call.shape, call.leading);
         let (a, b, c) = (Global::from_address(a), Global::from_address(b), GlobalMut::from_address(c));
         let arguments = (a, b, c, m as u32, n as u32, k as u32, 1, lda, 1, ldb, 1, m as i64);
-        // SAFETY: the addresses are of buffers that hold the matrices; one stream.
+        // SAFETY: the addresses are of buffers that contain the matrices; one stream.
         unsafe { device.launch(&kernel, tiles(m, n, (128, 128), 256), arguments) }
     })
 }
@@ -76,8 +78,8 @@ fn step(kernel: Step, tile: (usize, usize), threads: u32) -> Launch {
     })
 }
 
-/// Step 7, which has N as C's fast axis: it computes C's transpose, the product of the operands
-/// exchanged.
+/// Step 7, in which N is C's contiguous mode: it computes C's transpose, the product of the swapped
+/// operands.
 fn multistage<T: Element>(kernel: Kernel<(Arguments<T, T, f32>,)>) -> Launch {
     Box::new(move |device, call| {
         let ([a, b, c], (m, n, k), (lda, ldb)) = (call.addresses, call.shape, call.leading);
@@ -131,8 +133,8 @@ fn steps() -> Vec<Work> {
 }
 
 fn main() -> Result<()> {
-    // `cargo bench` says so. `cargo test --all-targets` runs this program too, and minutes on a GPU
-    // are no test.
+    // Only `cargo bench` passes `--bench`. `cargo test --all-targets` runs this program too, and
+    // minutes on a GPU are not a test.
     if !std::env::args().skip(1).any(|argument| argument == "--bench") {
         println!("nothing is measured without --bench, which `cargo bench` passes");
         return Ok(());
@@ -182,10 +184,10 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The kernels of step 1 that move: extents, and the strides of both matrices.
+/// The copies and transposes of step 1: extents, and the strides of both matrices.
 type Move = Kernel<(Global<f32>, GlobalMut<f32>, u32, u32, i64, i64, i64, i64)>;
 
-/// GB/s of a copy or transpose of a square column-major matrix, and of the driver's copy beside it.
+/// GB/s of a copy or transpose of a square column-major matrix, and of the driver's copy.
 fn moved(device: &Device, kernel: &Move, transposes: bool, extent: usize) -> Result<(f64, f64)> {
     let before: Vec<u32> = (0..(extent * extent) as u32).collect();
     let src = device.upload(&before)?;
@@ -197,7 +199,7 @@ fn moved(device: &Device, kernel: &Move, transposes: bool, extent: usize) -> Res
         let (source, destination) = (Global::from_address(from), GlobalMut::from_address(to));
         let (extent, leading) = (extent as u32, extent as i64);
         let arguments = (source, destination, extent, extent, 1, leading, 1, leading);
-        // SAFETY: both buffers hold extent * extent elements of 4 bytes; one stream.
+        // SAFETY: both buffers have extent * extent elements of 4 bytes; one stream.
         unsafe { device.launch(kernel, grid, arguments) }
     };
     launch()?;
@@ -212,8 +214,8 @@ fn moved(device: &Device, kernel: &Move, transposes: bool, extent: usize) -> Res
     let stream = device.default_stream().raw_handle()?;
     let mut ours = || Ok(launch()?);
     let mut theirs = || {
-        // SAFETY: both addresses are of buffers of this many bytes that outlive the calls; the
-        // stream is the device's own.
+        // SAFETY: both addresses are of buffers of `bytes` bytes that outlive the calls; the stream
+        // belongs to the device.
         let code = unsafe { sys::cuMemcpyDtoDAsync_v2(copied, from, bytes, stream.cast()) };
         ensure!(code == sys::CUresult::CUDA_SUCCESS, "cuMemcpyDtoDAsync failed with {code:?}");
         Ok(())
@@ -223,7 +225,7 @@ fn moved(device: &Device, kernel: &Move, transposes: bool, extent: usize) -> Res
     Ok((rate(times[0].median()), rate(times[1].median())))
 }
 
-/// Random numbers for A and B; each step states which axis is contiguous.
+/// Random values for A and B; each step states which mode is contiguous.
 struct Operands {
     shape: (usize, usize, usize),
     a: Vec<f32>,
@@ -236,7 +238,7 @@ impl Operands {
     }
 }
 
-/// TFLOP/s of a step, and of cuBLAS beside it.
+/// TFLOP/s of a step, and of cuBLAS.
 fn measured(
     device: &Device,
     blas: Option<&Cublas>,
@@ -261,8 +263,8 @@ fn measured(
 
     let gemm = Gemm {
         kind: work.kind,
-        // A whose K is fast is transposed to cuBLAS, which counts columns first, and so is B whose
-        // N is.
+        // cuBLAS is column-major: for it an A with K contiguous is transposed, and so is a B with N
+        // contiguous.
         transposed: (work.along_k.0, !work.along_k.1),
         m,
         n,
@@ -274,7 +276,7 @@ fn measured(
     let mut ours = || Ok((work.launch)(device, &call)?);
     let seconds = match blas {
         Some(blas) => {
-            // SAFETY: the buffers hold matrices of these extents, and nothing else uses `d`.
+            // SAFETY: the buffers contain matrices of these extents, and no other work uses `d`.
             let mut theirs = || unsafe { blas.run(&gemm) };
             in_turn(device, &Plan::default(), &mut [&mut ours, &mut theirs], &mut || {})?
         }
@@ -284,7 +286,7 @@ fn measured(
     Ok((teraflops(seconds[0].median()), seconds.get(1).map(|times| teraflops(times.median()))))
 }
 
-/// Holds some elements from everywhere against float64.
+/// Compares elements from all of C with float64.
 fn check(operands: &Operands, work: &Work, c: &[f32]) {
     let (m, n, k) = operands.shape;
     let at = |elements: &[f32], rows: usize, along_k: bool, i: usize, l: usize| {
@@ -308,7 +310,7 @@ fn check(operands: &Operands, work: &Work, c: &[f32]) {
     );
 }
 
-/// Numbers as a kind of product has them, f16 or f32.
+/// The bytes of values in the kind's type, f16 or f32.
 fn stored(kind: Kind, numbers: &[f32]) -> Vec<u8> {
     match kind {
         Kind::F16 => numbers.iter().flat_map(|&number| f16::from_f32(number).to_le_bytes()).collect(),
@@ -316,7 +318,7 @@ fn stored(kind: Kind, numbers: &[f32]) -> Vec<u8> {
     }
 }
 
-/// And back.
+/// The inverse of [`stored`].
 fn read(kind: Kind, bytes: &[u8]) -> Vec<f32> {
     match kind {
         Kind::F16 => bytes.chunks_exact(2).map(|two| f16::from_le_bytes([two[0], two[1]]).to_f32()).collect(),
@@ -327,7 +329,7 @@ fn read(kind: Kind, bytes: &[u8]) -> Vec<f32> {
     }
 }
 
-/// This many random numbers in [-1, 1).
+/// `len` random values in [-1, 1).
 fn numbers(len: usize, seed: u64) -> Vec<f32> {
     let mut rng = StdRng::seed_from_u64(seed);
     (0..len).map(|_| rng.random_range(-1.0..1.0)).collect()

@@ -1,4 +1,4 @@
-//! `moye atoms`: the table of matrix instructions of warps and of warpgroups.
+//! `moye atoms`: the table of warp and warpgroup matrix instructions.
 
 use super::report;
 use anyhow::{Result, bail};
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 #[derive(Args)]
 pub struct Atoms {
-    /// Only atoms whose name (CuTe's or MoYe's) or instruction contains all of these, in upper or
-    /// lower case: `bf16`, `sm80 s8`.
+    /// Only atoms whose name (CuTe's or MoYe's) or instruction contains all of these words,
+    /// ignoring case: `bf16`, `sm80 s8`.
     #[arg(value_name = "TEXT")]
     filter: Vec<String>,
     /// Print JSON, one atom for each line.
@@ -43,7 +43,7 @@ impl Atoms {
     }
 }
 
-/// An atom of a warp or of a warpgroup.
+/// An atom of a warp or a warpgroup.
 #[derive(Clone, Copy)]
 enum Atom {
     Warp(&'static MmaInfo),
@@ -51,7 +51,7 @@ enum Atom {
 }
 
 impl Atom {
-    /// CuTe's name, MoYe's if it has one, and the instruction.
+    /// CuTe's name, MoYe's name if there is one, and the instruction.
     fn names(self) -> [&'static str; 3] {
         match self {
             Self::Warp(atom) => [atom.name, atom.moye_name.unwrap_or_default(), atom.instruction],
@@ -74,7 +74,7 @@ impl Atom {
     }
 }
 
-/// The atoms whose names or instruction contain all parts.
+/// The atoms whose names or instruction contain all words.
 fn matching(parts: &[String]) -> Vec<Atom> {
     let parts: Vec<_> = parts.iter().map(|part| part.to_lowercase()).collect();
     let matches = |atom: &Atom| {
@@ -139,12 +139,12 @@ const WARPGROUP: &str = "128:1";
 /// How an operand in shared memory is passed.
 const DESCRIPTOR: (&str, usize) = ("matrix descriptor", 1);
 
-/// An operand of a warpgroup's atom.
+/// An operand of a warpgroup atom.
 struct OfWarpgroup {
     name: &'static str,
     element: &'static str,
     bits: usize,
-    /// How it is passed, and in how many registers.
+    /// How it is passed, and the number of registers.
     given: (&'static str, usize),
     layout: Layout,
 }

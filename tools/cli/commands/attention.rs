@@ -63,12 +63,12 @@ pub struct Attention {
     device: DeviceArgument,
 }
 
-/// Reads a number of f32. One that f32 rounds to infinity or to 0 is an error.
+/// Parses an f32. A value that f32 rounds to infinity or to 0 is an error.
 pub fn single(text: &str) -> Result<f32, String> {
     f32::of(number(text)?).ok_or_else(|| format!("`{text}` is outside of {}", f32::TAKES))
 }
 
-/// The window of a query to the left and to the right.
+/// The window of a query, to the left and to the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window(pub [Option<u32>; 2]);
 
@@ -92,7 +92,7 @@ impl FromStr for Window {
 
 /// An element type of the command.
 trait Attended: AttentionElement<Output: Stored + Default> + Stored + Default {
-    /// The call with the scale factors of Q, K and V; `None` where the type has none.
+    /// The call with the scale factors of Q, K and V; `None` if the type has none.
     fn scaled<'a>(call: Builder<'a, Self>, scales: &'a [Buffer<f32>; 3]) -> Option<Builder<'a, Self>>;
 }
 
@@ -215,7 +215,7 @@ impl Attention {
 }
 
 impl Attention {
-    /// The scale factors of Q, K and V, 1 where none is given; `None` if none is.
+    /// The scale factors of Q, K and V, 1 for each omitted one; `None` if all are omitted.
     fn scales(&self, device: &Device) -> Result<Option<[Buffer<f32>; 3]>> {
         let files = [&self.scale_q, &self.scale_k, &self.scale_v];
         if files.iter().all(|file| file.is_none()) {

@@ -22,7 +22,7 @@ use moye_bench::{
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// Default sizes of products: small ones for launch overhead, large ones for the machine.
+/// Default sizes of products: small ones show launch overhead, large ones the GPU's rate.
 const SIZES: [usize; 5] = [512, 1024, 2048, 4096, 8192];
 /// Default sizes of copies and transposes.
 const MATRICES: [usize; 3] = [1024, 4096, 16384];
@@ -47,8 +47,8 @@ pub struct Bench {
     /// Bytes of an element to copy or transpose, separated by commas (default: 4).
     #[arg(long, value_delimiter = ',', value_name = "BYTES")]
     element_bytes: Vec<usize>,
-    /// Add a bias to products, one number for each row of C, which is column-major; to attention
-    /// one for each pair of query and key.
+    /// Add a bias: to products one value for each row of C, which is column-major; to attention one
+    /// for each pair of query and key.
     #[arg(long)]
     bias: bool,
     /// Activation of products.
@@ -57,7 +57,7 @@ pub struct Bench {
     /// Peer of products.
     #[arg(long, value_enum, default_value_t = Against::Cublas, value_name = "LIBRARY")]
     against: Against,
-    /// Rounds; a figure is the median of them.
+    /// Number of rounds; a figure is their median.
     #[arg(long, default_value_t = Plan::default().rounds as u32, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     rounds: u32,
     /// Warm-up of each side before it is timed, in milliseconds.
@@ -66,8 +66,8 @@ pub struct Bench {
     /// Flush the L2 cache before each launch, and time launches separately.
     #[arg(long)]
     flush_l2: bool,
-    /// Rest of the device before each batch of launches of 20 ms, in milliseconds: with a few
-    /// hundred it runs at its full clock, which the power limit lowers otherwise.
+    /// Idle time before each 20 ms batch of launches, in milliseconds: after a few hundred the
+    /// device runs at its full clock, which the power limit otherwise lowers.
     #[arg(long, default_value_t = 0, value_name = "MS")]
     rest: u64,
     /// Use the tiles and split-K slices that `moye tune` has stored in this file.
@@ -107,18 +107,18 @@ pub struct GpuArgument {
 enum What {
     /// Products of matrices
     Matmul,
-    /// Host time of a call of a product, beside cuBLASLt's; --types, --majors and --sizes choose
+    /// Host time of a call of a product, beside cuBLASLt's; --types, --majors and --sizes select
     /// the products
     Host,
-    /// Products over all GPUs of this machine with their collectives, beside the product of a rank
+    /// Products over all GPUs of this machine with their collectives, beside one rank's product
     /// alone
     Parallel,
     /// Copies, beside the driver's copy of the same number of bytes
     Copy,
     /// Transposes, beside the driver's copy of the same number of bytes
     Transpose,
-    /// Attention: long prompts, tokens against a cache, a chunk of a prompt; with --types e4m3 the
-    /// prompts of 8-bit floats
+    /// Attention: long prompts, tokens against a cache, a chunk of a prompt; with --types e4m3
+    /// prompts in 8-bit floats
     #[cfg(feature = "attention")]
     Attention,
 }
@@ -147,9 +147,9 @@ impl Named {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Against {
-    /// cuBLAS's cublasGemmEx; cuBLASLt for 8-bit floats, biases and activations, which it lacks
+    /// cuBLAS's cublasGemmEx; for 8-bit floats, biases and activations, which it lacks, cuBLASLt
     Cublas,
-    /// cuBLASLt with the first choice of its heuristic
+    /// cuBLASLt with its heuristic's first choice
     Cublaslt,
     /// cuBLASLt without an algorithm or a workspace, as PyTorch's torch._int_mm calls it: it
     /// searches in each call
@@ -159,10 +159,10 @@ enum Against {
 }
 
 impl GpuArgument {
-    /// Opens it.
+    /// Opens the GPU.
     ///
     /// # Errors
-    /// There is none, or the simulator was requested, whose times mean nothing.
+    /// There is no GPU, or the simulator was requested, whose times mean nothing.
     pub fn open(&self, command: &str) -> Result<Device> {
         let choice = match self.device {
             Some(choice) => choice,
@@ -177,7 +177,7 @@ impl GpuArgument {
             ),
         };
         Device::gpu(index).map_err(|reason| {
-            // The text after the semicolon offers the simulator, which is no way out here.
+            // The part after the semicolon offers the simulator, which does not help here.
             let reason = reason.to_string();
             let reason = reason.split_once("; ").map_or(reason.as_str(), |(reason, _)| reason);
             anyhow!("`moye {command}` needs a GPU: {reason}; run it on a machine with a GPU and NVIDIA's driver (`moye doctor` checks both)")
@@ -217,10 +217,10 @@ impl Bench {
             .then(|| CublasLt::open(&device, Choice::Heuristic).map(Peer::CublasLt));
         let monitor = Monitor::open(&device);
         let facts = Facts::of(&device);
-        // JSON is the only output on standard output.
+        // With JSON, standard output carries nothing else.
         let mut report = if self.json { Report::to_stderr() } else { Report::to_stdout() };
         let conditions = self.conditions(&device, monitor.as_ref());
-        // With an epilogue all products use the other library.
+        // With an epilogue, all products use the other library.
         let beside = match &lt {
             Some(lt) if !epilogue.is_nothing() => lt.as_ref(),
             _ => peer.as_ref(),
@@ -277,7 +277,7 @@ impl Bench {
         if let Some(monitor) = measure.monitor {
             report.line("after", monitor.look());
         }
-        // Last, so that a file that cannot be written loses no measurement.
+        // Last, so that an unwritable file loses no measurement.
         if let Some(output) = csv {
             output.write_text(&results::csv(&conditions, &rows))?;
         }
@@ -294,7 +294,7 @@ impl Bench {
         }
     }
 
-    /// Times calls by the host's clock, and prints the times.
+    /// Measures calls by the host's clock, and prints the times.
     fn host_times(&self) -> Result<()> {
         if self.work.len() > 1 {
             bail!("`host` has a separate table: name it alone");
@@ -367,7 +367,7 @@ impl Bench {
     /// The measurements.
     ///
     /// # Errors
-    /// An option does not apply to the named work.
+    /// An option does not apply to the requested work.
     fn works(&self) -> Result<Vec<Work>> {
         let named = !(self.work.is_empty()
             && self.types.is_empty()
@@ -454,7 +454,7 @@ impl Bench {
         Ok(works)
     }
 
-    /// The named products: each type with each pair of majors and each size.
+    /// The requested products: each type with each pair of majors and each size.
     fn products(&self) -> Vec<(Kind, Majors, Size)> {
         let kinds = if self.types.is_empty() { &[Kind::F32][..] } else { &self.types };
         let orders = if self.majors.is_empty() { &[Majors::TN][..] } else { &self.majors };
@@ -467,7 +467,7 @@ impl Bench {
         products
     }
 
-    /// The named sizes, or these.
+    /// The requested sizes, or these defaults.
     fn sizes_or(&self, otherwise: &[usize]) -> Vec<Size> {
         match &self.sizes[..] {
             [] => otherwise.iter().copied().map(Size::cube).collect(),
@@ -493,7 +493,7 @@ impl Bench {
     }
 }
 
-/// Prints where and how it measures.
+/// Prints the device and the method.
 fn tell(
     report: &mut Report,
     conditions: &Conditions,

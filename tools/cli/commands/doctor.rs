@@ -11,19 +11,19 @@ use moye_build::report::Ptxas;
 use moye_build::{BuildError, core_source};
 use std::env;
 
-/// Checks everything, and fails if a component is missing that a machine without a GPU needs too.
+/// Checks everything; fails if a component is missing that is required without a GPU too.
 #[derive(Args)]
 pub struct Doctor {}
 
 /// The result of one check.
 enum Finding {
-    /// The component is there.
+    /// The component is present.
     Ok(String),
-    /// It is missing: the consequence, and the way to fix it.
+    /// The component is missing: the consequence, and the way to fix it.
     Missing { what: String, without: &'static str, fix: String },
 }
 
-/// Prints a result; returns whether the component is there.
+/// Prints a result; returns whether the component is present.
 fn tell(report: &mut Report, name: &str, finding: Finding) -> bool {
     let name = format!("{name:<12}");
     match finding {
@@ -82,7 +82,7 @@ fn source_of_core() -> Finding {
         Err(error) => return missing(error.to_string(), install),
     };
     match core_source::find(&folder) {
-        // Only crates that depend on this program's checkout look there.
+        // Only crates that depend on this program's checkout search there.
         Ok(CoreSource { library, .. })
             if library.starts_with(built_in()) && !folder.starts_with(built_in()) =>
         {
@@ -144,7 +144,7 @@ fn driver() -> Finding {
     }
 }
 
-/// Compiles a small kernel, since only that shows whether the driver accepts the kernels' PTX. A
+/// Compiles a small kernel, because only that shows whether the driver accepts the kernels' PTX. A
 /// program without operations has no kernel.
 fn accepts_ptx(device: &Device) -> moye::Result<()> {
     #[cfg(feature = "operations")]

@@ -35,11 +35,11 @@ use text::Drawn;
 #[command(group(clap::ArgGroup::new("what").args(["layout", "layout_option", "tv", "copy", "source", "mma", "json"]).multiple(true).required(true)))]
 pub struct Draw {
     /// The layout to draw: `(4,(2,2)):(2,(1,8))`; without strides it is column-major. Also a
-    /// swizzled layout, `Sw<3,3,3> o 0 o (8,64):(64,1)`, and an operation of `moye eval`,
+    /// swizzled layout, `Sw<3,3,3> o 0 o (8,64):(64,1)`, or an operation of `moye eval`,
     /// `logical_divide((8,8), (4,4))`.
     #[arg(conflicts_with_all = ["tv", "copy", "source", "mma", "json"])]
     layout: Option<String>,
-    /// The same layout as an option, like the other pictures' layouts.
+    /// The same layout as an option, as for the other pictures.
     #[arg(long = "layout", value_name = "LAYOUT", hide = true, conflicts_with_all = ["tv", "copy", "source", "mma", "json"])]
     layout_option: Option<String>,
 
@@ -56,11 +56,11 @@ pub struct Draw {
     /// Draw the tiled copy of a thread layout and a value layout.
     #[arg(long, num_args = 2, value_names = ["THREADS", "VALUES"], conflicts_with_all = ["source", "mma", "json"])]
     copy: Option<Vec<String>>,
-    /// The copy's atom: `UniversalCopy<u128>`, `SM75_U32x4_LDSM_N`, ... Without it every value is
+    /// The copy's atom: `UniversalCopy<u128>`, `SM75_U32x4_LDSM_N`, ... Without it, every value is
     /// copied separately.
     #[arg(long, value_name = "NAME")]
     atom: Option<String>,
-    /// The element type that the atom copies: f32, bf16, e4m3, ..., or its bits.
+    /// The element type that the atom copies: f32, bf16, e4m3, ..., or its number of bits.
     #[arg(long, value_name = "TYPE", requires = "atom")]
     element: Option<String>,
     /// Draw a tiled copy from its source's thread-value layout.
@@ -70,8 +70,8 @@ pub struct Draw {
     #[arg(long, value_name = "LAYOUT", requires = "source")]
     destination: Option<String>,
 
-    /// Draw a matrix instruction by name (CuTe's or MoYe's; `moye atoms` lists them; with --json
-    /// the one in the file), or by shape, such as 16x8x16 (M, N, K), with --a, --b and --c.
+    /// Draw a matrix instruction by name (CuTe's or MoYe's; `moye atoms` lists them; with --json,
+    /// by its name in the file), or by shape, such as 16x8x16 (M, N, K), with --a, --b and --c.
     /// UniversalFma is one multiply-add of one thread.
     #[arg(long, value_name = "SHAPE|NAME")]
     mma: Option<String>,
@@ -84,26 +84,27 @@ pub struct Draw {
     /// The thread-value layout of C, to indices of M x N.
     #[arg(long, value_name = "LAYOUT", requires = "mma")]
     c: Option<String>,
-    /// Tile the named instruction: atoms along M, N and K, for example (2,2,1). --tile makes the
-    /// tile larger.
+    /// Tile the named instruction: atoms along M, N and K, such as (2,2,1). --tile enlarges the
+    /// tile.
     #[arg(long, value_name = "LAYOUT", requires = "mma", conflicts_with = "json")]
     atoms: Option<String>,
     /// Draw the tiled copy by which the instruction's threads load this operand, with --atom: a, b
     /// or c.
     #[arg(long, value_name = "OPERAND", requires_all = ["mma", "atom"], conflicts_with = "json")]
     operand: Option<String>,
-    /// Draw what a line of this file describes (`-`: standard input): an object with `kind`
-    /// mma_traits, tiled_mma, tiled_copy or mma_copy and its layouts.
+    /// Draw the object in a line of this file (`-`: standard input), whose `kind` is mma_traits,
+    /// tiled_mma, tiled_copy or mma_copy, with its layouts.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Line of the file: the one with this `id`.
+    /// The line with this `id`.
     #[arg(long, requires = "json", conflicts_with = "mma")]
     id: Option<i64>,
 
     /// Swizzle the layout: bits, base and shift, such as 3,4,3.
     #[arg(long, value_name = "B,M,S", requires = "drawn")]
     swizzle: Option<String>,
-    /// Draw the shared-memory bank of each element of this type: f32, bf16, e4m3, ..., or its bits.
+    /// Draw the shared-memory bank of each element of this type: f32, bf16, e4m3, ..., or its
+    /// number of bits.
     #[arg(long, value_name = "TYPE", requires = "drawn")]
     banks: Option<String>,
     /// A warp's access: (thread, value) to the linear coordinate of an element. Conflicts are
@@ -132,7 +133,7 @@ pub struct Draw {
     /// terminal).
     #[arg(long, value_name = "N")]
     width: Option<u16>,
-    /// Colours of the table; `auto`: if standard output is a terminal with colours.
+    /// Colours of the table; `auto`: only if standard output is a terminal with colours.
     #[arg(long, default_value = "auto")]
     colour: ColourName,
 }
@@ -166,7 +167,7 @@ enum ColourName {
 }
 
 impl Draw {
-    /// Draws and writes.
+    /// Draws the picture and writes it.
     pub fn run(self) -> Result<()> {
         self.check_options()?;
         let file = self.output.as_deref().filter(|path| *path != Path::new("-"));
@@ -315,11 +316,10 @@ impl FormatName {
     }
 }
 
-/// To standard output.
+/// Prints to standard output.
 fn print(text: &str, format: Format) {
     match format {
-        // The table has colours only on request; on old Windows consoles they have to be
-        // translated.
+        // The table has colours only on request; old Windows consoles need them translated.
         Format::Table => {
             let mut output = anstream::AutoStream::always(std::io::stdout().lock());
             report::keep(output.write_all(text.as_bytes()).and_then(|()| output.flush()));

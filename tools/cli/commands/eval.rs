@@ -28,7 +28,7 @@ impl Eval {
             return Ok(());
         }
         match moye_eval::serve(io::stdin().lock(), io::stdout().lock()) {
-            // The reader has closed the pipe.
+            // The reader closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             done => done.context("requests could not be read or answered"),
         }

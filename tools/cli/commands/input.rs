@@ -32,7 +32,7 @@ impl NpyFile {
             .map_err(|_| anyhow!("cannot read {}: there is no memory for its {len} bytes", path.display()))?;
         let bar = progress::bytes("reading", metadata.len());
         let mut reader = bar.wrap_read(file);
-        // Other files are refused before they are read completely: a device may have no end.
+        // Other files are rejected before they are read completely: a device may have no end.
         reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut bytes).with_context(cannot)?;
         if bytes == MAGIC {
             reader.read_to_end(&mut bytes).with_context(cannot)?;
@@ -81,12 +81,12 @@ impl NpyFile {
         Ok(known)
     }
 
-    /// How to convert the file's array to this type, in NumPy.
+    /// The NumPy call that converts the file's array to this type.
     pub fn conversion(&self, to: Dtype) -> Result<String> {
         Ok(self.header()?.0.descriptor.conversion(to))
     }
 
-    /// The matrix in the file, without a copy if the data is aligned. The elements must be of type
+    /// The matrix in the file, without a copy if the data is aligned. The elements must have type
     /// `T`.
     pub fn matrix<T: Stored>(&self) -> Result<CowArray<'_, T, Ix2>> {
         let (header, data) = self.header_of::<T>()?;
@@ -105,7 +105,7 @@ impl NpyFile {
         })
     }
 
-    /// The vector in the file. The elements must be of type `T`.
+    /// The vector in the file. The elements must have type `T`.
     pub fn vector<T: Stored>(&self) -> Result<CowArray<'_, T, Ix1>> {
         let (header, data) = self.header_of::<T>()?;
         let &[len] = &header.shape[..] else {
@@ -118,8 +118,8 @@ impl NpyFile {
         })
     }
 
-    /// The array in the file, in C order with `N` dimensions, and its extents. The elements must be
-    /// of type `T`.
+    /// The array in the file, in C order with `N` dimensions, and its extents. The elements must
+    /// have type `T`.
     #[cfg(feature = "attention")]
     pub fn tensor<T: Stored, const N: usize>(&self) -> Result<(Cow<'_, [T]>, [usize; N])> {
         let (header, data) = self.header_of::<T>()?;
@@ -137,8 +137,8 @@ impl NpyFile {
         Ok((self.elements(&header, data)?, shape))
     }
 
-    /// The array in the file, of any number of dimensions, with its extents and its strides in
-    /// elements. The elements must be of type `T`.
+    /// The array in the file with any number of dimensions, its extents, and its strides in
+    /// elements. The elements must have type `T`.
     #[allow(clippy::type_complexity, reason = "elements, extents, strides")]
     pub fn array<T: InFile>(&self) -> Result<(Cow<'_, [T]>, Vec<usize>, Vec<i64>)> {
         let (header, data) = self.header_of::<T>()?;
@@ -161,7 +161,7 @@ impl NpyFile {
         Header::read(&self.bytes).map_err(|error| anyhow!("{} {error}", self.name()))
     }
 
-    /// The header of a file with elements of type `T` and a shape that fits into memory; and the
+    /// The header of a file with elements of type `T` and a shape that fits into memory, and the
     /// data.
     fn header_of<T: InFile>(&self) -> Result<(Header, &[u8])> {
         let (header, data) = self.header()?;
@@ -186,8 +186,8 @@ impl NpyFile {
     /// The data as elements, without a copy if it is aligned: writers other than NumPy may store it
     /// at any offset.
     fn elements<'a, T: InFile>(&self, header: &Header, data: &'a [u8]) -> Result<Cow<'a, [T]>> {
-        // With an extent of 0 the product is 0, whatever the others are; without one the shape fits
-        // (`fits_memory`).
+        // With an extent of 0 the product is 0, whatever the other extents are; otherwise the shape
+        // fits (`fits_memory`).
         let len = if header.shape.contains(&0) { 0 } else { header.shape.iter().product() };
         let bytes = len * size_of::<T>();
         if let Some(missing @ 1..) = bytes.checked_sub(data.len()) {
@@ -208,8 +208,8 @@ impl NpyFile {
         elements
             .try_reserve_exact(len)
             .map_err(|_| anyhow!("{}: there is no memory for its {bytes} bytes", self.name()))?;
-        // SAFETY: there is room for `len` elements, whose `bytes` bytes are copied; every pattern
-        // of them is a value.
+        // SAFETY: there is room for `len` elements, whose `bytes` bytes are copied; every bit
+        // pattern is a value.
         unsafe {
             std::ptr::copy_nonoverlapping(data.as_ptr(), elements.as_mut_ptr().cast::<u8>(), bytes);
             elements.set_len(len);
@@ -218,7 +218,7 @@ impl NpyFile {
     }
 }
 
-/// Whether the size of elements of this shape can be represented, extents of 0 ignored.
+/// Whether the size of elements of this shape can be represented, ignoring extents of 0.
 fn fits_memory(shape: &[usize], element: usize) -> bool {
     let bytes = shape
         .iter()

@@ -1,6 +1,6 @@
 //! Signals: unfinished temporary files are removed before Ctrl-C, Ctrl-\, a hang-up of the terminal
-//! or a request to terminate ends the process. A write beyond the limit of the size of files fails
-//! like a write to a full disk.
+//! or a termination request ends the process. A write past the file size limit fails like a write
+//! to a full disk.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Creates a temporary file that an interrupt removes until [`finish`] has renamed it.
+/// Creates a temporary file that an interrupt removes unless [`finish`] has renamed it.
 pub fn begin(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
     #[cfg(unix)]
     unix::handle();
@@ -26,7 +26,7 @@ pub fn begin(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<Nam
     Ok(file)
 }
 
-/// Renames a temporary file to its name: before an interrupt, or not at all.
+/// Renames a temporary file to its name: before an interrupt, or never.
 pub fn finish(
     file: NamedTempFile,
     persist: impl FnOnce(NamedTempFile) -> Result<File, PersistError>,
@@ -38,8 +38,8 @@ pub fn finish(
     Ok(done)
 }
 
-/// Makes writes beyond the limit of the size of files (`ulimit -f`) fail, instead of ending the
-/// process by a signal.
+/// Makes writes past the file size limit (`ulimit -f`) fail instead of ending the process by a
+/// signal.
 pub fn outlive_the_limit_of_files() {
     #[cfg(unix)]
     unix::outlive_the_limit_of_files();
@@ -56,19 +56,19 @@ mod unix {
     use std::sync::{Arc, Once};
     use std::{fs, ptr, thread};
 
-    /// Makes the signals that end the process wait until the files are removed.
+    /// Makes fatal signals wait until the files are removed.
     pub fn handle() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             // Ignored signals stay ignored: `nohup` ignores the hang-up, a shell's background jobs
             // ignore Ctrl-C.
             let fatal = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().filter(|&signal| !ignored(signal));
-            // If no handler can be installed, signals have their default effect, and files are left
+            // If no handler can be installed, signals keep their default effect, and files are left
             // behind.
             let Ok(mut signals) = Signals::new(fatal) else { return };
             thread::spawn(move || {
                 for signal in signals.forever() {
-                    // The lock is held: no file is created or renamed after this.
+                    // The lock is held, so no file is created or renamed after this.
                     let unfinished = unfinished();
                     for path in unfinished.iter() {
                         let _ = fs::remove_file(path);
@@ -82,8 +82,8 @@ mod unix {
         });
     }
 
-    /// As for the other handlers: with a handled signal the write fails as with an ignored one.
-    /// Child processes get the default action back.
+    /// As for the other handlers: a handled signal makes the write fail, like an ignored one, but
+    /// child processes get the default action back.
     pub fn outlive_the_limit_of_files() {
         // If no handler can be installed, the signal ends the process as usual.
         let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
@@ -91,7 +91,7 @@ mod unix {
 
     fn ignored(signal: c_int) -> bool {
         let mut action = MaybeUninit::<libc::sigaction>::uninit();
-        // SAFETY: without a new action the call only writes the present one, which is read if the
+        // SAFETY: without a new action the call only writes the current one, which is read if the
         // call succeeded.
         unsafe {
             libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) == 0

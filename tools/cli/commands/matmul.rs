@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// The default problem, M, N and K: that of CuTe's tutorial, on a GPU.
 const ON_GPU: (usize, usize, usize) = (2048, 2048, 256);
 
-/// The default problem on the simulator: it takes seconds even in a program without optimisation.
+/// The default problem on the simulator: it takes seconds even without optimisation.
 const ON_SIMULATOR: (usize, usize, usize) = (256, 256, 64);
 
 #[derive(Args)]
@@ -55,17 +55,16 @@ pub struct Matmul {
     /// A .npy file with a matrix of the product's shape and type; `beta` times it is added.
     #[arg(long, requires = "a", value_name = "C.npy")]
     c: Option<PathBuf>,
-    /// Bias by column: a .npy file with a number of the product's type for each column.
+    /// Bias by column: a .npy file with one element of the product's type for each column.
     #[arg(long, requires = "a", conflicts_with = "bias_rows", value_name = "BIAS.npy")]
     bias: Option<PathBuf>,
-    /// Bias by row: a .npy file with a number of the product's type for each row.
+    /// Bias by row: a .npy file with one element of the product's type for each row.
     #[arg(long, requires = "a", value_name = "BIAS.npy")]
     bias_rows: Option<PathBuf>,
-    /// Scales of A for 8-bit floats: a .npy file with float32, one number for A or one for each
-    /// row.
+    /// Scales of A for 8-bit floats: a .npy file with float32, one scale for A or one for each row.
     #[arg(long, requires = "a", value_name = "SCALE.npy")]
     scale_a: Option<PathBuf>,
-    /// Scales of B for 8-bit floats: one number for B, or one for each column.
+    /// Scales of B for 8-bit floats: one scale for B, or one for each column.
     #[arg(long, requires = "a", value_name = "SCALE.npy")]
     scale_b: Option<PathBuf>,
     /// Activation applied to the result.
@@ -94,13 +93,13 @@ pub struct Matmul {
     device: DeviceArgument,
 }
 
-/// Reads `MxN`.
+/// Parses `MxN`.
 pub fn tile(text: &str) -> Result<(u32, u32), String> {
     let extents = text.split_once('x').and_then(|(m, n)| Some((m.parse().ok()?, n.parse().ok()?)));
     extents.ok_or_else(|| format!("`{text}` is not a tile: expected MxN without spaces, such as 64x64"))
 }
 
-/// Reads a number. It is an error if f64 rounds it to infinity, or to 0.
+/// Parses an f64. A value that f64 rounds to infinity or to 0 is an error.
 pub fn number(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number: 0.5 and -1e3 are"))?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
@@ -114,12 +113,13 @@ pub fn number(text: &str) -> Result<f64, String> {
     Ok(number)
 }
 
-/// The file with this name, if there is a name.
+/// Reads the file of this name, if a name is given.
 fn npy(path: Option<&Path>) -> Result<Option<NpyFile>> {
     path.map(NpyFile::read).transpose()
 }
 
-/// The scales of an operand, called `of`, with this many rows or columns other than K.
+/// The scales of an operand, called `of`, with this number of rows or columns (the mode other than
+/// K).
 fn scale<'f, T: Member>(
     file: Option<&'f NpyFile>,
     of: &NpyFile,
@@ -200,7 +200,7 @@ impl Matmul {
             }
         }
         if types[0] != types[1] {
-            // The wider of two float types has the values of both.
+            // The wider of two float types represents the values of both.
             let target = if types.contains(&Dtype::F64) { Dtype::F64 } else { Dtype::F32 };
             let mut advice = String::new();
             for (file, _) in [a, b].into_iter().zip(types).filter(|&(_, dtype)| dtype != target) {
@@ -283,7 +283,7 @@ impl Matmul {
         output.map_or(Ok(()), |output| output.write_matrix(c.view()))
     }
 
-    /// Random matrices, whose product is checked.
+    /// Multiplies random matrices and checks the product.
     fn random<T: Member, U: ResultOf<T> + Stored + Default>(
         &self,
         report: &mut Report,

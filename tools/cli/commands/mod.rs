@@ -46,7 +46,7 @@ use moye::{Device, DeviceChoice};
 use report::Report;
 use std::path::Path;
 
-/// Matrix kernels written in Rust, on a GPU or on the CPU simulator of one.
+/// Matrix kernels written in Rust, on a GPU or its CPU simulator.
 #[derive(Parser)]
 #[command(name = "moye", version, arg_required_else_help = true)]
 #[cfg_attr(
@@ -77,7 +77,7 @@ enum Command {
     /// Measure products, copies and transposes on a GPU, beside cuBLAS and the driver.
     ///
     /// Both sides run in one process, in turn, on random data, and each result is checked before it
-    /// is timed. Without arguments the rows of the performance table are measured.
+    /// is timed. Without arguments, the rows of the performance table are measured.
     ///
     /// cuBLAS is loaded when the command starts: from LD_LIBRARY_PATH and the system's folders, or
     /// from MOYE_CUBLAS, which names libcublas.so.13 (or .12) or its folder. Without it, only our
@@ -143,7 +143,7 @@ impl Cli {
     }
 }
 
-/// The checkout that this program was built in: two folders above its package. A package of a
+/// The checkout in which this program was built: two folders above its package. A package from a
 /// registry has no checkout there.
 fn built_in() -> &'static Path {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -174,7 +174,7 @@ impl DeviceArgument {
             }
             None => report.line("device", device.name()),
             Some(reason) => {
-                // The text after the semicolon is advice, which is not needed here.
+                // The part after the semicolon is advice, which is not needed here.
                 let reason = reason.to_string();
                 let reason = reason.split_once("; ").map_or(reason.as_str(), |(reason, _)| reason);
                 report.line("device", format_args!("{} ({reason})", device.name()));

@@ -1,4 +1,4 @@
-//! Writes results into files, completely or not at all.
+//! Writes results to files, completely or not at all.
 
 use super::interrupt;
 #[cfg(feature = "operations")]
@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// The destination of a result, opened before the work starts, so that a wrong path is reported at
-/// once.
+/// The destination of a result, opened before the work starts, so that a wrong path is reported
+/// immediately.
 pub struct Output {
     path: PathBuf,
     force: bool,
@@ -28,7 +28,7 @@ impl Output {
     /// Opens `path`. An existing file is replaced only with `force`.
     pub fn create(path: &Path, force: bool) -> Result<Self> {
         let cannot = || format!("cannot write {}", path.display());
-        // A link stays: its target is replaced, or created if it does not exist.
+        // A link is kept: its target is replaced, or created if it does not exist.
         let (place, is_link) = behind_links(path).with_context(cannot)?;
         let mut mode = None;
         match fs::metadata(&place) {
@@ -60,7 +60,7 @@ impl Output {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // As for any new file; the process's mask applies.
+            // As for any new file, the process's umask applies.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let file = interrupt::begin(|| builder.tempfile_in(folder)).map_err(|error| match error.kind() {
@@ -71,7 +71,7 @@ impl Output {
             io::ErrorKind::NotFound => {
                 anyhow!("cannot write {}: there is no folder {}", path.display(), folder.display())
             }
-            // The error itself names the temporary file.
+            // The error itself would name the temporary file.
             kind => match error.raw_os_error() {
                 Some(code) => {
                     anyhow!("cannot write {}: {}", path.display(), io::Error::from_raw_os_error(code))
@@ -86,7 +86,7 @@ impl Output {
         Ok(Self { path: place, force, target: Target::Beside(file) })
     }
 
-    /// The stream for progress reports: not the one that may hold the result.
+    /// Where to report progress: not to the stream that may hold the result.
     #[cfg(feature = "operations")]
     pub fn report(output: Option<&Self>) -> Report {
         match output.map(|output| &output.target) {
@@ -95,7 +95,7 @@ impl Output {
         }
     }
 
-    /// Writes a text.
+    /// Writes a string.
     pub fn write_text(self, text: &str) -> Result<()> {
         self.write(|file| file.write_all(text.as_bytes()))
     }
@@ -108,7 +108,7 @@ impl Output {
             Target::Special(mut file) => contents(&mut file).with_context(cannot),
             Target::Beside(mut temporary) => {
                 contents(temporary.as_file_mut()).with_context(cannot)?;
-                // Some file systems report a full disk only now.
+                // Some file systems report a full disk only here.
                 temporary.as_file().sync_all().with_context(cannot)?;
                 let named = interrupt::finish(temporary, |temporary| match force {
                     true => temporary.persist(&path),
@@ -125,10 +125,10 @@ impl Output {
     }
 }
 
-/// The path that the links of `path` lead to, whether or not a file exists there, and whether
+/// The path to which the links of `path` lead, whether or not a file exists there, and whether
 /// `path` is a link.
 fn behind_links(path: &Path) -> io::Result<(PathBuf, bool)> {
-    // The limit of Linux.
+    // Linux's limit.
     const MOST: usize = 40;
     let mut place = path.to_owned();
     for followed in 0..=MOST {

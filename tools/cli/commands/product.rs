@@ -1,4 +1,4 @@
-//! A product of matrices for `moye matmul`: computed on a device, timed, and compared with float64.
+//! A matrix product for `moye matmul`: computed on a device, timed, and compared with float64.
 
 use super::reference::{Comparison, compare};
 use super::report::Report;
@@ -10,7 +10,7 @@ use moye_bench::activation::activated;
 use moye_bench::dtype::{Member, Stored};
 use ndarray::{Array2, ArrayView2, CowArray, Ix1, Ix2};
 
-/// Times measured on a GPU.
+/// The number of timed runs on a GPU.
 const RUNS: usize = 10;
 
 /// The product and its options.
@@ -21,7 +21,7 @@ pub struct Product<'a, 'f, T: Member, U: Stored> {
     pub how: How<'a>,
 }
 
-/// The requested precision.
+/// The requested precision, tile and split.
 #[derive(Clone, Copy)]
 pub struct How<'t> {
     pub precision: Precision,
@@ -35,18 +35,18 @@ pub struct How<'t> {
 pub struct Finish<'a, T: Member, U: Stored> {
     pub alpha: (f64, T::Scalar),
     pub beta: (f64, T::Scalar),
-    /// The matrix that `beta` times is added.
+    /// The matrix that is added, times `beta`.
     pub c: Option<CowArray<'a, U, Ix2>>,
     /// Scales of A's rows and B's columns: one for all, or one for each.
     pub scales: [Option<CowArray<'a, f32, Ix1>>; 2],
-    /// The bias; whether it has a number for each row, rather than for each column.
+    /// The bias, and whether it has an element for each row rather than for each column.
     pub bias: Option<(CowArray<'a, U, Ix1>, bool)>,
     pub activation: Activation,
 }
 
 impl<T: Member, U: Stored> Finish<'_, T, U> {
-    /// An element of the result in float64, from the sum, which exists unless K is 0. Operands with
-    /// a factor of 0 are ignored, whatever they are.
+    /// An element of the result in float64, from the accumulated sum, which exists unless K is 0.
+    /// Operands with a factor of 0 are ignored, whatever their values.
     fn expected(&self, row: usize, col: usize, sum: Option<f64>) -> f64 {
         if T::DTYPE.is_whole() {
             return self.expected_whole(row, col, sum.unwrap_or(0.0));
@@ -70,7 +70,7 @@ impl<T: Member, U: Stored> Finish<'_, T, U> {
         activated(self.activation, value)
     }
 
-    /// An element of an integer result, which wraps.
+    /// An element of an integer result, which wraps around.
     fn expected_whole(&self, row: usize, col: usize, sum: f64) -> f64 {
         // Sums of products of 8-bit integers are exact in float64; arithmetic modulo 2^64 is exact
         // modulo 2^32.
@@ -160,7 +160,7 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
         bar.finish_and_clear();
         times.sort();
         if before.is_some() {
-            // Each run has accumulated into the previous result.
+            // Each run accumulated into the previous result.
             restore(&mut c_data)?;
             once(&mut c_data)?;
         }
@@ -199,13 +199,13 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
     Ok((c, comparison))
 }
 
-/// The elements on the device, in memory order.
+/// Uploads the elements in memory order.
 fn upload<T: Stored>(device: &Device, matrix: ArrayView2<'_, T>) -> Result<Buffer<T>> {
     let elements = matrix.to_slice_memory_order().expect("a .npy file is contiguous in C or Fortran order");
     transfer::upload(device, elements)
 }
 
-/// The uploaded matrix.
+/// A view of the uploaded matrix.
 fn view<'a, T: Stored>(data: &'a Buffer<T>, matrix: ArrayView2<'_, T>) -> Result<Matrix<'a, T>> {
     let (rows, cols) = matrix.dim();
     let view = if matrix.is_standard_layout() {

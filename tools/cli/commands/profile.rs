@@ -1,4 +1,4 @@
-//! `moye profile`: the work of this program's operations on a GPU, as the simulator counts it.
+//! `moye profile`: the work of an operation of this program on a GPU, counted by the simulator.
 
 use super::report as terminal;
 use anyhow::{Context, Result, bail};
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-/// The default size: seconds, even in a program without optimisation.
+/// The default size: it takes seconds even without optimisation.
 const SIZE: Size = Size { m: 256, n: 256, k: 64 };
 
 /// The operation to profile.
@@ -84,8 +84,7 @@ pub struct Profile {
     /// Number of split-K slices (default: chosen by the heuristic).
     #[arg(long, value_name = "SLICES", value_parser = clap::value_parser!(u32).range(1..))]
     split_k: Option<u32>,
-    /// Card that the kernels are chosen for, and that occupancy and roofline are of: H100, H200,
-    /// A100 or RTX 4090.
+    /// Card for which kernels, occupancy and roofline are chosen: H100, H200, A100 or RTX 4090.
     #[arg(long, default_value = "H100", value_name = "CARD")]
     card: String,
     /// Print JSON.
@@ -214,13 +213,13 @@ impl Profile {
     }
 }
 
-/// The elements of a matrix, if their number can be represented.
+/// The number of elements of a matrix, if it can be represented.
 fn elements(rows: usize, columns: usize) -> Result<usize> {
     rows.checked_mul(columns)
         .with_context(|| format!("a {rows}x{columns} matrix is larger than any memory; use a smaller size"))
 }
 
-/// Adds the registers of the kernels on an architecture, if there is a `ptxas`.
+/// Adds the registers of the kernels on an architecture, if `ptxas` is available.
 fn set_registers(profile: &mut Counted, arch: Arch) -> Result<()> {
     let Some(ptxas) = Ptxas::find() else { return Ok(()) };
     let mut names: Vec<String> = profile.kernels.iter().map(|kernel| kernel.kernel.clone()).collect();
@@ -241,11 +240,11 @@ fn set_registers(profile: &mut Counted, arch: Arch) -> Result<()> {
     Ok(())
 }
 
-/// Sources of the kernels by their names in a profile, from the build of this program: it may run
-/// where they are not.
+/// Sources of the kernels by their names in a profile, embedded in the build because the program
+/// may run where they are missing.
 const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
-/// Adds the sources of the lines of a profile.
+/// Adds the source lines of a profile.
 fn add_sources(profile: &mut Counted) {
     let lines = profile.kernels.iter().flat_map(|kernel| kernel.lines.keys());
     let files: BTreeSet<String> = lines.map(|(file, _)| file.clone()).collect();

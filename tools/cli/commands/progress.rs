@@ -1,13 +1,13 @@
-//! Progress bars on a terminal; nothing elsewhere.
+//! Progress bars on a terminal; elsewhere none.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use moye::Device;
 use std::time::Duration;
 
-/// Below this number of bytes a bar is not worth showing.
+/// Below this number of bytes no bar is shown.
 const SHOWN_BYTES: u64 = 64 << 20;
 
-/// A bar for reading or writing this many bytes; hidden if they are few.
+/// A bar for reading or writing this number of bytes; hidden if it is small.
 pub fn bytes(what: &'static str, total: u64) -> ProgressBar {
     if total < SHOWN_BYTES {
         return ProgressBar::hidden();
@@ -18,7 +18,7 @@ pub fn bytes(what: &'static str, total: u64) -> ProgressBar {
 /// Below this time no bar is shown.
 const SHOWN_TIME: Duration = Duration::from_secs(1);
 
-/// A bar for this many launches of about `each`; hidden if they are short.
+/// A bar for this number of launches of about `each`; hidden if they are short.
 pub fn launches(count: usize, each: Duration) -> ProgressBar {
     if each * u32::try_from(count).unwrap_or(u32::MAX) < SHOWN_TIME {
         return ProgressBar::hidden();
@@ -36,7 +36,7 @@ pub fn loading(device: &Device) -> ProgressBar {
     bar
 }
 
-/// Shows the blocks of launches on a simulator, until the bar is cleared.
+/// Shows the blocks of launches on a simulator until the bar is cleared.
 pub fn blocks(device: &Device) -> ProgressBar {
     if device.is_gpu() {
         return ProgressBar::hidden();

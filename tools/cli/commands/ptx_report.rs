@@ -17,8 +17,8 @@ pub struct PtxReport {
     /// A crate with kernels, or a PTX file.
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// Architecture to compile for: sm_80, sm_90a, ... (default: both of these; for a PTX file, the
-    /// one that it names).
+    /// Architecture to compile for: sm_80, sm_90a, ... (default: both of these; for a PTX file, its
+    /// target).
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
     /// Feature of the crate to enable.
@@ -32,7 +32,7 @@ pub struct PtxReport {
     kernel: Vec<String>,
     /// Fail if a kernel has slow code of this kind: local_memory, spills, double_precision,
     /// slow_division, unpacked_conversion, serialized_wgmma, global_table, or all. Spills and
-    /// serialized_wgmma need ptxas.
+    /// serialized_wgmma require ptxas.
     #[arg(long, value_name = "KIND")]
     deny: Vec<String>,
     /// Print JSON.
@@ -103,7 +103,7 @@ impl PtxReport {
         Ok(lints)
     }
 
-    /// A PTX file, for the architecture in it or on the command line.
+    /// A PTX file, for its target or the architecture on the command line.
     fn of_file(&self) -> Result<PtxFile> {
         let path = &self.path;
         let text = fs::read_to_string(path)
@@ -113,7 +113,7 @@ impl PtxReport {
         Ok(PtxFile { arch, path: path.clone(), text })
     }
 
-    /// The modules of a crate, and their slow code with its lines.
+    /// The modules of a crate, and their slow code with its source lines.
     fn of_crate(&self) -> Result<(Vec<PtxFile>, Option<Vec<Finding>>)> {
         let out = std::env::temp_dir().join(format!("moye-report-{}", std::process::id()));
         let mut builder = PtxBuilder::new(&self.path).out_dir(&out);

@@ -8,12 +8,12 @@ use rayon::prelude::*;
 /// Multiply-adds of the reference: about a second on one core, optimised or not.
 const BUDGET: u64 = if cfg!(debug_assertions) { 1 << 25 } else { 1 << 30 };
 
-/// The distance of a product from the one computed in float64 and rounded to the result's type.
+/// The distance between a product and the float64 one rounded to the result's type.
 pub struct Comparison {
-    /// The Frobenius norm of the difference over that of the reference, or over 1 if the reference
-    /// is 0, for the elements that are finite in both.
+    /// The Frobenius norm of the difference over that of the reference (over 1 if the reference is
+    /// 0), for the elements that are finite in both.
     pub relative_error: f64,
-    /// The bound of [`Comparison::relative_error`] that rounding explains.
+    /// The bound on [`Comparison::relative_error`] that rounding explains.
     pub allowed: f64,
     /// The number of elements that are infinite or NaN on one side only.
     pub apart: u64,
@@ -34,14 +34,14 @@ impl Comparison {
 #[derive(Clone, Copy, Default)]
 struct Sum {
     value: f64,
-    /// The largest magnitude of the intermediate values, which determines the accuracy of the sum.
+    /// The largest magnitude of the intermediate values, which determines the sum's accuracy.
     largest: f64,
 }
 
 /// Compares `c` with `a * b` after `finish`, which computes an element of C from its row, its
-/// column and the sum: all rows if that is fast, otherwise evenly spread ones. Rounding of the
-/// accumulators and of the result may change a number by `tolerance`, also across the limit of the
-/// type's range, and between neighbours among the smallest numbers.
+/// column and the sum: all rows if that is fast, otherwise evenly spaced ones. Rounding of the
+/// accumulators and of the result may change a value by `tolerance`, also across the limit of the
+/// type's range, and between neighbours among the smallest values.
 pub fn compare<T: Scalar, U: Scalar>(
     a: ArrayView2<'_, T>,
     b: ArrayView2<'_, T>,
@@ -51,7 +51,7 @@ pub fn compare<T: Scalar, U: Scalar>(
 ) -> Comparison {
     let (of, row_work) = (c.nrows(), (b.len() as u64).max(1));
     let rows = of.min(usize::try_from((BUDGET / row_work).max(1)).unwrap_or(usize::MAX));
-    // Row i of `rows` represents a range of `of / rows` rows; its middle row is compared.
+    // Row i of `rows` represents `of / rows` rows; the middle one is compared.
     let sampled: Vec<usize> =
         (0..rows).map(|i| ((2 * i + 1) as u128 * of as u128 / (2 * rows) as u128) as usize).collect();
     let least = least::<U>();
@@ -87,12 +87,12 @@ pub fn compare<T: Scalar, U: Scalar>(
     Comparison { relative_error, allowed, apart: total.apart, rows, of }
 }
 
-/// The smallest positive number of a type; 0 for integers, which are exact.
+/// The smallest positive value of a type; 0 for integers, which are exact.
 fn least<U: Scalar>() -> f64 {
     if U::nearest(f64::INFINITY).to_f64().is_finite() { 0.0 } else { U::from_low_bits(1).to_f64() }
 }
 
-/// An element compared with the reference's.
+/// The comparison of an element with the reference.
 enum Difference {
     /// Both are finite.
     Finite { difference: f64, reference: f64, allowed: f64 },
@@ -102,7 +102,7 @@ enum Difference {
     Apart,
 }
 
-/// An element of the reference: rounded to the type, and the range of values that rounding of its
+/// An element of the reference, rounded to the type, and the range of values that rounding of its
 /// sum allows.
 struct Expected {
     rounded: f64,
@@ -116,7 +116,8 @@ impl Expected {
         self.high = self.high.max(value);
     }
 
-    /// Compares it with an element of type `U`, whose rounding may be off by `tolerance`, relative.
+    /// Compares it with an element of type `U`, whose rounding may be off by a relative
+    /// `tolerance`.
     fn beside<U: Scalar>(&self, actual: f64, tolerance: f64, least: f64) -> Difference {
         let &Self { rounded, low, high } = self;
         if actual.is_finite() && rounded.is_finite() {
@@ -214,7 +215,7 @@ mod tests {
     use half::f16;
     use ndarray::{Array2, array};
 
-    /// The same for results and accumulators.
+    /// The same tolerance for results and accumulators.
     fn alike(tolerance: f64) -> Tolerance {
         Tolerance { result: tolerance, sums: tolerance }
     }
@@ -257,7 +258,7 @@ mod tests {
             (f32::NEG_INFINITY, f64::INFINITY, false),
             (f32::INFINITY, 1e38, false),
             (f32::MAX, 1e39, false),
-            // Either side of the limit of the range.
+            // On either side of the range's limit.
             (f32::MAX, 3.403e38, true),
             (f32::INFINITY, 3.4028e38, true),
             (f32::NEG_INFINITY, 3.4028e38, false),
@@ -286,7 +287,7 @@ mod tests {
 
     #[test]
     fn what_the_rounding_of_sums_makes_is_allowed() {
-        // The sum is 2e-5, of terms of 1, so that f32 has it to a relative 1e-3 or so; in f16 both
+        // The sum is 2e-5 with terms of 1, so f32 computes it to a relative 1e-3 or so; in f16 both
         // round to the same result.
         let (a, b) = (array![[1f32, 2e-5, -1.0]], array![[1f32], [1.0], [1.0]]);
         let compared = |c: f16, factor: f64, sums: f64| {
@@ -297,7 +298,7 @@ mod tests {
         assert!(compared(near, 1e9, 1e-5).is_right());
         assert!(!compared(near, 1e9, 0.0).is_right(), "sums that are exact");
         assert!(!compared(f16::from_f32(3.5e4), 1e9, 1e-5).is_right(), "beyond what rounding makes");
-        // At 6e4 the sum may be on either side of the largest f16 number; at 2e5 only above it.
+        // At 6e4 the sum may be on either side of the largest f16 value; at 2e5 only above it.
         for (c, factor, is_right) in [
             (f16::INFINITY, 3e9, true),
             (f16::NEG_INFINITY, 3e9, false),

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The first failed write to standard output.
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Lines with a name and a text.
+/// Lines with a name and a value.
 pub enum Report {
     /// On standard output.
     Stdout,
@@ -23,36 +23,37 @@ impl Report {
         Self::Stdout
     }
 
-    /// On standard error, if a result may be written to standard output.
+    /// On standard error, if a result may go to standard output.
     #[cfg(feature = "operations")]
     pub fn to_stderr() -> Self {
         Self::Stderr
     }
 
-    /// Prints a line. The work continues if it cannot be written; [`told`] reports that at the end.
+    /// Prints a line. If it cannot be written, the work continues, and [`told`] reports that at the
+    /// end.
     pub fn line(&mut self, name: &str, text: impl Display) {
         match self {
             Self::Stdout => keep(writeln!(io::stdout(), "{name:<8} {text}")),
-            // There is no stream left to report a failure.
+            // No stream is left to report a failure.
             #[cfg(feature = "operations")]
             Self::Stderr => drop(writeln!(io::stderr(), "{name:<8} {text}")),
         }
     }
 }
 
-/// Prints a result on standard output, with its newlines. The work continues if it cannot be
-/// written; [`told`] reports that at the end.
+/// Prints a result on standard output, including its newlines. If it cannot be written, the work
+/// continues, and [`told`] reports that at the end.
 pub fn print(text: &str) {
     let mut output = io::stdout().lock();
-    // Text after the last newline would stay in the buffer until the process exits, when a failure
-    // is lost.
+    // Output after the last newline would stay in the buffer until the process exits, when a
+    // failure is lost.
     keep(output.write_all(text.as_bytes()).and_then(|()| output.flush()));
 }
 
 /// Stores the first failed write to standard output for [`told`].
 pub fn keep(done: io::Result<()>) {
     match done {
-        // The reader, `head` for example, has closed the pipe.
+        // The reader, `head` for example, closed the pipe.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             failed().get_or_insert(error);
         }

@@ -1,4 +1,4 @@
-//! `moye run OPERATION`: a command for each declared operation, made from its declaration.
+//! `moye run OPERATION`: a command for each declared operation, built from its declaration.
 
 use super::input::NpyFile;
 use super::output::Output;
@@ -19,7 +19,7 @@ pub struct Run {
     matches: ArgMatches,
 }
 
-/// The file arguments and options of an operation as a command.
+/// An operation's command, with its file arguments and options.
 fn command(declaration: &'static Declaration) -> Command {
     let file = |operand: &OperandOf| {
         let name = operand.name;
@@ -161,7 +161,7 @@ fn uninit<T: InFile + Default>(device: &Device, elements: usize) -> Result<Box<d
     Ok(Box::new(device.alloc_uninit::<T>(elements)?))
 }
 
-/// The element type of a file that is an operand.
+/// The element type of a file that is passed for an operand.
 fn dtype(operand: &OperandOf, file: &NpyFile) -> Result<Dtype> {
     let bytes = operand.dtypes.contains(&Dtype::U8).then_some(DtypeOfFile::U8);
     let stored = file.dtype(bytes)?;
@@ -200,7 +200,7 @@ impl Run {
                 options.set(declaration.name, option.name, value)?;
             }
         }
-        // Outputs are opened first, so that a wrong path is reported at once.
+        // Outputs are opened first, so that a wrong path is reported immediately.
         let force = matches.get_flag("force");
         let mut outputs = Vec::new();
         let written = || declaration.operands.iter().filter(|operand| !operand.role.is_input());
@@ -234,7 +234,7 @@ impl Run {
             operands.push(elements.as_ref().map(|elements| Array::row_major(ty, elements.address())));
             results.push(elements);
         }
-        // Optional results that the call does not have.
+        // The optional results that the call omits.
         operands.resize_with(declaration.operands.len(), || None);
         let call = Call { operands: &operands, options: &options };
         declaration.check(&call)?;

@@ -1,10 +1,10 @@
-//! Copies matrices to the device and back, in chunks, so that a progress bar can move.
+//! Copies matrices to the device and back in chunks, so that a progress bar can advance.
 
 use super::progress;
 use anyhow::{Result, anyhow};
 use moye::{Buffer, Device, Element};
 
-/// Bytes of a chunk, which takes a GPU milliseconds.
+/// Bytes of a chunk, which a GPU copies in milliseconds.
 const PART: usize = 64 << 20;
 
 /// Copies elements to the device.
@@ -33,7 +33,7 @@ pub fn download<T: Element + Default>(buffer: &Buffer<T>) -> Result<Vec<T>> {
     Ok(elements)
 }
 
-/// This many zeros; an error if the host has no memory for them.
+/// This number of zeros; an error if the host lacks the memory.
 fn zeros<T: Element + Default>(len: usize) -> Result<Vec<T>> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(len).map_err(|_| {

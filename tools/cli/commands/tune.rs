@@ -32,7 +32,7 @@ pub struct Tune {
 impl Tune {
     pub fn run(self) -> Result<()> {
         let file = tuning_file(self.file)?;
-        // A file that cannot be used is reported before the work.
+        // An unusable file is reported before the work.
         let mut tuning = if file.exists() { Tuning::load(&file)? } else { Tuning::default() };
         let device = self.device.open("tune")?;
         let mut report = Report::to_stdout();
@@ -44,7 +44,7 @@ impl Tune {
                         .with_context(|| format!("{kind} {majors} {size}"))?;
                     let Found { problem, best: Way { tile, splits }, seconds, untuned, tried } = found;
                     tuning.insert(&device, problem, Choice { tile, splits, seconds });
-                    // Each result as soon as it is known: the next one may take long.
+                    // Save each result as soon as it is known: the next one may take long.
                     tuning.save(&file)?;
                     let operations = 2.0 * size.m as f64 * size.n as f64 * size.k as f64 / 1e12;
                     report.line(

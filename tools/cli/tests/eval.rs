@@ -1,4 +1,4 @@
-//! The program, as a shell and a script meet it.
+//! The program as used by a shell and by a script.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// A bundle for machines without cargo has the program beside the tests.
+/// In a bundle for machines without cargo, the program is beside the tests.
 fn program() -> PathBuf {
     std::env::var_os("MOYE_BUNDLE").map_or_else(
         || PathBuf::from(env!("CARGO_BIN_EXE_moye")),
@@ -75,8 +75,7 @@ fn a_peer_that_waits_gets_each_answer_at_once() {
     });
     for i in 1..20 {
         writeln!(requests, "{{\"op\":\"size\",\"args\":[[{i},3]]}}").expect("a listener");
-        // The second half of the request that follows stays out: what is ready must not wait for
-        // it.
+        // The second half of this request is withheld: a finished answer must not wait for it.
         write!(requests, "{{\"op\":\"size\",").expect("a listener");
         let answer =
             received.recv_timeout(Duration::from_secs(30)).expect("an answer before the next request");
@@ -100,7 +99,7 @@ fn a_listener_that_leaves_ends_it_quietly() {
     let mut answer = String::new();
     answers.read_line(&mut answer).expect("an answer");
     drop(answers);
-    // It may be gone before all of this is written.
+    // The program may exit before all of this is written.
     let _ = requests.write_all(request.repeat(100_000).as_bytes());
     drop(requests);
     let status = child.wait().expect("an end");

@@ -1,4 +1,4 @@
-//! `moye new`: what it says and writes. `cargo xtask test own-kernels` tests and runs such a crate.
+//! `moye new`: its messages and files. `cargo xtask test own-kernels` tests and runs such a crate.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ fn moye_new(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_moye")).arg("new").args(arguments).current_dir(folder).output().unwrap()
 }
 
-/// A new crate of this name, with the versions that are downloaded.
+/// A new crate of this name, with the versions of the workspace's lock file.
 fn new_crate(folder: &Path, name: &str) -> PathBuf {
     let output = moye_new(folder, &[name]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -25,13 +25,13 @@ fn keep_versions(krate: &Path) {
     fs::copy(lock, krate.join("Cargo.lock")).unwrap();
 }
 
-/// Cargo in the new crate. It shares the target directory of this test, so that what is built is
-/// not built again.
+/// Cargo in the new crate. It shares this test's target directory, so that dependencies are not
+/// built again.
 fn cargo(krate: &Path, arguments: &[&str]) {
     let own = std::env::current_exe().unwrap();
     let target = own.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).unwrap();
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What cargo says of the package of this test is not for the new one's.
+    // Cargo's variables for this test's package must not reach the new one.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
@@ -76,7 +76,7 @@ fn a_new_crate_has_its_settings_and_the_command_says_how_to_go_on() {
 #[test]
 fn crates_of_every_kind_of_name_compile() {
     let folder = TempDir::new().unwrap();
-    // Both separators, the template's own name in another, a crate that the language depends on.
+    // Both separators, a name that contains the template's, a dependency of the language.
     for name in ["a-b_c", "new-kernels-2", "half"] {
         cargo(&new_crate(folder.path(), name), &["check", "--all-targets", "--offline", "--quiet"]);
     }
@@ -93,7 +93,7 @@ fn a_new_crate_is_as_rustfmt_writes_it() {
     let output = match formatted {
         Ok(output) => output,
         Err(reason) => {
-            // Not `eprintln!`, whose words a test that passes keeps to itself.
+            // Not `eprintln!`, whose output is hidden if the test passes.
             let _ = writeln!(
                 std::io::stderr(),
                 "the form of a new crate is not tested: rustfmt cannot be run: {reason}"

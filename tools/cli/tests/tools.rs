@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn moye(arguments: &[&str]) -> Output {
-    // A bundle for machines without cargo has the program beside the tests.
+    // In a bundle for machines without cargo, the program is beside the tests.
     let program = std::env::var_os("MOYE_BUNDLE").map_or_else(
         || PathBuf::from(env!("CARGO_BIN_EXE_moye")),
         |bundle| Path::new(&bundle).join("bin/moye"),

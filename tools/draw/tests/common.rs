@@ -1,4 +1,4 @@
-//! Pictures that several tests look at, and reading SVG back.
+//! Pictures that several tests share, and a reader of SVG.
 
 use moye_device::layout::{ComposedLayout, Layout, Swizzle, layout};
 use moye_draw::{self as draw, Format, Scene, Style};
@@ -11,7 +11,7 @@ pub fn parsed(text: &str) -> Layout {
     Layout::parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// One picture of each kind, and layouts of every shape that may trip a renderer.
+/// One picture of each kind, and layouts of every shape that may break a renderer.
 pub fn scenes() -> Vec<(&'static str, Scene)> {
     let grid = |text| draw::layout(&parsed(text)).unwrap();
     vec![

@@ -1,4 +1,4 @@
-//! What holds of every picture in every format.
+//! Properties of every picture in every format.
 
 use super::common::{FORMATS, cells, class, number, parsed, scenes, svg};
 use moye_device::layout::Layout;
@@ -98,7 +98,7 @@ fn headings_stand_beside_their_rows_and_above_their_columns() {
         let document = Document::parse(&text).unwrap();
         let outside = document.root_element().children().filter(|node| node.has_tag_name("text"));
         let outside: Vec<_> = outside.collect();
-        // Whether `text` stands outside of the cells at a place that `at` holds of, x and y.
+        // Whether `text` is outside the cells at a position (x, y) for which `at` holds.
         let stands = |text: &str, at: &dyn Fn(f64, f64) -> bool| {
             let stands =
                 |node: &&Node| node.text() == Some(text) && at(number(**node, "x"), number(**node, "y"));

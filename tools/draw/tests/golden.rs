@@ -1,5 +1,5 @@
-//! The text forms to the letter, against files in `tests/data`. After a change that is meant,
-//! `UPDATE_EXPECT=1 cargo test -p moye-draw --test draw` writes them anew.
+//! The `print_layout` forms, compared exactly with files in `tests/data`. After an intended change,
+//! `UPDATE_EXPECT=1 cargo test -p moye-draw --test draw` rewrites the files.
 
 use super::common::scenes;
 use expect_test::{ExpectFile, expect_file};

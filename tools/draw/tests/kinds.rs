@@ -1,4 +1,4 @@
-//! What each kind of picture shows, and what it refuses.
+//! The contents of each kind of picture, and the inputs that it rejects.
 
 use super::common::{mma, parsed, thread_value};
 use moye_device::atom::copy::{SM75_U32x4_LDSM_N, UniversalCopy};
@@ -119,7 +119,7 @@ fn too_large_pictures_are_refused_with_the_limit_and_the_way_out() {
 
 #[test]
 fn a_tiled_copy_has_its_source_on_the_left_and_its_destination_on_the_right() {
-    // The 8 x 8 matrices that ldmatrix reads by rows and hands out by pairs.
+    // The 8 x 8 matrices that ldmatrix reads by rows and distributes in pairs.
     let scene =
         draw::tiled_copy(&parsed("(32,(4,1)):(4,(1,0))"), &parsed("(32,(4,1)):(1,(32,0))"), [32, 4]).unwrap();
     assert_eq!((scene.panels[0].column, scene.panels[1].column), (0, 1));
@@ -173,8 +173,8 @@ fn swizzled_pictures_show_the_indices_on_both_sides() {
     }
 }
 
-/// The words that a bank serves at once, counted from the definition: all addresses of the phase's
-/// bytes.
+/// The number of words that a bank serves at once, counted from the definition: all addresses of
+/// the phase's bytes.
 fn passes(indices: &[Vec<i64>], bits: i64) -> usize {
     let width = indices[0].len() as i64 * bits;
     let lanes = (1024 / width).min(32) as usize;
@@ -295,7 +295,7 @@ fn tiled_copies_are_drawn_as_they_are() {
             .collect();
         assert_eq!(threads, [3, 3, 3, 4, 4, 4, 5, 5, 5]);
     }
-    // By ldmatrix the two sides differ: lane 8 names column 1 and gets rows 16 and 17.
+    // With ldmatrix the two sides differ: lane 8 addresses column 1 and receives rows 16 and 17.
     let copy = TiledCopy::<SM75_U32x4_LDSM_N, u16>::new(layout!((16, 2)), layout!((2, 4)));
     let scene = copy.draw().unwrap();
     assert_eq!(*label(&scene, 0, 7, 1), held(8, 7));

@@ -1,4 +1,4 @@
-//! Pictures: what they show, in every format.
+//! Pictures: their contents, in every format.
 
 mod common;
 mod formats;

@@ -1,5 +1,5 @@
-//! The colours: contrast of every label, and how far colours are apart for readers with and without
-//! colour blindness.
+//! The colours: the contrast of every label, and the distances between colours for readers with and
+//! without colour blindness.
 
 use moye_draw::{DARK, LIGHT, Palette, Rgb};
 use palette::color_difference::Wcag21RelativeContrast;
@@ -17,8 +17,8 @@ fn themes() -> [(&'static str, &'static Palette); 2] {
     [("light", &LIGHT), ("dark", &DARK)]
 }
 
-/// What protanopes, deuteranopes and tritanopes see, by Machado, Oliveira and Fernandes (2009), at
-/// full severity, in linear light.
+/// The views of protanopes, deuteranopes and tritanopes, by Machado, Oliveira and Fernandes (2009),
+/// at full severity, in linear light.
 const VIEWS: [(&str, [[f64; 3]; 3]); 4] = [
     ("normal vision", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
     (
@@ -35,7 +35,7 @@ const VIEWS: [(&str, [[f64; 3]; 3]); 4] = [
     ),
 ];
 
-/// The distance in OKLab as a view shows two colours; 0.02 is about what the eye just sees.
+/// The distance in OKLab of two colours in a view; 0.02 is about the smallest visible difference.
 fn distance(a: Rgb, b: Rgb, view: &[[f64; 3]; 3]) -> f64 {
     let seen = |colour: Rgb| {
         let linear: LinSrgb<f64> = srgb(colour).into_linear();

@@ -1,4 +1,4 @@
-//! Room for everything: no text is clipped, and none covers another.
+//! Layout: no text is clipped or covers another.
 
 use super::common::{cells, class, number, parsed, scenes, svg};
 use moye_draw::{self as draw, Scene};
@@ -20,7 +20,7 @@ fn bounds(node: Node) -> Bounds {
         class if class.contains("end") => -width,
         _ => 0.0,
     };
-    // Capitals and brackets reach from 0.8 above the baseline to 0.2 below it.
+    // Capitals and brackets extend from 0.8 above the baseline to 0.2 below it.
     if let Some(turn) = node.attribute("transform") {
         let middle = y - 0.35 * size;
         assert_eq!(

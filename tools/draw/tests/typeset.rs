@@ -1,5 +1,6 @@
-//! TikZ and Typst: the same cells and texts in the same places and colours as in SVG, in documents
-//! that are whole; and where a compiler for them is installed, that it takes every kind.
+//! TikZ and Typst: the same cells and texts at the same positions and in the same colours as in
+//! SVG, in complete documents; and, if a compiler for them is installed, that it accepts every
+//! kind.
 
 use super::common::{cells, class, number, parsed, scenes};
 use moye_draw::{Format, Scene, Style, Theme};
@@ -43,7 +44,7 @@ enum Side {
     Right,
 }
 
-/// All of a picture, in the order in which it is drawn.
+/// The elements of a picture, in drawing order.
 #[derive(Debug, Default)]
 struct Drawn {
     page: Vec<f64>,
@@ -184,7 +185,8 @@ impl Drawn {
                 let side = [(", left,", Side::Left), (", center,", Side::Middle), (", right,", Side::Right)];
                 let side = side.into_iter().find(|(word, _)| at.contains(word)).expect("a side").1;
                 let turned = at.ends_with(", -90");
-                // The anchor lies this far from the middle of the box, which is turned about that.
+                // The anchor is at this distance from the middle of the box, which is rotated about
+                // the anchor.
                 let along = match side {
                     Side::Left => -0.5 * width,
                     Side::Middle => 0.0,
@@ -205,7 +207,7 @@ impl Drawn {
         drawn
     }
 
-    /// Asserts that another format draws the same. Formats round to hundredths.
+    /// Asserts that another format draws the same picture. Formats round to hundredths.
     fn assert_is(&self, other: &Self, what: &str) {
         let close =
             |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 0.03);
@@ -228,7 +230,7 @@ impl Drawn {
     }
 }
 
-/// The text that TeX prints.
+/// The characters that TeX prints for `tex`.
 fn untexed(tex: &str) -> String {
     let mut text = tex.strip_prefix("\\bfseries ").unwrap_or(tex).to_owned();
     for (command, letter) in [("\\textless{}", "<"), ("\\textgreater{}", ">"), ("\\_", "_"), ("\\%", "%")] {
@@ -312,7 +314,7 @@ fn typst_is_whole() {
     }
 }
 
-/// The kinds, and what TeX and Typst might take for their own.
+/// All kinds, and characters that are special in TeX and Typst.
 fn to_compile() -> Vec<(&'static str, Scene)> {
     let mut scenes: Vec<_> = scenes().into_iter().filter(|(name, _)| *name != "thousand").collect();
     let mut odd = moye_draw::layout(&parsed("(2,2):(2,1)")).unwrap();
@@ -321,18 +323,18 @@ fn to_compile() -> Vec<(&'static str, Scene)> {
     scenes
 }
 
-/// Whether a program is there: otherwise one line says what is left out.
+/// Whether a program is installed: otherwise prints a line about what is skipped.
 fn runs(program: &str, arguments: &[&str], what: &str) -> bool {
     let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
     let runs = status.is_ok_and(|status| status.success());
     if !runs {
-        // Not `eprintln!`, whose words a test that passes keeps to itself.
+        // Not `eprintln!`, whose output is hidden if the test passes.
         let _ = writeln!(std::io::stderr(), "{what} is not compiled: there is no {program}");
     }
     runs
 }
 
-/// Compiles the pictures in a folder of their own by a command line for each file, and looks for
+/// Compiles the pictures in a separate folder, with a command line for each file, and checks for
 /// the pages.
 fn compiled(format: Format, suffix: &str, command: impl Fn(&str) -> Command) {
     let folder = tempfile::tempdir().unwrap();

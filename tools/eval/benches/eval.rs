@@ -1,4 +1,4 @@
-//! How many requests `moye eval --jsonl` answers, on one core.
+//! The rate at which `moye eval --jsonl` answers requests, on one core.
 
 use std::hint::black_box;
 
@@ -9,7 +9,7 @@ fn main() {
     divan::main();
 }
 
-/// The requests of the reference vectors, as a script would send them: without the answers.
+/// The requests of the reference vectors, in the form that a script sends: without the answers.
 fn golden(op: Option<&str>) -> Vec<u8> {
     let package =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
@@ -37,7 +37,7 @@ fn serve(bencher: Bencher, requests: &[u8]) {
     });
 }
 
-/// All operations, in the mixture of the reference vectors.
+/// All operations, in the proportions of the reference vectors.
 #[divan::bench]
 fn mixed(bencher: Bencher) {
     serve(bencher, &golden(None));
@@ -49,7 +49,7 @@ fn one(bencher: Bencher, op: &str) {
     serve(bencher, &golden(Some(op)));
 }
 
-/// The same layouts as text.
+/// The same layouts in layout notation.
 #[divan::bench]
 fn composition_of_text(bencher: Bencher) {
     let line = "{\"op\":\"composition\",\"args\":[\"(6,2):(8,2)\",\"(4,3):(3,1)\"]}\n";

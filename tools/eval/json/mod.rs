@@ -17,7 +17,7 @@ pub fn answer(request: &[u8], out: &mut Vec<u8>) {
     Answerer::default().answer(request, out);
 }
 
-/// Answers requests, with the same memory for all.
+/// Answers requests, and reuses one buffer for all of them.
 #[derive(Default)]
 pub(super) struct Answerer {
     stack: read::Stack,

@@ -1,8 +1,7 @@
-//! Requests from JSON.
+//! Parsing of requests in JSON.
 //!
-//! Values are large, and lists nest: the values that are read stand on a stack of their own, which
-//! is kept from request to request, so that nesting needs little of the program's stack and reading
-//! little memory.
+//! Values are large, and lists nest. So parsed values are on a separate stack, which is reused from
+//! request to request: nesting needs little of the program's stack, and parsing little memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,19 +17,19 @@ use crate::operand::{Single, Unfit};
 use crate::parse::evaluate;
 use crate::value::Value;
 
-/// The values that were read, and the integers of lists that hold nothing else so far.
+/// The parsed values, and the integers of lists that are flat so far.
 #[derive(Default)]
 pub struct Stack {
     pub values: Vec<Value>,
     integers: Vec<i64>,
 }
 
-/// Reads the request of a line: leaves its arguments on the stack and returns its operation, or
-/// what is wrong with it, with the column.
+/// Parses the request of a line: leaves its arguments on the stack and returns its operation, or an
+/// error with the column.
 pub fn request<'a>(line: &'a [u8], stack: &mut Stack) -> Result<Cow<'a, str>, String> {
     stack.values.clear();
     stack.integers.clear();
-    // A column after the line feed would be one of the next line.
+    // A column after the line feed would belong to the next line.
     let line = line.trim_ascii_end();
     if line.is_empty() {
         return Err(
@@ -42,10 +41,10 @@ pub fn request<'a>(line: &'a [u8], stack: &mut Stack) -> Result<Cow<'a, str>, St
     let request = deserializer.deserialize_map(RequestVisitor(stack));
     request.and_then(|op| deserializer.end().map(|()| op)).map_err(|error| {
         let text = error.to_string();
-        // A line is all there is: the number of the line would be 1.
+        // The input is one line, so the line number would always be 1.
         let reason = text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]);
         let reason = match number_before(line, error.column()) {
-            // The second is serde_json's word for a number that is not even floating point.
+            // The second message is serde_json's for a number that is not even floating point.
             Some(number) if reason == NO_INTEGER || reason == "number out of range" => {
                 format!("{} {NO_INTEGER}", shortened(number))
             }
@@ -55,17 +54,17 @@ pub fn request<'a>(line: &'a [u8], stack: &mut Stack) -> Result<Cow<'a, str>, St
     })
 }
 
-/// What is said of a number that serde_json reads as floating point: its value may differ from what
-/// the line says.
+/// The message for a number that serde_json parses as floating point: its value may differ from the
+/// one in the line.
 const NO_INTEGER: &str = "is not an integer of 64 bits: it has a fraction or an exponent, or is beyond them";
 
-/// The longest reason that names what stands in the line, in bytes.
+/// The longest reason that quotes the line, in bytes.
 const LONGEST_REASON: usize = 1000;
 
 /// The longest part of a line that is quoted, in bytes.
 const LONGEST_QUOTE: usize = 80;
 
-/// The number in a line that a column is in, or the last one before it.
+/// The number that contains a column of a line, or the last one before it.
 fn number_before(line: &[u8], column: usize) -> Option<&str> {
     let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
     let read = &line[..column.min(line.len())];
@@ -77,7 +76,7 @@ fn number_before(line: &[u8], column: usize) -> Option<&str> {
     std::str::from_utf8(&line[start..end]).ok()
 }
 
-/// What a line has, as far as it is quoted.
+/// A quotation from a line, shortened.
 fn shortened(text: &str) -> String {
     shortened_to(text, LONGEST_QUOTE)
 }
@@ -115,7 +114,7 @@ impl<'de> Visitor<'de> for RequestVisitor<'_> {
                     has_args = true;
                     entries.next_value_seed(Arguments(self.0))?;
                 }
-                // Other keys of a request are for the sender's own use.
+                // Other keys of a request are for the sender's use.
                 _ => {
                     entries.next_value::<IgnoredAny>()?;
                 }
@@ -128,7 +127,7 @@ impl<'de> Visitor<'de> for RequestVisitor<'_> {
     }
 }
 
-/// A string, borrowed from the line where it has no escapes.
+/// A string, borrowed from the line if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -163,14 +162,14 @@ impl<'de> Visitor<'de> for Arguments<'_> {
     }
 }
 
-/// What was read: an integer, or a value that stands on the stack now.
+/// A parsed element: an integer, or a value that is now on the stack.
 enum Read {
     Integer(i64),
     Pushed,
 }
 
-/// A value: an integer, `null` for `_`, a list, a layout, a swizzle or a composed layout by its
-/// parts, or text.
+/// A value: an integer, `null` for `_`, a list, a layout, swizzle or composed layout by its parts,
+/// or a string with an expression.
 struct Element<'s>(&'s mut Stack);
 
 impl Element<'_> {
@@ -220,7 +219,7 @@ impl<'de> Visitor<'de> for Element<'_> {
     fn visit_str<E: Error>(self, text: &str) -> Result<Read, E> {
         match evaluate(text) {
             Ok(value) => Ok(self.push(value)),
-            // The column is one of the text.
+            // The column is within the expression.
             Err(EvalError::At { column, reason }) => {
                 Err(E::custom(format_args!("{:?}, column {column}: {reason}", shortened(text))))
             }
@@ -274,7 +273,7 @@ impl<'de> Visitor<'de> for Element<'_> {
 }
 
 impl Stack {
-    /// Moves the integers of a list that is not flat after all before the value that says so.
+    /// Moves the integers of a list that turns out not to be flat before the value that shows it.
     fn spill(&mut self, integers: usize, values: usize) {
         let before = self.integers.drain(integers..).map(Value::from);
         self.values.splice(values..values, before);
@@ -286,7 +285,7 @@ impl Stack {
         let tuple = if integers.len() <= MAX_LEAVES {
             IntTuple::flat(integers)
         } else {
-            // This says what a tuple holds.
+            // This reports what a tuple can hold.
             IntTuple::try_tuple(&integers.iter().copied().map(IntTuple::int).collect::<Vec<_>>())?
         };
         self.integers.truncate(start);
@@ -301,7 +300,7 @@ impl Stack {
         Ok(Read::Pushed)
     }
 
-    /// Pushes what the parts of an object, which stand from `bottom` on, make.
+    /// Pushes the value that the parts of an object, at `bottom` and above, form.
     fn assemble(&mut self, bottom: usize, parts: &Parts) -> Result<Read, Unfit> {
         let values = &mut self.values[bottom..];
         let mut take =
@@ -326,7 +325,7 @@ impl Stack {
     }
 }
 
-/// Says that a list is too long.
+/// The error that a list is too long.
 struct TooLong;
 
 impl fmt::Display for TooLong {
@@ -345,7 +344,7 @@ enum Key {
     Layout,
 }
 
-/// Where the parts of an object stand.
+/// The positions of an object's parts.
 #[derive(Default)]
 struct Parts {
     shape: Option<usize>,

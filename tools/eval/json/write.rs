@@ -57,7 +57,7 @@ fn swizzle(swizzle: &Swizzle, out: &mut Vec<u8>) {
 fn tuple(tuple: &IntTuple, out: &mut Vec<u8>) {
     match tuple.depth() {
         0 => leaf(tuple.leaf(0), out),
-        // Flat ones, which are most, without a copy of each element.
+        // Most tuples are flat: write them without copying each element.
         1 => list_of((0..tuple.leaves()).map(|i| tuple.leaf(i)), leaf, out),
         _ => list_of((0..tuple.rank()).map(|i| tuple.mode(i)), |mode, out| self::tuple(&mode, out), out),
     }
@@ -70,7 +70,7 @@ fn leaf(leaf: Leaf, out: &mut Vec<u8>) {
         Leaf::Scaled { value, basis } => {
             out.push(b'"');
             int(value, out);
-            // The innermost index first, as in text.
+            // The innermost index first, as in the notation.
             for level in (0..basis.depth()).rev() {
                 out.push(b'@');
                 int(basis.index(level).unwrap_or_default() as i64, out);

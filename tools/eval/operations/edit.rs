@@ -1,4 +1,4 @@
-//! Modes of tuples and layouts: asked, added, taken out and rearranged.
+//! Modes of tuples and layouts: queried, added, removed and rearranged.
 
 use moye_device::layout::{IntTuple, Layout, LayoutError, try_mode};
 
@@ -80,7 +80,7 @@ pub(super) const GROUP: Group = Group {
     },
 };
 
-/// A rank or a depth, which the capacity of a tuple bounds.
+/// A rank or a depth, which a tuple's capacity bounds.
 fn small(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -103,7 +103,7 @@ fn append(of: TupleOrLayout, mode: TupleOrLayout) -> Result<Value, EvalError> {
     two(of, mode, |of, mode| of.try_append(mode), |of, mode| of.try_append(mode))
 }
 
-/// An operation on two tuples, or on two layouts where either is one.
+/// An operation on two tuples, or on two layouts if either is one.
 fn two(
     of: TupleOrLayout,
     mode: TupleOrLayout,

@@ -1,4 +1,4 @@
-//! Layouts: how they are made, asked and transformed.
+//! Layouts: construction, queries and transformations.
 
 use moye_device::layout::{
     ComposedLayout, IntTuple, Layout, LayoutError, Swizzle, Tiler, try_coalesce, try_coalesce_profile,

@@ -1,4 +1,4 @@
-//! The operations by name: one entry for each, which the parser, the requests and the help share.
+//! The operations by name: one entry for each, shared by the parser, the requests and the help.
 
 mod divide;
 mod edit;
@@ -12,39 +12,39 @@ use super::error::EvalError;
 use super::operand::Operands;
 use super::value::Value;
 
-/// An operation that has a name.
+/// A named operation.
 pub struct Operation {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// Its parameters.
     pub parameters: &'static [Parameter],
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub about: &'static str,
     run: fn(&mut Operands) -> Result<Value, EvalError>,
 }
 
-/// What an operation takes at one place.
+/// A parameter of an operation.
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// What it is: `layout`, `tuple`, `tiler`, ...
+    /// Its kind: `layout`, `tuple`, `tiler`, ...
     pub kind: &'static str,
-    /// How many values it takes.
+    /// The number of values that it takes.
     pub arity: Arity,
 }
 
-/// How many values a parameter takes.
+/// The number of values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
     /// One.
     One,
     /// One or none.
     Optional,
-    /// All that are left.
+    /// All remaining values.
     Many,
 }
 
-/// Operations that belong together.
+/// Related operations.
 pub struct Group {
     /// What they have in common.
     pub title: &'static str,
@@ -76,7 +76,7 @@ use operations;
 /// All operations.
 pub static GROUPS: &[Group] = &[layout::GROUP, divide::GROUP, edit::GROUP, swizzle::GROUP, tuple::GROUP];
 
-/// Other names of operations, as CuTe's pages and MoYe write them, or shorter.
+/// Other names of operations: those of CuTe's pages and MoYe, or shorter ones.
 const ALIASES: &[(&str, &str)] = &[
     ("TV", "make_layout_tv"),
     ("Layout", "make_layout"),
@@ -87,11 +87,11 @@ const ALIASES: &[(&str, &str)] = &[
     ("make_identity_layout", "identity_layout"),
 ];
 
-/// What takes a function, which no expression is.
+/// Names that take a function, which no expression can be.
 const MACROS: &[&str] = &["transform", "fold"];
 
 impl Operation {
-    /// The operation of a name, or of another name of it.
+    /// The operation with this name or alias.
     pub fn named(name: &str) -> Option<&'static Self> {
         let of = |name: &str| all().find(|operation| operation.name == name);
         of(name).or_else(|| {
@@ -100,7 +100,7 @@ impl Operation {
         })
     }
 
-    /// The operation with what it takes: `complement(layout: layout, cotarget?: tuple)`.
+    /// The operation with its parameters: `complement(layout: layout, cotarget?: tuple)`.
     pub fn signature(&self) -> String {
         let parameters: Vec<String> = self
             .parameters
@@ -117,7 +117,7 @@ impl Operation {
         format!("{}({})", self.name, parameters.join(", "))
     }
 
-    /// What the operation answers to these values.
+    /// The result of the operation for these values.
     ///
     /// ```
     /// use moye_eval::{Operation, Value, evaluate};
@@ -129,12 +129,12 @@ impl Operation {
     /// ```
     ///
     /// # Errors
-    /// Where it takes other values, or has no answer to these.
+    /// The values are unsuitable, or the operation has no result for them.
     pub fn answer(&self, mut values: Vec<Value>) -> Result<Value, EvalError> {
         self.call(values.drain(..))
     }
 
-    /// What the operation answers.
+    /// The result of the operation.
     pub(super) fn call(&self, values: Drain<'_, Value>) -> Result<Value, EvalError> {
         let takes_all = self.parameters.iter().any(|parameter| parameter.arity == Arity::Many);
         if values.len() > self.parameters.len() && !takes_all {
@@ -144,14 +144,14 @@ impl Operation {
     }
 }
 
-/// All operations, group after group.
+/// All operations, group by group.
 pub fn all() -> impl Iterator<Item = &'static Operation> {
     GROUPS.iter().flat_map(|group| group.operations)
 }
 
-/// What says that there is no such operation, with the nearest name where one is near.
+/// The error for an unknown operation, which suggests a similar name if there is one.
 pub(super) fn unknown(name: &str) -> EvalError {
-    // Names are short; a long one is no misspelling, and would make a long message.
+    // Names are short: a long one is not a misspelling, and would make the message long.
     let shown: String = name.chars().take(40).collect();
     if MACROS.contains(&name) {
         return EvalError::Call(format!(
@@ -174,9 +174,9 @@ pub(super) fn unknown(name: &str) -> EvalError {
     })
 }
 
-/// A list of all operations, one line each.
+/// A list of all operations, one a line.
 pub fn help() -> String {
-    // A few long signatures stand out, so that the others leave room.
+    // A few long signatures exceed the width, so that the others leave room.
     const WIDTH: usize = 44;
     let mut text = String::new();
     for group in GROUPS {

@@ -8,7 +8,7 @@ use moye_device::layout::{
 use super::{Group, operations};
 use crate::error::EvalError;
 
-/// The most values of a table.
+/// The maximum number of values of a table.
 const LONGEST_TABLE: i64 = 1 << 16;
 
 pub(super) const GROUP: Group = Group {
@@ -48,7 +48,7 @@ fn table(
     Ok((0..count).map(value).collect::<Result<_, _>>()?)
 }
 
-/// A swizzle's bits are those of an index, which is not negative.
+/// A swizzle permutes the bits of an index, which must not be negative.
 fn swizzled(bits: i64, base: i64, shift: i64, index: i64) -> Result<i64, EvalError> {
     let swizzle = Swizzle::try_new(bits, base, shift)?;
     if index < 0 {
@@ -62,7 +62,7 @@ fn swizzle_table(bits: i64, base: i64, shift: i64, count: i64) -> Result<Vec<Int
     table(count, |index| Ok(IntTuple::int(swizzle.apply(index))))
 }
 
-/// The atom of shared memory, by numbers.
+/// The shared-memory atom, selected by numbers.
 fn atom(contiguous: usize, row: i64, bits: i64) -> Result<ComposedLayout, EvalError> {
     let major = match contiguous {
         0 => Major::Mn,

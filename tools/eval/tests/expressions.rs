@@ -71,8 +71,7 @@ use rstest::rstest;
 #[case("4:2(3)", "6")]
 #[case("():()()", "0")]
 #[case("composed_layout((1,0,2), 0, (4,4):(4,1))(1,0)", "5")]
-// A call is of the whole composition: 2:3 at 1. It was of `2:1` once, and composed with the
-// index 1.
+// A call applies to the whole composition, here 2:3 at 1, and not to `2:1` alone.
 #[case("(8,3):(3,1) o 2:1(1)", "3")]
 #[case("(6,2):(8,2) o (4,3):(3,1)(2,1)", "10")]
 #[case("(6,2):(8,2) o (4,3):(3,1)(_,1) o 2:1", "2:24")]
@@ -166,8 +165,8 @@ fn expressions_have_values(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(again.to_string(), expected, "the answer to {text} reads back as itself");
 }
 
-/// What CuTe C++ prints of pointers, tensors and layouts (`print`, `print_tensor`), and what the
-/// Python DSL does.
+/// CuTe C++'s output of pointers, tensors and layouts (`print`, `print_tensor`), and the Python
+/// DSL's.
 #[rstest]
 #[case("gmem_ptr[32b](0x7f2b40000000) o (_32,_4,1024):(_1,5120,20480)", "(32,4,1024):(1,5120,20480)")]
 #[case("smem_ptr[16b](unset) o (_8,_64):(_64,_1)", "(8,64):(64,1)")]
@@ -400,7 +399,7 @@ fn help_has_a_line_for_each_operation() {
     assert_eq!(names.len(), count, "each name stands for one operation");
 }
 
-/// The operations by the names that CuTe, pycute and MoYe have for them.
+/// The operations by their names in CuTe, pycute and MoYe.
 const NAMES: &[&str] = &[
     // Shapes, strides and coordinates.
     "rank",
@@ -496,10 +495,11 @@ fn every_operation_can_be_asked_for_by_its_name() {
 
 #[test]
 fn every_function_of_the_algebra_is_an_operation() {
-    // What `moye_device::layout` exports with a `Result` form.
+    // The exports of `moye_device::layout` with a `Result` form.
     let exports = include_str!("../../../device/layout/mod.rs");
     let words = exports.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    // By other names: the first three take another operand, the others are parts of an operation.
+    // Under other names: the first three take another operand, the others are parts of an
+    // operation.
     let elsewhere = [
         ("crd2crd_from", "crd2crd"),
         ("idx2crd_strided", "idx2crd"),

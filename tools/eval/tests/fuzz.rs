@@ -1,4 +1,4 @@
-//! Whatever is asked, there is one answer and no panic.
+//! Every input has one answer, without a panic.
 
 use moye_eval::{all, evaluate};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn tuple() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 10, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(Value::Array))
 }
 
-/// A shape and a stride of the same nesting.
+/// A shape and a stride with the same nesting.
 fn layout() -> impl Strategy<Value = Value> {
     let leaf = (int(), int()).prop_map(|(extent, stride)| (Value::from(extent), Value::from(stride)));
     let nested = leaf.prop_recursive(3, 10, 4, |inner| {
@@ -83,7 +83,7 @@ proptest! {
 
     #[test]
     fn any_line_gets_one_answer(line in "[^\n]{0,80}") {
-        // A blank line is one too; where there is no line at all there is nothing to answer.
+        // A blank line is a request too; without a line there is nothing to answer.
         let expected = usize::from(!line.is_empty());
         prop_assert_eq!(answers(&line).len(), expected, "{:?}", line);
     }

@@ -1,9 +1,9 @@
-//! What is written out is the same to the parser of layouts and to expressions.
+//! Literals have the same meaning for the parser of layouts and in expressions.
 
 use moye_device::layout::{ComposedLayout, Layout, LayoutError, try_make_col_major};
 use moye_eval::{EvalError, Value, evaluate};
 
-/// The lines of `tests/fixtures/data/notation.txt`: a text, and what it is.
+/// The lines of `tests/fixtures/data/notation.txt`: an input, and its meaning.
 fn lines() -> Vec<(String, String)> {
     let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| ".".to_owned());
     let path = format!("{package}/../../tests/fixtures/data/notation.txt");
@@ -41,7 +41,7 @@ fn the_parser_of_layouts_reads_each_line() {
 fn expressions_read_each_line_alike() {
     for (text, expected) in lines() {
         let got = match evaluate(&text) {
-            // A shape alone, where a layout is needed.
+            // A shape alone, where a layout is required.
             Ok(Value::Tuple(shape)) => match try_make_col_major(shape) {
                 Ok(layout) => layout.to_string(),
                 Err(error) => panic!("{text:?}: {error}"),
@@ -54,7 +54,7 @@ fn expressions_read_each_line_alike() {
     }
 }
 
-/// What parses and does not fit has the same reason through both.
+/// An input that parses but is invalid has the same reason in both.
 #[test]
 fn a_misfit_has_the_same_reason_in_an_expression() {
     let mut seen = 0;

@@ -1,9 +1,10 @@
-//! Attention of one new token of each sequence: a block rotates queries that share keys, and the
-//! new key, appends key and value to the cache, and attends. No other kernel of a layer reads or
-//! writes the cache.
+//! Attention of one new token of each sequence. A block rotates the queries that share a key-value
+//! head, and the new key, appends key and value to the cache, and attends. No other kernel of a
+//! layer accesses the cache.
 //!
-//! Keys are divided among blocks, if there are many, then among warps and groups of lanes, each
-//! with an online softmax. The last block to complete its part of a sequence's keys combines them.
+//! Long sequences are split among blocks; a block's keys are divided among warps and groups of
+//! lanes, each with an online softmax. The last block to complete its split of a sequence's keys
+//! combines the splits.
 #![allow(non_snake_case, reason = "CuTe's names")]
 #![allow(clippy::needless_range_loop, reason = "a loop over registers by index is unrolled")]
 
@@ -12,12 +13,12 @@ use moye_device::algorithm::{LogSumExp, load_vector_if, store_vector_if};
 use moye_device::arch::{AtomicAdd as _, fence_gpu, overlap_launches, shuffle_xor};
 use moye_device::prelude::*;
 
-/// Query heads of a block at most.
+/// The maximum number of query heads of a block.
 pub const QUERIES: u32 = 4;
-/// Elements of heads, and of the rotated part of a head, are a multiple of it.
+/// The elements of a head, and of its rotated part, are a multiple of this.
 pub const VECTOR: u32 = 8;
 
-/// Warps of a block of at most `queries` query heads. Where it has one there are few blocks, and
+/// Warps of a block of at most `queries` query heads. With one query head there are few blocks, and
 /// registers for twice as many warps.
 pub const fn warps(queries: usize) -> u32 {
     if queries == 1 { 16 } else { 8 }
@@ -31,7 +32,7 @@ const TOGETHER: usize = 8;
 static_layout! {
     /// A lane's elements of a head: (vector, 1).
     Own = layout!((8, 1));
-    /// These, and their partners in the rotation: (vector, 2).
+    /// A lane's elements and their partners in the rotation: (vector, 2).
     Pairs = layout!((8, 2));
     /// A lane's cosines or sines: (vector, vectors).
     Angles = layout!((4, 2));
@@ -44,11 +45,11 @@ static_layout! {
         layout!((8, LANES, QUERIES as i64, { warps(QUERIES) as i64 }));
     /// Maxima and sums of all warps: (maximum and sum, query, warp).
     Weights<const QUERIES: usize> = layout!((2, QUERIES as i64, { warps(QUERIES) as i64 }));
-    /// Whether the block is the last one of its queries.
+    /// Whether the block is the last one for its queries.
     Last = layout!(1);
 }
 
-/// The elements of a lane, rotated with their partners by `angles`.
+/// A lane's elements, rotated with their partners by `angles`.
 #[inline(always)]
 fn rotated(
     rX: &Fragment<f16, Pairs>,
@@ -66,14 +67,15 @@ fn rotated(
     y
 }
 
-/// Attends for the new token of each sequence. The cache has rows of keys and values of all heads,
-/// a row for each slot. Grid: `(kv_heads * ceil(heads / kv_heads / queries), splits, tokens)`.
+/// Attends for the new token of each sequence. A cache row holds the keys and values of all heads;
+/// there is one row for each slot. Grid: `(kv_heads * ceil(heads / kv_heads / queries), splits,
+/// tokens)`.
 ///
 /// # Safety
-/// Queries, keys, values and `y` have the heads of each token, `y` row by row, the tables the
-/// tokens' positions, the cache the slots of all pages; vectors of 8 elements are aligned. A head
-/// has at most `8 * LANES` elements, a block `QUERIES` query heads. No slot is that of two tokens,
-/// or of another sequence's pages.
+/// Queries, keys, values and `y` have the heads of each token, `y` row by row; the tables have the
+/// tokens' positions, and the cache the slots of all pages. Vectors of 8 elements are aligned. A
+/// head has at most `8 * LANES` elements, a block at most `QUERIES` query heads. No slot belongs to
+/// two tokens, or to another sequence's pages.
 #[kernel(
     threads = 32 * warps(QUERIES),
     shared = (
@@ -112,7 +114,8 @@ pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
     let (token, split) = (i64::from(block.z), block.y);
 
     let groups = const { 32 / LANES as u32 };
-    // The tiles of `tile` keys are the splits' in turn; the keys of a lane in a pass of the block.
+    // The splits take tiles of `tile` keys in turn; in a pass of the block a lane reads `KEYS`
+    // keys.
     let (warps, threads) = const { (warps(QUERIES), 32 * warps(QUERIES)) };
     let pass = warps * KEYS as u32 * groups;
     let first_key = |tile: u32, at: u32| tile * sizes.tile + at + warp * KEYS as u32 * groups + slot;
@@ -125,7 +128,7 @@ pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
         }
         numbers
     };
-    // Loads that wait for no other come first: an address waits for all loads before it.
+    // Independent loads come first: a dependent address waits for all loads issued before it.
     let first_pages = numbers(split, 0);
     let length = places.lengths.read(token) as u32;
     let position = i64::from(places.positions.read(token));
@@ -148,14 +151,14 @@ pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
     let column = i64::from(kv_head * head + element);
     load_vector_if(inside, tokens.v.offset(token * tokens.v_row + column), &mut new_value, 0);
 
-    // The splits that have keys.
+    // The number of splits with keys.
     let splits = length.div_ceil(sizes.tile).clamp(1, sizes.splits);
     if split >= splits {
         return;
     }
     let of_kv = i64::from(kv_heads * head);
     let row_of = |slot: i64| slot * 2 * of_kv + column;
-    // The new token is not read from the cache, which another thread may write now.
+    // The new token is not read from the cache, because another thread may be writing it.
     let exists = |tile: u32, at: u32, i: usize| {
         let key = first_key(tile, at) + i as u32 * groups;
         (key < length && key < (tile + 1) * sizes.tile, key)
@@ -200,8 +203,8 @@ pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
     for i in 0..8 {
         rNew[i] = key[i];
     }
-    let new_key = rNew.convert::<f16>(); // (vector, 1), as the cache has it
-    // The split of the last key appends the new one.
+    let new_key = rNew.convert::<f16>(); // (vector, 1), rounded as in the cache
+    // The split with the last key appends the new one.
     let is_last = length > 0 && (length.wrapping_sub(1) / sizes.tile) % splits == split;
     let appends = is_last && chunk == 0 && thread < LANES as u32 && to >= 0 && inside;
     store_vector_if(appends, cache.offset(row_of(to.into())), &new_key, 0);
@@ -222,7 +225,7 @@ pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
                 rV[8 * i + j] = if is_new { new_value[j] } else { rV[8 * i + j] };
             }
         }
-        // The keys of the next pass are loaded while these are used.
+        // Load the keys of the next pass while this pass uses the current ones.
         (tile, at) = next;
         keys = load_keys(tile, at, next_pages);
         next = step(tile, at);
@@ -267,7 +270,7 @@ pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
         }
     }
 
-    // The groups of lanes of a warp, then the warps.
+    // Reduce over the groups of lanes of a warp, then over the warps.
     for query in 0..QUERIES {
         let mut lanes = LANES as u32;
         while lanes < 32 {
@@ -293,7 +296,7 @@ pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
     }
     sync_threads();
 
-    // The elements of the block's results that the thread computes.
+    // The elements of the block's results that this thread computes.
     let columns = const { 8 * LANES as u32 };
     let elements = || {
         let all = (thread..queries * columns).step_by(threads as usize);
@@ -303,7 +306,7 @@ pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
         y.offset(token * i64::from(heads * head) + i64::from((first_head + query) * head + element))
     };
     let number = token * i64::from(grid_dim().x) + i64::from(block.x);
-    // Results, and maximum and sum, of a query of a split.
+    // The offset of a split's results, maximum and sum for a query.
     let partial = |split: u32, query: u32| {
         let row = (number * i64::from(sizes.splits) + i64::from(split)) * QUERIES as i64;
         work.partials.offset((row + i64::from(query)) * i64::from(head + 2))
@@ -376,7 +379,7 @@ pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
     }
 }
 
-/// `value / sum`, 0 where there are no keys.
+/// `value / sum`, or 0 without keys.
 #[inline(always)]
 fn quotient(value: f32, sum: f32) -> f32 {
     if sum == 0.0 { 0.0 } else { value * math::fast::rcp(sum) }

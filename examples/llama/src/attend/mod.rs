@@ -1,5 +1,5 @@
-//! Attention of the next token of each sequence, in one kernel: its rotation, the append to the
-//! cache, and the sum of splits are in it.
+//! Attention of the next token of each sequence in one kernel, which includes the rotation, the
+//! append to the cache, and the reduction of the splits.
 
 pub mod kernel;
 pub mod parameters;
@@ -17,30 +17,32 @@ mod host {
     use moye::{Buffer, Device, Grid, Module, Stream};
     use moye_device::memory::{Global, GlobalMut};
 
-    /// Keys of a tile for heads of `VECTOR` elements: as many passes of a block for all sizes.
+    /// Keys of a tile for heads of `VECTOR` elements. The tile shrinks with the head's size, so
+    /// that a block makes the same number of passes.
     const TILE: usize = 8192;
-    /// Keys of a sequence up to which blocks of one query head each read them again.
+    /// Up to this number of keys of a sequence, each block computes one query head and reads the
+    /// keys again.
     const FEW_KEYS: usize = 2048;
 
-    /// The kernel, and memory for the results of splits.
+    /// The kernel, and a workspace for the results of splits.
     pub struct Attend {
         module: Module,
         partials: Buffer<f32>,
         counters: Buffer<u32>,
-        /// SMs of the device, and the most keys of a sequence.
+        /// The number of SMs, and the maximum number of keys of a sequence.
         limits: (usize, usize),
         tile: usize,
     }
 
-    /// Where queries, keys or values of tokens are in a buffer: the first element, and the distance
-    /// of two tokens.
+    /// The layout of the tokens' queries, keys or values in a buffer: the first element, and the
+    /// stride between tokens.
     pub type Place = (usize, usize);
 
     impl Attend {
-        /// For `sequences` sequences of `context` tokens at most.
+        /// For at most `sequences` sequences of `context` tokens.
         ///
         /// # Errors
-        /// Those of the device.
+        /// The errors of the device.
         pub fn new(device: &Device, config: &Config, sequences: usize, context: usize) -> moye::Result<Self> {
             let tile = TILE / (config.head / VECTOR as usize).next_power_of_two().max(8);
             Self::with_tiles_of(tile, device, config, sequences, context)
@@ -49,7 +51,7 @@ mod host {
         /// The same with tiles of `tile` keys, for tests.
         ///
         /// # Errors
-        /// Those of the device.
+        /// The errors of the device.
         pub fn with_tiles_of(
             tile: usize,
             device: &Device,
@@ -58,7 +60,8 @@ mod host {
             context: usize,
         ) -> moye::Result<Self> {
             let multiprocessors = device.rates().multiprocessors as usize;
-            // No split has more blocks than this, and several have two an SM.
+            // One split has at most this number of blocks; with several splits there are at most
+            // two blocks for each SM.
             let of_split = sequences * config.heads;
             let blocks = of_split.max(2 * multiprocessors);
             let partials = blocks * QUERIES as usize * (config.head + 2);
@@ -71,23 +74,24 @@ mod host {
             })
         }
 
-        /// Whether the kernel computes a model's attention: the rotated part of a head is two
+        /// Whether the kernel computes a model's attention: the rotated part of a head must be two
         /// halves of whole vectors.
         pub fn serves(config: &Config) -> bool {
             config.rotation.elements.is_multiple_of(2 * VECTOR as usize)
         }
 
         /// Rotates the queries and keys of one token of each sequence, appends keys and values to
-        /// the cache, a row for each slot, and attends: `o` has the results of a token in a row.
+        /// the cache, one row for each slot, and attends: a row of `o` holds the results of a
+        /// token.
         ///
         /// # Errors
-        /// Those of the launch.
+        /// The errors of the launch.
         ///
         /// # Safety
-        /// [`serves`](Self::serves) the model. `qkv` has the tokens' queries, keys and values at
-        /// `places`, the tables their positions, the cache their slots and pages, and this the
-        /// number of sequences; starts and distances are multiples of 8 elements. Until the work is
-        /// complete, no other stream uses what is passed.
+        /// [`serves`](Self::serves) returns true for the model. `qkv` has the tokens' queries, keys
+        /// and values at `places`; the tables have their positions, the cache their slots and
+        /// pages, and `self` the number of sequences; starts and strides are multiples of 8
+        /// elements. Until the work is complete, no other stream uses the arguments.
         #[allow(clippy::too_many_arguments, reason = "what a layer's attention reads and writes")]
         pub unsafe fn run(
             &self,
@@ -105,7 +109,7 @@ mod host {
             });
             let (pages, pages_of_row) = &batch.pages;
             let (multiprocessors, keys) = self.limits;
-            // Blocks of one query head each, if an SM has one at most.
+            // Blocks of one query head each, if there is at most one for each SM.
             let few = batch.tokens * heads <= multiprocessors && keys <= FEW_KEYS;
             let queries = if few { 1 } else { QUERIES as usize };
             let blocks = kv_heads * (heads / kv_heads).div_ceil(queries);

@@ -1,4 +1,4 @@
-//! What the kernel is launched with.
+//! The kernel's parameters.
 
 use moye_device::prelude::*;
 
@@ -12,11 +12,11 @@ pub struct Tokens {
     pub k: Global<f16>,
     /// Values.
     pub v: Global<f16>,
-    /// From a token's queries to the next one's.
+    /// The stride from a token's queries to the next one's.
     pub q_row: i64,
-    /// From a token's keys to the next one's.
+    /// The stride from a token's keys to the next one's.
     pub k_row: i64,
-    /// From a token's values to the next one's.
+    /// The stride from a token's values to the next one's.
     pub v_row: i64,
 }
 
@@ -34,25 +34,25 @@ pub struct Tables {
     pub adjacent: bool,
 }
 
-/// Where the tokens belong, an element for each.
+/// Where the tokens belong: one element for each token.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Places {
     /// Their positions.
     pub positions: Global<i32>,
-    /// Tokens of each sequence in the cache, the new one included; 0 without a sequence.
+    /// Tokens of each sequence in the cache, including the new one; 0 without a sequence.
     pub lengths: Global<i32>,
     /// Slots of the cache, -1 for a token that is not appended.
     pub slots: Global<i32>,
     /// Pages of each sequence.
     pub pages: Global<i32>,
-    /// Pages that a sequence has in this table.
+    /// The number of pages of a sequence in this table.
     pub pages_of_row: u32,
     /// The binary logarithm of the tokens of a page.
     pub page_bits: u32,
 }
 
-/// Sizes, and what scores are multiplied by.
+/// Sizes, and the factor of scores.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Sizes {
@@ -62,22 +62,22 @@ pub struct Sizes {
     pub kv_heads: u32,
     /// Elements of a head.
     pub head: u32,
-    /// Query heads of a block: those of the kernel at most.
+    /// Query heads of a block, at most the kernel's `QUERIES`.
     pub queries: u32,
-    /// The most parts of a sequence's keys.
+    /// The maximum number of splits of a sequence's keys.
     pub splits: u32,
-    /// Keys of a tile: the parts have tiles in turn.
+    /// Keys of a tile; the splits take tiles in turn.
     pub tile: u32,
     /// The factor of scores, times log2(e).
     pub scale: f32,
 }
 
-/// Memory for the results of parts.
+/// The workspace for the results of splits.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Work {
     /// For each block the results of its query heads, with their maxima and sums.
     pub partials: GlobalMut<f32>,
-    /// For each token and block of queries: 0 before the launch, and 0 after it.
+    /// For each token and block of queries: 0 before and after the launch.
     pub counters: GlobalMut<u32>,
 }

@@ -1,20 +1,20 @@
-//! What an engine is made for.
+//! An engine's sizes, and how it draws tokens.
 
 /// The sizes of an engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// The most sequences at a time.
+    /// The maximum number of concurrent sequences.
     pub sequences: usize,
     /// Tokens of a page, a power of two.
     pub page: usize,
     /// Pages of the cache.
     pub pages: usize,
-    /// The most tokens of prompts that a step reads.
+    /// The maximum number of prompt tokens that a step reads.
     pub chunk: usize,
-    /// Tokens of each sequence that are computed before the host reads them, 1 or more: it does
-    /// not wait for each. They are computed again where sequences join or leave in between.
+    /// Tokens of each sequence that are computed before the host reads them, at least 1, so that
+    /// the host does not wait for each. They are recomputed if sequences join or leave in between.
     pub ahead: usize,
-    /// Whether a token is launched as a graph; otherwise kernel by kernel.
+    /// Whether a token is launched as a graph or kernel by kernel.
     pub graphs: bool,
 }
 
@@ -36,9 +36,9 @@ impl Limits {
 /// How tokens are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// Divides the logits; 0 for the most probable token.
+    /// The divisor of the logits; 0 selects the most probable token.
     pub temperature: f32,
-    /// The probability of the most probable tokens that are left.
+    /// The total probability of the most probable tokens that are kept.
     pub top_p: f32,
     /// The seed of every sequence: alone and in a batch it draws the same tokens.
     pub seed: u64,

@@ -2,9 +2,9 @@
 //!
 //! A step reads a chunk of the prompts that are not in the cache yet, or computes a token of every
 //! sequence. The token of every sequence is one graph: it reads the last tokens, positions, lengths
-//! and slots from device memory, draws the next tokens, and moves all of these on, so that the host
-//! only launches it and reads the tokens. A prompt's last token is the first one that the graph
-//! reads.
+//! and slots from device memory, draws the next tokens and updates all of these, so that the host
+//! only launches the graph and reads the tokens. A prompt's last token is the first one that the
+//! graph reads.
 
 mod limits;
 
@@ -25,13 +25,13 @@ struct Row {
     tokens: Vec<u32>,
     /// The number of tokens whose keys and values are in the cache.
     cached: usize,
-    /// The most tokens of it.
+    /// The maximum number of its tokens.
     most: usize,
     pages: Vec<i32>,
 }
 
 impl Row {
-    /// Tokens of the prompt to read before the one that the graph reads.
+    /// Prompt tokens to read before the one that the graph reads.
     fn unread(&self) -> usize {
         self.tokens.len() - self.cached - 1
     }
@@ -42,7 +42,7 @@ impl Row {
     }
 }
 
-/// Numbers of a batch in device memory.
+/// The indices of a batch in device memory.
 struct Numbers {
     tokens: Buffer<i32>,
     /// Positions, lengths and slots.
@@ -50,7 +50,7 @@ struct Numbers {
     pages: Buffer<i32>,
 }
 
-/// Sequences on a model.
+/// A model with its sequences.
 pub struct Engine {
     model: Model,
     limits: Limits,
@@ -61,22 +61,22 @@ pub struct Engine {
     scratch: Scratch,
     logits: Buffer<f16>,
     rows: Vec<Option<Row>>,
-    /// Numbers of the sequences' next tokens, a row for each.
+    /// The indices of the sequences' next tokens, one row for each.
     next: Numbers,
     seeds: Buffer<i64>,
-    /// Numbers of the chunk of prompts.
+    /// The indices of the chunk of prompts.
     chunk: Numbers,
-    /// First tokens of the chunk's sequences and the end, and their lengths.
+    /// The first token of each of the chunk's sequences and the end, and their lengths.
     offsets: Buffer<i32>,
     lengths: Buffer<i32>,
-    /// By the logarithm of the number of rows.
+    /// Indexed by the logarithm of the number of rows.
     graphs: Vec<Option<GraphExec>>,
-    /// Whether the device's numbers are not those of `rows`.
+    /// Whether the device's indices differ from those of `rows`.
     changed: bool,
     /// The last step's tokens, by row.
     drawn: Vec<(usize, u32)>,
-    /// The last `ahead` tokens of each row, on the device and as the host has read them, and how
-    /// many of each row are not in `rows` yet.
+    /// The last `ahead` tokens of each row, on the device and as read by the host, and the number
+    /// of them that are not in `rows` yet.
     computed: Buffer<i32>,
     read: Vec<i32>,
     waiting: usize,
@@ -86,7 +86,7 @@ impl Engine {
     /// An engine without sequences.
     ///
     /// # Errors
-    /// [`Error::Request`] for limits that are not possible, and those of the device's memory.
+    /// [`Error::Request`] for impossible limits, and the errors of device memory.
     pub fn new(model: Model, limits: Limits, sampling: Sampling) -> Result<Self> {
         let Limits { sequences, page, pages, chunk, ahead, .. } = limits;
         if sequences == 0 || chunk == 0 || pages == 0 || ahead == 0 || !page.is_power_of_two() {
@@ -144,8 +144,8 @@ impl Engine {
         self.model
     }
 
-    /// A sequence joins with a prompt: its row; `most` is the most tokens of the answer. There is
-    /// none if no row or too few pages are free: try again when a sequence has left.
+    /// Adds a sequence with a prompt and returns its row; `most` is the maximum number of tokens of
+    /// the answer. `None` if no row or too few pages are free: try again after a sequence has left.
     ///
     /// # Errors
     /// [`Error::Request`] if the prompt is empty, is too long for the context or the cache, or has
@@ -163,8 +163,8 @@ impl Engine {
         Ok(Some(row))
     }
 
-    /// Replaces the tokens of a row's sequence by `prompt`. The keys and values of the tokens with
-    /// which both begin stay in the cache. Returns whether enough pages are free.
+    /// Replaces the tokens of a row's sequence by `prompt`. The keys and values of the common
+    /// prefix stay in the cache. Returns whether enough pages are free.
     ///
     /// # Errors
     /// As for [`Engine::join`]; also if the row has no sequence.
@@ -177,7 +177,7 @@ impl Engine {
         set
     }
 
-    /// A sequence leaves; its pages are free for others.
+    /// Removes a sequence and frees its pages.
     pub fn leave(&mut self, row: usize) {
         if let Some(mut row) = self.rows.get_mut(row).and_then(Option::take) {
             self.cache.release(&mut row.pages);
@@ -190,22 +190,22 @@ impl Engine {
         self.rows.get(row).and_then(Option::as_ref).map_or(&[], |row| &row.tokens)
     }
 
-    /// Prompt tokens that steps have yet to read.
+    /// Prompt tokens that later steps will read.
     pub fn unread(&self) -> usize {
         self.rows.iter().flatten().map(Row::unread).sum()
     }
 
-    /// Bytes that the next token of all sequences reads: weights, keys and values.
+    /// Bytes that computing the next token of all sequences reads: weights, keys and values.
     pub fn bytes_of_token(&self) -> usize {
         let cached: usize = self.rows.iter().flatten().map(|row| row.tokens.len()).sum();
         self.model.bytes() + cached * self.cache.bytes_of_token()
     }
 
-    /// Reads a chunk of prompts, or computes a token of every sequence: the new tokens by row,
-    /// none after a chunk.
+    /// Reads a chunk of prompts, or computes a token of every sequence: returns the new tokens by
+    /// row, none after a chunk.
     ///
     /// # Errors
-    /// Those of launches.
+    /// The errors of the launches.
     pub fn step(&mut self) -> Result<&[(usize, u32)]> {
         self.drawn.clear();
         if self.unread() > 0 {
@@ -216,10 +216,10 @@ impl Engine {
         Ok(&self.drawn)
     }
 
-    /// The logits of the last token that was computed of a row's sequence, for tests.
+    /// The logits of the last computed token of a row's sequence, for tests.
     ///
     /// # Errors
-    /// Those of the device.
+    /// The errors of the device.
     pub fn logits(&self, row: usize) -> Result<Vec<f32>> {
         let vocabulary = self.model.config().vocabulary;
         let logits = self.logits.slice(row * vocabulary..(row + 1) * vocabulary)?.download()?;
@@ -254,7 +254,7 @@ impl Engine {
             return Ok(false);
         }
         let alike = row.tokens.iter().zip(prompt).take_while(|(old, new)| old == new).count();
-        // The last token is read in any case: its successor is drawn then.
+        // The last token is always read again, because its successor is drawn then.
         row.cached = row.cached.min(alike).min(prompt.len() - 1);
         row.tokens.clear();
         row.tokens.extend(prompt);
@@ -264,7 +264,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Reads the next tokens of prompts, as many as a chunk has.
+    /// Reads the next chunk of the prompts' tokens.
     fn read_chunk(&mut self) -> Result<()> {
         let of_row = self.model.context().div_ceil(self.limits.page);
         let (mut tokens, mut positions, mut slots, mut pages) = (vec![], vec![], vec![], vec![]);
@@ -305,14 +305,14 @@ impl Engine {
             pages: (chunk.pages.slice(..pages.len())?, of_row),
         };
         let tokens = chunk.tokens.slice(..m)?;
-        // SAFETY: tokens and positions were checked when the sequences joined, which have pages for
-        // them. Nothing else uses the buffers: transfers wait for the stream.
+        // SAFETY: tokens and positions were checked when the sequences joined, and the sequences
+        // have pages for them. No other stream uses the buffers: transfers wait for the stream.
         unsafe { self.model.read(&self.stream, tokens, &batch, &mut self.scratch, &mut self.cache)? };
         self.model.wait(&self.stream)?;
         Ok(())
     }
 
-    /// The next token of every sequence that answers; computes several of them together.
+    /// Returns the next token of every sequence that answers; computes several at a time.
     fn next_tokens(&mut self) -> Result<()> {
         if self.changed {
             self.upload()?;
@@ -336,19 +336,19 @@ impl Engine {
             row.cached += 1;
             row.tokens.push(token);
             self.drawn.push((number, token));
-            // A full row is left out of the next token.
+            // The next token omits a full row.
             self.changed |= !row.answers();
         }
         Ok(())
     }
 
-    /// Launches what computes the next token of every sequence that answers.
+    /// Launches the computation of the next token of every sequence that answers.
     fn compute_tokens(&mut self) -> Result<()> {
         let rows = 1 + self.rows.iter().rposition(|row| row.as_ref().is_some_and(Row::answers)).unwrap_or(0);
         let rows = rows.next_power_of_two().min(self.limits.sequences);
         let launch = |engine: &mut Self, stream: &Stream| {
-            // SAFETY: `upload` has written the rows' numbers, also when a graph of this is
-            // launched, and one stream uses the buffers.
+            // SAFETY: `upload` wrote the rows' indices, also before the launches of a captured
+            // graph, and one stream uses the buffers.
             unsafe { engine.launch_token(stream, rows) }
         };
         if !self.limits.graphs || !self.model.allows_graphs() {
@@ -363,16 +363,16 @@ impl Engine {
                 device.capture(|stream| launch(self, stream))?.instantiate()?
             }
         };
-        // SAFETY: the buffers are this engine's and alive; one stream uses them.
+        // SAFETY: the buffers belong to this engine and are alive; one stream uses them.
         let launched = unsafe { graph.launch(&self.stream) };
         self.graphs[size] = Some(graph);
         Ok(launched?)
     }
 
-    /// Launches what computes the next token of the first rows.
+    /// Launches the computation of the next token of the first `rows` rows.
     ///
     /// # Safety
-    /// When the work runs, the device's numbers are those of the rows, and nothing else uses the
+    /// When the work runs, the device's indices are those of the rows, and no other stream uses the
     /// buffers.
     unsafe fn launch_token(&mut self, stream: &Stream, rows: usize) -> moye::Result<()> {
         let (all, of_row) = (self.limits.sequences, self.model.context().div_ceil(self.limits.page));
@@ -404,21 +404,21 @@ impl Engine {
         self.module.launch_on(stream, &advance::advance, grid, arguments)
     }
 
-    /// Writes the numbers of the rows to the device, after a change of sequences.
+    /// Writes the rows' indices to the device after sequences changed.
     fn upload(&mut self) -> Result<()> {
         let (all, of_row) = (self.limits.sequences, self.model.context().div_ceil(self.limits.page));
         let (mut tokens, mut state, mut seeds) = (vec![0; all], vec![0; 3 * all], vec![0; all]);
         let mut pages = vec![0; all * of_row];
         for (number, row) in self.rows.iter().enumerate() {
-            // A row without a sequence has length 0, and no slot.
+            // A row without a sequence has length 0 and no slot.
             state[2 * all + number] = -1;
             let Some(row) = row.as_ref().filter(|row| row.answers()) else { continue };
             tokens[number] = row.tokens[row.cached] as i32;
             state[number] = row.cached as i32;
             state[all + number] = row.cached as i32 + 1;
             state[2 * all + number] = self.cache.slot(&row.pages, row.cached);
-            // By its position: the same tokens are drawn in any batch. Seeds next to each other
-            // differ in all bits.
+            // By the position, so that a sequence draws the same tokens in any batch. Neighbouring
+            // seeds differ in all bits.
             let seed = self.sampling.seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             seeds[number] = seed.rotate_left(29).cast_signed().wrapping_add(row.cached as i64);
             pages[number * of_row..][..row.pages.len()].copy_from_slice(&row.pages);

@@ -1,4 +1,4 @@
-//! The ranks of the program: threads with a GPU each, or this process as one of several.
+//! The program's ranks: threads with a GPU each, or this process as one of several.
 
 use super::{Options, answer};
 use moye::{Device, DeviceChoice};
@@ -7,13 +7,13 @@ use moye_llama::{Error, Result};
 use moye_parallel::{Group, Rendezvous};
 use std::time::Duration;
 
-/// How long ranks wait for each other: the first may load a large file first.
+/// The timeout for other ranks: the first may have to load a large file.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A rank's device, and its number.
+/// A rank's device and its rank.
 pub(super) struct Place {
     pub device: Device,
-    /// The rank and its group, if there are several.
+    /// The rank and its group, if there are several ranks.
     pub ranks: Option<(usize, Ranks)>,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     if options.chat {
         return Err(Error::Request("--chat answers on one GPU; give prompts, or --batch FILE".to_owned()));
     }
-    // As `torchrun` and launchers like it start a process a GPU.
+    // `torchrun` and similar launchers start one process for each GPU.
     if std::env::var_os("RANK").is_some() {
         let rendezvous = Rendezvous::from_env()?;
         if rendezvous.world() != world {
@@ -59,13 +59,13 @@ pub(super) fn run(options: &Options) -> Result<()> {
             .collect();
         let ended = ranks.into_iter().map(|rank| rank.join().expect("ranks do not panic"));
         let mut errors: Vec<_> = ended.filter_map(Result::err).collect();
-        // The cause rather than that others waited for the rank that has it.
+        // Report the cause before the errors of ranks that waited for the failed one.
         errors.sort_by_key(|error| error.to_string().contains("did not come"));
         errors.into_iter().next().map_or(Ok(()), Err)
     })
 }
 
-/// The number of the first rank's GPU, or none for simulators.
+/// The index of the first rank's GPU; `None` for simulators.
 fn first(device: DeviceChoice) -> moye::Result<Option<u32>> {
     match device {
         DeviceChoice::Gpu(index) => Ok(Some(index)),

@@ -1,4 +1,4 @@
-//! The program: options, and what it does with them.
+//! The program and its options.
 
 mod gpus;
 mod stats;
@@ -17,7 +17,7 @@ use std::io::{BufRead, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Answers prompts by a language model from a GGUF file.
+/// Answers prompts with a language model from a GGUF file.
 #[derive(Parser)]
 #[command(version)]
 pub struct Options {
@@ -34,29 +34,29 @@ pub struct Options {
     /// Answers each line of a file, several at a time.
     #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
     batch: Option<PathBuf>,
-    /// The most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     tokens: u32,
-    /// The most tokens of prompt and answer.
+    /// Maximum number of tokens of prompt and answer.
     #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..))]
     context: u32,
-    /// Prompts of a batch that are answered at a time.
+    /// Prompts of a batch that are answered at the same time.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sequences: u32,
     /// The seed of drawn tokens.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Divides the logits before a token is drawn; 0 takes the most probable one.
+    /// Divisor of the logits before a token is drawn; 0 selects the most probable token.
     #[arg(long, default_value_t = 0.0)]
     temperature: f32,
-    /// The probability of the most probable tokens, of which one is drawn.
+    /// Total probability of the most probable tokens from which one is drawn.
     #[arg(long, default_value_t = 1.0)]
     top_p: f32,
     /// auto, gpu, gpu:N or sim.
     #[arg(long, default_value = "auto")]
     device: DeviceChoice,
-    /// GPUs over which the model is cut, from GPU 0 on: each has some of the heads and of the inner
-    /// state. Where RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, as by torchrun, this
+    /// GPUs over which the model is cut, starting at GPU 0: each holds part of the heads and of the
+    /// inner state. If RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, as by torchrun, this
     /// process is one of them, on GPU LOCAL_RANK.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     gpus: u32,
@@ -95,7 +95,7 @@ fn answer(options: &Options, place: Place) -> Result<()> {
     let model = Model::load(&device, &file, context, loaded)?.ranks(ranks);
     let sequences = if options.batch.is_some() { options.sequences as usize } else { 1 };
     let sampling = Sampling { temperature: options.temperature, top_p: options.top_p, seed: options.seed };
-    // Tokens past the end of an answer take the simulator long.
+    // On the simulator, computing tokens past the end of an answer takes long.
     let (chunk, ahead) = if device.is_gpu() { (512, 4) } else { (64, 1) };
     let limits = Limits { chunk, ahead, ..Limits::new(sequences, context) };
     let mut stats = Stats::new(&device, start.elapsed());
@@ -119,12 +119,12 @@ fn answer(options: &Options, place: Place) -> Result<()> {
     Ok(())
 }
 
-/// A line to the user that is not part of an answer.
+/// Prints a message to the user that is not part of an answer.
 fn note(line: &str) {
     eprintln!("{line}");
 }
 
-/// Progress, on a terminal.
+/// Shows progress on a terminal.
 fn progress(what: &str, done: usize, all: usize) {
     if stderr().is_terminal() {
         eprint!("\r{what} {done} of {all}{}", if done >= all { "\r\x1b[K" } else { "" });
@@ -142,7 +142,7 @@ struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// The tokens of a conversation's prompt; without a template the text of its turns.
+    /// The tokens of a conversation's prompt; without a template, of the plain turns.
     fn tokens(&self, turns: &[Turn]) -> Result<Vec<u32>> {
         match &self.template {
             Some(template) => self.vocabulary.encode(&template.prompt(turns)?, false),
@@ -153,7 +153,7 @@ impl Program<'_> {
         }
     }
 
-    /// The most tokens of an answer to a prompt, as far as the context has room.
+    /// The maximum number of tokens of an answer for which the context has room.
     fn most(&self, prompt: &[u32]) -> usize {
         self.most.min(self.engine.model().context().saturating_sub(prompt.len())).max(1)
     }
@@ -166,7 +166,7 @@ impl Program<'_> {
         }
     }
 
-    /// A step, with its time.
+    /// Runs a step and records its time.
     fn step(&mut self) -> Result<Vec<(usize, u32)>> {
         let (unread, bytes, start) = (self.engine.unread(), self.engine.bytes_of_token(), Instant::now());
         let drawn = self.engine.step()?.to_vec();
@@ -182,7 +182,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// Prints the answer of the only sequence as it comes, up to this number of tokens.
+    /// Prints the answer of the only sequence while it is computed, up to `most` tokens.
     fn stream(&mut self, most: usize) -> Result<String> {
         let vocabulary = self.vocabulary;
         let (mut text, mut stream, unread) = (String::new(), vocabulary.stream(), self.engine.unread());
@@ -231,7 +231,7 @@ impl Program<'_> {
             turns.push(Turn { role: "user", content: line });
             let tokens = self.tokens(&turns)?;
             let most = self.most(&tokens);
-            // The one row is this conversation's.
+            // This conversation owns the only row.
             if turns.len() == 1 {
                 self.engine.join(&tokens, most)?;
             } else {
@@ -242,7 +242,7 @@ impl Program<'_> {
         }
     }
 
-    /// Answers the lines of a file, in their order.
+    /// Answers the lines of a file in order.
     fn batch(&mut self, file: &Path) -> Result<()> {
         let failed = |source| Error::File { file: file.to_owned(), source };
         let lines = std::fs::read_to_string(file).map_err(failed)?;
@@ -251,7 +251,7 @@ impl Program<'_> {
         let tokens: Vec<_> =
             prompts.iter().map(|prompt| self.tokens(&[turn(prompt)])).collect::<Result<_>>()?;
         let mut answers = vec![None; prompts.len()];
-        // The prompt of each row, and where its answer begins and ends.
+        // The prompt of each row, and the start and end of its answer.
         let mut rows = Vec::new();
         let (mut joined, mut done, mut printed) = (0, 0, 0);
         while done < prompts.len() {

@@ -7,19 +7,19 @@ use std::time::Duration;
 /// Counts and times of a run.
 pub struct Stats {
     device: String,
-    /// Bytes that the memory moves in a second; none on the simulator.
+    /// The memory bandwidth in bytes per second; `None` on the simulator.
     bandwidth: Option<f64>,
     loaded: Duration,
     /// Prompt tokens that were read, and the time.
     prompt: (usize, Duration),
-    /// Steps that computed tokens, these tokens, bytes that they read, and the time; the first
-    /// step, which captures a graph and compiles kernels, is apart.
+    /// Steps that computed tokens, these tokens, the bytes that they read, and the time. The first
+    /// step, which captures a graph and compiles kernels, is counted separately.
     answer: (usize, usize, usize, Duration),
     first: Option<Duration>,
 }
 
 impl Stats {
-    /// For a model that was loaded in this time.
+    /// Statistics of a model that took this time to load.
     pub fn new(device: &Device, loaded: Duration) -> Self {
         Self {
             device: device.name().to_owned(),
@@ -31,7 +31,7 @@ impl Stats {
         }
     }
 
-    /// A step: prompt tokens that it read, tokens that it computed, bytes for these, and its time.
+    /// Adds a step: prompt tokens read, tokens computed, bytes read for these, and the time.
     pub fn step(&mut self, read: usize, computed: usize, bytes: usize, time: Duration) {
         if computed == 0 {
             self.prompt = (self.prompt.0 + read, self.prompt.1 + time);

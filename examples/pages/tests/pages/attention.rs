@@ -10,8 +10,8 @@ use moye_device::memory::{Global, GlobalMut};
 use pages::attention::{BLK, attention_bf16_64, attention_bf16_128, attention_f16_64, attention_f16_128};
 use pages::attention_hopper::*;
 
-/// Attention in double precision, of one head: `s` rows of `d` numbers, for each the index of its
-/// first.
+/// Attention of one head in double precision: `s` rows of `d` elements, each given by the index of
+/// its first element.
 fn attended(
     [q, k, v]: [&[f64]; 3],
     (s, d): (usize, usize),

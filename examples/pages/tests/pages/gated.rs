@@ -1,4 +1,4 @@
-//! The product with a custom epilogue, by both mainloops.
+//! The product with a custom epilogue on both mainloops.
 
 use crate::common::{devices, devices_of_sm_90a};
 use crate::{PTX, is_near, numbers, rows_of, sizes};
@@ -11,7 +11,7 @@ use moye_kernels::mma::Arguments;
 use pages::gated::{Gated, gated};
 use pages::gated_tma::{Config, TmaA, TmaB, gated_tma};
 
-/// GELU by a hyperbolic tangent, in double precision.
+/// GELU's tanh approximation, in double precision.
 fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
 }
@@ -51,7 +51,7 @@ impl Product {
         }
     }
 
-    /// Launches a kernel on a marked C, and compares what it wrote.
+    /// Launches a kernel on a marked C and compares the result.
     fn check(&self, name: &str, launch: impl FnOnce(Arguments<f16, f16, f32>, Gated) -> moye::Result<()>) {
         let device = self.a.device();
         let ([m, n, k], [ld, ldc]) = (self.shape, self.ld);
@@ -75,8 +75,8 @@ impl Product {
     }
 }
 
-/// Extents of products and the leading dimension of C: whole tiles, one that reaches past all
-/// extents, one element, rows of C at odd addresses, several tiles.
+/// Extents of products and the leading dimension of C: whole tiles, partial tiles along all modes,
+/// one element, rows of C at odd addresses, several tiles.
 const PRODUCTS: [([usize; 3], usize); 5] =
     [([128, 128, 64], 128), ([60, 51, 88], 56), ([1, 1, 1], 1), ([131, 70, 72], 71), ([200, 300, 130], 300)];
 const LARGER_PRODUCTS: [([usize; 3], usize); 2] = [([331, 270, 72], 271), ([512, 768, 520], 768)];

@@ -1,5 +1,5 @@
-//! Each page's kernel against float64 on ragged sizes: on the simulator by small cases, on a GPU by
-//! larger ones too; and the PTX of all pages.
+//! Each page's kernel compared with float64 on ragged sizes: small cases on the simulator, larger
+//! ones too on a GPU; and the PTX of all pages.
 
 mod attention;
 #[path = "../../../../tests/fixtures/common/devices.rs"]
@@ -38,7 +38,7 @@ real! {
     bf16: bf16::from_f64, bf16::to_f64;
 }
 
-/// Numbers from -1 to 1 that look random.
+/// Deterministic pseudo-random values from -1 to 1.
 fn numbers<T: Real>(count: usize, seed: u64) -> Vec<T> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -50,7 +50,7 @@ fn numbers<T: Real>(count: usize, seed: u64) -> Vec<T> {
     (0..count).map(|_| T::of(next())).collect()
 }
 
-/// The norm of the difference, as part of that of what is wanted, is below the limit.
+/// Checks that the relative norm of the difference is below the limit.
 #[track_caller]
 fn is_near(got: &[f64], want: &[f64], limit: f64, case: &str) {
     assert_eq!(got.len(), want.len(), "{case}");
@@ -60,7 +60,8 @@ fn is_near(got: &[f64], want: &[f64], limit: f64, case: &str) {
     assert!(error < limit, "{case}: relative error {error:e}, and {limit:e} is allowed");
 }
 
-/// The rows of `n` numbers, `ld` apart, of a result; the numbers between the rows are `marked`.
+/// The rows of `n` elements, `ld` apart, of a result; checks that elements between the rows are
+/// `marked`.
 fn rows_of<T: Real>(result: &[T], [m, n, ld]: [usize; 3], marked: T, case: &str) -> Vec<f64> {
     for row in 0..m {
         for (i, &value) in result[row * ld + n..(row + 1) * ld].iter().enumerate() {
@@ -70,7 +71,7 @@ fn rows_of<T: Real>(result: &[T], [m, n, ld]: [usize; 3], marked: T, case: &str)
     (0..m).flat_map(|row| result[row * ld..row * ld + n].iter().map(|x| x.value())).collect()
 }
 
-/// The sizes for a device: the larger ones are for a GPU alone.
+/// The sizes for a device: the larger ones on a GPU only.
 fn sizes<T: Copy>(device: &Device, small: &[T], larger: &[T]) -> Vec<T> {
     if device.is_gpu() { [small, larger].concat() } else { small.to_vec() }
 }

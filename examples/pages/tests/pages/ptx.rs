@@ -1,4 +1,4 @@
-//! The PTX of the pages: what docs/guide says of it.
+//! The PTX of the pages, as docs/guide describes it.
 
 use crate::PTX;
 use moye_build::ptx::Module;
@@ -17,12 +17,12 @@ fn the_ptx_has_the_kernels_of_this_crate_and_no_other() {
             ["attention_", "gate_", "gated", "rmsnorm_", "softmax_"].iter().any(|part| name.starts_with(part))
         };
         assert!(names.iter().all(own), "{arch}: {names:?}");
-        // The steps of attention on Hopper and `gated_tma` are for sm_90a alone.
+        // The steps of attention on Hopper and `gated_tma` exist for sm_90a alone.
         assert_eq!(names.len(), if arch == "sm_90a" { 17 } else { 11 }, "{arch}: {names:?}");
     }
 }
 
-/// A page is assembled for the older architecture that has it.
+/// A page is assembled for the oldest architecture that has it.
 #[test]
 fn ptxas_takes_every_page_without_spills_or_serialisation() {
     for &(arch, text) in PTX.images() {
@@ -36,7 +36,7 @@ fn ptxas_takes_every_page_without_spills_or_serialisation() {
         for (name, usage) in &assembled.kernels {
             assert_eq!((usage.spills(), usage.stack), (0, 0), "{name} spills: {usage:?}");
         }
-        // A serialised product is a warning that names its kernel.
+        // A serialised product causes a warning that names its kernel.
         let of_steps: Vec<_> =
             assembled.warnings.iter().filter(|warning| warning.contains("attention_step")).collect();
         assert!(of_steps.is_empty(), "{of_steps:?}");

@@ -1,4 +1,4 @@
-//! Softmax and RMSNorm of rows.
+//! Softmax and RMSNorm along rows.
 
 use crate::common::devices;
 use crate::{PTX, Real, is_near, numbers, rows_of, sizes};
@@ -37,7 +37,7 @@ fn softmax<T: Real>(kernel: Kernel<(Global<T>, GlobalMut<T>, u32, u32, i64)>, li
 
 #[test]
 fn softmax_is_that_of_float64() {
-    // A lane adds 3,126 numbers of the longest row one after the other.
+    // A lane accumulates 3,126 elements of the longest row sequentially.
     softmax(softmax_f32, 5e-6);
     softmax(softmax_bf16, 4e-3);
 }

@@ -1,4 +1,4 @@
-//! The cases of `moye bench attention`: the default ones, or those of the shapes and options given.
+//! The cases of `moye bench attention`: the default ones, or those given by shapes and options.
 
 use crate::commands::attention::{Window, single};
 use clap::Args;
@@ -6,31 +6,31 @@ use moye_bench::Size;
 use moye_bench::attention::{Case, Options, Order, cases, cases_of_e4m3};
 use std::str::FromStr;
 
-/// Default head sizes, and tokens of a sequence.
+/// Default head sizes, in columns.
 const COLUMNS: [usize; 3] = [64, 128, 256];
 const TOKENS: [usize; 3] = [1024, 4096, 16384];
-/// The tokens of all sequences, and the columns of all heads, where their numbers are not given: as
-/// in FlashAttention's figures.
+/// The total tokens of all sequences and columns of all heads if their numbers are not given, as in
+/// FlashAttention's figures.
 const ALL_TOKENS: usize = 16384;
 const ALL_COLUMNS: usize = 2048;
-/// Up to this many queries of a sequence rates are in bytes: loading keys and values takes the
-/// time.
+/// Up to this number of queries of a sequence, rates are in bytes, because loading keys and values
+/// dominates.
 const FEW: usize = 16;
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Options of attention")]
 pub struct Cases {
-    /// Number of sequences (default: 16,384 keys in all).
+    /// Number of sequences (default: 16,384 keys in total).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batches: Option<u32>,
-    /// Number of heads, `N`, or query heads and the KV heads that they share, `N/KV` (default: 2048
-    /// columns in all).
+    /// Number of heads, `N`, or of query heads and the KV heads that they share, `N/KV` (default:
+    /// 2048 columns in total).
     #[arg(long, value_name = "N[/KV]")]
     heads: Option<Heads>,
     /// Columns of a head, separated by commas (default: 64,128,256).
     #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
     head_dim: Vec<usize>,
-    /// Columns of a head of values (default: those of the queries and keys).
+    /// Columns of a head of values (default: as the queries and keys).
     #[arg(long, value_name = "COLUMNS")]
     value_dim: Option<usize>,
     /// Causal mask: hide the keys after a query's position; the last query is at the position of
@@ -44,7 +44,7 @@ pub struct Cases {
     /// Replace each score s by CAP tanh(s / CAP).
     #[arg(long, value_name = "CAP", value_parser = single)]
     softcap: Option<f32>,
-    /// ALiBi, with the slopes 2^(-8 i / heads) of the heads i from 1.
+    /// ALiBi with the slopes 2^(-8 i / heads) for heads i = 1, 2, ...
     #[arg(long)]
     alibi: bool,
     /// An attention sink for each head.

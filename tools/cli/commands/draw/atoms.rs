@@ -8,13 +8,13 @@ use moye_device::atom::{CopyTiling, MmaTiling, Operand, Permutation};
 use moye_device::layout::Layout;
 use moye_draw::{Draw, Scene, title_of_copy};
 
-/// The tiled copy of an atom by threads and values.
+/// The tiled copy of an atom over threads and values.
 pub fn copy(atom: &str, element: &str, threads: &Layout, values: &Layout) -> Result<Scene> {
     let tiling = CopyTiling::of_threads_and_values(values_of(atom, element)?, *threads, *values)?;
     titled(&tiling, atom, element)
 }
 
-/// The tiled copy by which the threads of an MMA load or store one operand.
+/// The tiled copy with which the threads of an MMA load or store one operand.
 pub fn copy_of_operand(atom: &str, element: Option<&str>, mma: &Mma, operand: &str) -> Result<Scene> {
     let (operand, own) = match operand {
         "a" | "A" => (Operand::A, mma.info.a.element),
@@ -35,7 +35,7 @@ fn titled(tiling: &CopyTiling, atom: &str, element: &str) -> Result<Scene> {
 
 fn values_of(atom: &str, element: &str) -> Result<ValueLayouts> {
     let bits = text::element_bits("--element", element)?;
-    // The words of `UniversalCopy` are known by their size: f64 is u64.
+    // The word of `UniversalCopy` is selected by size: f64 is u64.
     let word = atom.strip_prefix("UniversalCopy<").and_then(|rest| rest.strip_suffix('>'));
     let name = match word {
         Some(word) => format!("UniversalCopy<u{}>", text::element_bits("--atom", word)?),
@@ -56,7 +56,7 @@ pub struct Mma {
 }
 
 impl Mma {
-    /// The atom `name`, repeated as `atoms` says, over a tile.
+    /// The atom `name`, repeated by `atoms`, over a tile.
     pub fn of(name: &str, atoms: Option<&str>, tile: Option<&str>) -> Result<Self> {
         let universal = MmaInfo::of::<UniversalFma<f32>>();
         let matches = |info: &&MmaInfo| info.name == name || info.moye_name == Some(name);
@@ -76,7 +76,7 @@ impl Mma {
         Ok(Self { info, tiling })
     }
 
-    /// A, B and C in their places.
+    /// The picture with A, B and C at their positions.
     pub fn scene(&self) -> Result<Scene> {
         let mut scene = self.tiling.draw()?;
         scene.title = format!("{}, {}", self.info.name, scene.title);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 
-/// The picture of the line with an `id`, or with a name, or of the only line.
+/// The picture of the line with this `id` or `name`, or of the only line.
 pub fn scene(path: &Path, id: Option<i64>, name: Option<&str>, threads: Option<&Layout>) -> Result<Scene> {
     let text = read(path)?;
     let place = |line: usize| format!("{}:{line}", path.display());
@@ -33,7 +33,7 @@ pub fn scene(path: &Path, id: Option<i64>, name: Option<&str>, threads: Option<&
     };
     match found.as_slice() {
         [(line, object)] => draw_object(object, threads).with_context(|| place(*line)),
-        // The same instruction may be there as an atom and in tiles; the atom comes first.
+        // An instruction may occur as an atom and in tiles; the atom comes first.
         [(line, object), ..] if name.is_some() => draw_object(object, threads).with_context(|| place(*line)),
         [] => bail!("{} has no line {wanted}", path.display()),
         lines => {
@@ -101,7 +101,7 @@ fn layout(object: &Value, key: &str) -> Result<Layout> {
     Layout::parse(&text).with_context(|| format!("`{key}`"))
 }
 
-/// An integer or nested lists as a tuple's text.
+/// An integer or nested lists, written as a tuple.
 fn tuple_text(value: &Value) -> Option<String> {
     match value {
         Value::Number(number) => number.as_i64().map(|number| number.to_string()),

@@ -1,14 +1,14 @@
-//! Which options apply to which picture. The parser knows conflicts, but not everything that an
-//! option needs: an option of another picture would be ignored silently.
+//! Which options apply to which picture. The parser checks conflicts, but not everything that an
+//! option requires: an option of another picture would be ignored silently.
 
 use super::Draw;
 use anyhow::{Result, bail};
 
-/// A kind of picture, as far as the options differ.
+/// A kind of picture; kinds differ in their options.
 struct Kind {
     /// Its name in messages.
     name: &'static str,
-    /// The options that it takes.
+    /// The options that it accepts.
     takes: &'static [&'static str],
 }
 
@@ -26,7 +26,7 @@ const OPERAND: Kind =
 const KINDS: &[&Kind] = &[&LAYOUT, &THREAD_VALUE, &COPY, &SOURCE, &JSON, &OPERANDS, &NAMED, &TILED, &OPERAND];
 
 impl Draw {
-    /// Refuses an option that does not apply to the picture.
+    /// Rejects an option that does not apply to the picture.
     pub(super) fn check_options(&self) -> Result<()> {
         let kind = self.kind();
         for (option, _) in self.given().into_iter().filter(|(_, given)| *given) {
@@ -49,7 +49,7 @@ impl Draw {
             Some(shape) if shape.starts_with(|letter: char| letter.is_ascii_digit()) => &OPERANDS,
             Some(_) if self.operand.is_some() => &OPERAND,
             Some(_) if self.atoms.is_some() || self.tile.is_some() => &TILED,
-            // A multiply-add has no threads to number: it is tiled, from one atom.
+            // A multiply-add has no thread ids to number: it is tiled from one atom.
             Some(name) if name == "UniversalFma" => &TILED,
             Some(_) => &NAMED,
         }

@@ -1,10 +1,10 @@
-//! Values of options, parsed from their text.
+//! Parsers of options' values.
 
 use anyhow::{Context, Result, bail};
 use moye_device::layout::{ComposedLayout, Layout, Swizzle, try_make_col_major};
 use moye_eval::{Value, evaluate};
 
-/// A layout, also from an expression; the error names the column.
+/// A layout, or an expression that evaluates to one; the error names the column.
 pub fn layout(option: &str, text: &str) -> Result<Layout> {
     match drawn(text).with_context(|| option.to_owned())? {
         Drawn::Plain(layout) => Ok(layout),
@@ -20,7 +20,7 @@ pub enum Drawn {
     Swizzled(ComposedLayout),
 }
 
-/// The layout of a text, or of an expression with the operations of `moye eval`.
+/// The layout of an option, or of an expression with the operations of `moye eval`.
 pub fn drawn(text: &str) -> Result<Drawn> {
     match evaluate(text)? {
         Value::Layout(layout) => Ok(Drawn::Plain(layout)),
@@ -42,7 +42,7 @@ pub fn extents<const N: usize>(option: &str, text: &str) -> Result<[i64; N]> {
     }
 }
 
-/// A swizzle such as `3,4,3`, or in the form of expressions.
+/// A swizzle such as `3,4,3`, or as in expressions.
 pub fn swizzle(text: &str) -> Result<Swizzle> {
     if text.contains(|letter: char| letter.is_ascii_alphabetic())
         && let Value::Swizzle(swizzle) = evaluate(text).context("--swizzle")?

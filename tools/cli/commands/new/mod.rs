@@ -1,4 +1,4 @@
-//! `moye new`: a crate with kernels of its own.
+//! `moye new`: a crate with custom kernels.
 
 mod krate;
 
@@ -10,14 +10,14 @@ use std::path::PathBuf;
 /// Writes a crate with a kernel, its tests on the simulator, and a program that runs it.
 #[derive(Args)]
 pub struct New {
-    /// Folder to write, whose last part is the crate's name: `my-kernels`.
+    /// Folder to write, whose last component is the crate's name: `my-kernels`.
     #[arg(value_name = "NAME")]
     folder: PathBuf,
     /// Name of the crate (default: the folder's).
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Checkout of moye that the crate depends on (default: the one that this program was built in,
-    /// where that still exists, or else the packages of crates.io).
+    /// Checkout of moye that the crate depends on (default: the one in which this program was
+    /// built, if it still exists, otherwise the packages of crates.io).
     #[arg(long, value_name = "CHECKOUT")]
     path: Option<PathBuf>,
     /// Writes an operation that `pip install` makes a function of Python.

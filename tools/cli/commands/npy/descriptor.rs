@@ -11,25 +11,25 @@ pub struct Descriptor {
     pub is_swapped: bool,
 }
 
-/// Element types, by what can be done with them.
+/// Element types, by how they can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An element type of operands or results.
     Number(Dtype),
-    /// Other numbers, by NumPy's name: `astype` converts them.
+    /// Other real types, by NumPy's name: `astype` converts them.
     Other(&'static str),
-    /// Complex numbers, by NumPy's name.
+    /// Complex types, by NumPy's name.
     Complex(&'static str),
     /// Bytes without a type.
     Bytes(usize),
-    /// Texts, dates or Python objects, by a word for them.
+    /// Strings, dates or Python objects, by a word for them.
     Things(&'static str),
-    /// Records, with the subscripts of the first field of real numbers, `['x']`, or arrays as
+    /// Records, with the subscripts of the first field of real numbers, `['x']`; or arrays as
     /// elements.
     Record(Option<String>),
 }
 
-/// NumPy's numbers: the name; the letter and bytes; other names that `numpy.dtype` accepts.
+/// NumPy's numeric types: the name; the letter and bytes; other names that `numpy.dtype` accepts.
 const NUMBERS: &[(&str, &str, &[&str])] = &[
     ("float16", "f2", &["half", "e"]),
     ("float32", "f4", &["single", "f"]),
@@ -47,18 +47,18 @@ const NUMBERS: &[(&str, &str, &[&str])] = &[
     ("complex64", "c8", &["csingle", "F"]),
     ("complex128", "c16", &["cdouble", "complex", "D"]),
     ("clongdouble", "c32", &["complex256", "G"]),
-    // The types of `ml_dtypes`. It writes float8_e5m2 as a code that NumPy does not know.
+    // The types of `ml_dtypes`. It writes float8_e5m2 as a code that NumPy lacks.
     ("bfloat16", "", &[]),
     ("float8_e5m2", "f1", &[]),
     ("float8_e4m3fn", "", &[]),
 ];
 
 impl Descriptor {
-    /// The descriptor in the value of 'descr', if it is one.
+    /// The descriptor in the value of 'descr', if it is valid.
     pub fn of(descr: &Literal<'_>) -> Option<Self> {
         let code = match &descr.value {
             Value::Text(code) => code,
-            // Records are lists of fields; an array as an element is a type with its shape.
+            // Records are lists of fields; an array element is a type with its shape.
             Value::List(fields) => {
                 let numbers = fields.iter().find_map(field_of_numbers);
                 return Some(Self { kind: Kind::Record(numbers), is_swapped: false });
@@ -87,20 +87,20 @@ impl Descriptor {
         Some(Self { is_swapped: is_other_order && kind.has_order(), kind })
     }
 
-    /// NumPy's name of the type, or words for it.
+    /// NumPy's name of the type, or a description.
     pub fn name(&self) -> String {
         match &self.kind {
             Kind::Number(dtype) => dtype.to_string(),
             Kind::Other(name) | Kind::Complex(name) | Kind::Things(name) => (*name).to_owned(),
-            // `ml_dtypes` writes bfloat16 as two bytes that NumPy has no type for.
+            // `ml_dtypes` writes bfloat16 as two bytes, for which NumPy has no type.
             Kind::Bytes(2) => Dtype::Bf16.to_string(),
             Kind::Bytes(bytes) => format!("V{bytes}, bytes without a type"),
             Kind::Record(_) => "records".to_owned(),
         }
     }
 
-    /// The NumPy call on `a`, the array from `numpy.load`, that gives numbers of type `to`: the
-    /// text after a semicolon.
+    /// The NumPy call on `a`, the array from `numpy.load`, that converts it to type `to`: the part
+    /// of a message after the semicolon.
     pub fn conversion(&self, to: Dtype) -> String {
         let as_type = to.as_type();
         match &self.kind {
@@ -138,8 +138,8 @@ impl Descriptor {
 }
 
 impl Kind {
-    /// Whether elements of type `dtype` may be stored so: NumPy lacks some types. The user's type
-    /// for bytes and integers was checked before
+    /// Whether elements of type `dtype` may be stored like this: NumPy lacks some types. The user's
+    /// type for bytes and integers was checked before
     /// ([`NpyFile::dtype`](crate::commands::input::NpyFile::dtype)).
     pub fn is_kept_for(&self, dtype: Dtype) -> bool {
         match self {
@@ -208,12 +208,12 @@ fn kind(code: &str) -> Option<Kind> {
     }
 }
 
-/// The subscripts of real numbers in a field of records, which `astype` converts.
+/// The subscripts of the real values in a field of records, which `astype` converts.
 fn field_of_numbers(field: &Literal<'_>) -> Option<String> {
     let Value::Tuple(field) = &field.value else { return None };
     let name = match &field.first()?.value {
         Value::Text(name) => name,
-        // A name after its title.
+        // The name follows its title.
         Value::Tuple(titled) => match &titled.last()?.value {
             Value::Text(name) => name,
             _ => return None,
@@ -229,7 +229,7 @@ fn field_of_numbers(field: &Literal<'_>) -> Option<String> {
     Some(format!("[{}]{within}", quoted(name)))
 }
 
-/// A name as a string of Python.
+/// A name as a Python string literal.
 fn quoted(name: &str) -> String {
     format!("'{}'", name.replace('\\', "\\\\").replace('\'', "\\'"))
 }
@@ -242,7 +242,7 @@ mod tests {
         Descriptor::of(&Literal::read(text).unwrap())
     }
 
-    // As `numpy.dtype` of NumPy 2.4 has them on 64-bit Linux.
+    // As in `numpy.dtype` of NumPy 2.4 on 64-bit Linux.
     #[test]
     fn descriptors_are_those_of_numpy() {
         for (descr, name) in [
@@ -306,7 +306,7 @@ mod tests {
 
     // Each was run in NumPy 2.4 with ml_dtypes 0.6, on an array from numpy.load (for float8_e5m2 on
     // the array itself). `astype` alone raises on V1, V2 and records, and drops the imaginary parts
-    // of complex numbers.
+    // of complex values.
     #[test]
     fn the_advice_works_in_numpy() {
         for (descr, advice) in [
@@ -323,7 +323,7 @@ mod tests {
             ("'<c8'", "save its parts as two files, a.real.astype('float32') and a.imag.astype('float32')"),
             ("[('x', '<f4'), ('y', '<i4')]", "save one field, a['x'].astype('float32')"),
             ("[(('title', 'it\\'s'), '<f4')]", "save one field, a['it\\'s'].astype('float32')"),
-            // For other fields `astype` raises, or drops half.
+            // For other fields `astype` raises, or drops half of the value.
             (
                 "[('', '|V4'), ('s', 'S3'), ('z', '<c8'), ('h', 'V2'), ('x', '>i4')]",
                 "save one field, a['x'].astype('float32')",

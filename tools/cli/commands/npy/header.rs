@@ -1,4 +1,4 @@
-//! Version, key words, shape and order.
+//! The version, keywords, shape and order.
 
 use super::descriptor::Descriptor;
 use super::literal::{Literal, Value};
@@ -19,7 +19,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header at the start of `bytes`, and the data. The error text continues the file's name.
+    /// The header at the start of `bytes`, and the data. The error continues a sentence that starts
+    /// with the file's name.
     pub fn read(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
         let Some(rest) = bytes.strip_prefix(MAGIC) else {
             return Err("is not a .npy file; write one with numpy.save".to_owned());
@@ -52,7 +53,7 @@ impl Header {
         Ok((Self::of(&text)?, data))
     }
 
-    /// The header of its text.
+    /// Parses a header.
     fn of(text: &str) -> Result<Self, String> {
         let literal = Literal::read(text)
             .map_err(|error| format!("has a header that is not a Python literal: {error}; {AGAIN}"))?;

@@ -1,15 +1,15 @@
 //! Python literals.
 //!
-//! The input of `ast.literal_eval`, as far as headers use it, and Python 2's `3L`. Other
-//! expressions, such as `np.int64(3)` or `1.5`, are read as [`Value::Other`], so that messages can
-//! show them.
+//! The subset of `ast.literal_eval`'s input that headers use, and Python 2's `3L`. Other
+//! expressions, such as `np.int64(3)` or `1.5`, become [`Value::Other`], so that messages can show
+//! them.
 
 use std::fmt;
 
-/// Deeper nesting is refused before it overflows the stack.
+/// Deeper nesting is rejected before it overflows the stack.
 const DEEPEST: usize = 32;
 
-/// A literal, and its text.
+/// A literal and its source.
 #[derive(Debug)]
 pub struct Literal<'a> {
     pub text: &'a str,
@@ -19,7 +19,7 @@ pub struct Literal<'a> {
 #[derive(Debug)]
 pub enum Value<'a> {
     Text(String),
-    /// Numbers beyond 128 bits are clamped.
+    /// Values that exceed 128 bits are clamped.
     Int(i128),
     Bool(bool),
     Tuple(Vec<Literal<'a>>),
@@ -29,7 +29,7 @@ pub enum Value<'a> {
     Other,
 }
 
-/// The place where a text stops being a literal.
+/// The position at which the source stops being a literal.
 #[derive(Debug)]
 pub struct SyntaxError {
     /// Counted from 1, in characters.
@@ -50,7 +50,7 @@ impl fmt::Display for SyntaxError {
 }
 
 impl<'a> Literal<'a> {
-    /// Reads a `text` that is one literal.
+    /// Parses `text`, which must be one literal.
     pub fn read(text: &'a str) -> Result<Self, SyntaxError> {
         let mut reader = Reader { text, at: 0, depth: 0 };
         let literal = reader.literal()?;
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         Ok(Literal { text: &self.text[start..self.at], value })
     }
 
-    /// A tuple, or a value in parentheses: the comma makes the tuple.
+    /// A tuple, or a value in parentheses: a comma makes it a tuple.
     fn parentheses(&mut self) -> Result<Value<'a>, SyntaxError> {
         let (mut values, has_comma) = self.list('(', ')', "`,` or `)`")?;
         match values.pop() {
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Values up to `close`, and whether a comma follows one.
+    /// Parses values up to `close`; returns them and whether a comma follows one.
     fn list(
         &mut self,
         open: char,
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Appends a string, with the escapes that a type's or a field's name may need.
+    /// Appends a string, with the escapes that a type's or a field's name may contain.
     fn string(&mut self, to: &mut String, is_raw: bool) -> Result<(), SyntaxError> {
         let rest = &self.text[self.at..];
         let quote = ["'''", "\"\"\"", "'", "\""].into_iter().find(|quote| rest.starts_with(quote));
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A number: an integer, or another kind of number, which headers do not have.
+    /// An integer, or another kind of number, which headers do not contain.
     fn number(&mut self) -> Value<'a> {
         let is_negative = self.next_is('-');
         if is_negative || self.next_is('+') {
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         let is_in_number = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
         self.take_while(is_in_number);
         let digits = &self.text[start..self.at];
-        // Python 2 writes long integers with an `L`, which NumPy accepts after spaces too.
+        // Python 2 writes long integers with an `L`, which NumPy also accepts after spaces.
         let digits = digits.strip_suffix('L').unwrap_or(digits);
         let end = self.at;
         self.skip();
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A word: a truth value, the prefix of a string, or a name with its arguments.
+    /// A word: a boolean, the prefix of a string, or a name with its arguments.
     fn name(&mut self) -> Result<Value<'a>, SyntaxError> {
         let start = self.at;
         self.take_while(is_in_name);

@@ -45,14 +45,14 @@ fn write_npy<T: Stored>(file: &mut File, matrix: ArrayView2<'_, T>) -> io::Resul
     Ok(())
 }
 
-/// The header of a .npy file (format 1.0 of NumPy's `numpy.lib.format`): its length is a multiple
-/// of 64.
+/// The header of a .npy file (format 1.0 of NumPy's `numpy.lib.format`), padded to a multiple of 64
+/// bytes.
 fn header(descriptor: &str, shape: &[usize]) -> Vec<u8> {
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
     let shape: Vec<_> = shape.iter().map(usize::to_string).collect();
     let shape = shape.join(", ");
     let says = format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // The length of the header takes two bytes, and a newline ends it.
+    // Two bytes hold the header's length, and a newline ends the header.
     let padded = (MAGIC.len() + 2 + says.len() + 1).next_multiple_of(64) - MAGIC.len() - 2;
     let length = u16::try_from(padded).expect("two numbers take less than 64 KiB").to_le_bytes();
     let text = format!("{says:<width$}\n", width = padded - 1);

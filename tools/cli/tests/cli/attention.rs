@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Replaces the type descriptor of a file by one of as many letters.
+/// Replaces the type descriptor of a file by another of the same length.
 fn relabel(folder: &Path, name: &str, from: &str, to: &str) {
     let mut bytes = fs::read(folder.join(name)).unwrap();
     let at = bytes.windows(3).position(|three| three == from.as_bytes()).unwrap();
@@ -17,13 +17,13 @@ fn relabel(folder: &Path, name: &str, from: &str, to: &str) {
     fs::write(folder.join(name), bytes).unwrap();
 }
 
-/// Saves an array as float16: numbers of 16 bits under the other type's descriptor.
+/// Saves an array as float16: 16-bit words under the other type's descriptor.
 fn save_half(folder: &Path, name: &str, array: &Array4<f64>) {
     save(folder, name, &array.map(|&x| f16::from_f64(x).to_bits()));
     relabel(folder, name, "<u2", "<f2");
 }
 
-/// Reads an array of 16 bits with this descriptor.
+/// Reads an array of 16-bit words with this descriptor.
 fn load_bits(folder: &Path, name: &str, descriptor: &str, wide: fn(u16) -> f64) -> Array4<f64> {
     relabel(folder, name, descriptor, "<u2");
     Array4::<u16>::read_npy(File::open(folder.join(name)).unwrap()).unwrap().mapv(wide)
@@ -56,7 +56,7 @@ fn files() -> (TempDir, [Array4<f64>; 3]) {
     (folder, arrays)
 }
 
-/// Results and logarithms; a query sees the keys that `sees(query, key)`.
+/// Results and log-sum-exps; a query attends to the keys for which `sees(query, key)` is true.
 fn reference(
     [q, k, v]: &[Array4<f64>; 3],
     scale: f64,
@@ -177,7 +177,7 @@ fn attention_of_bfloat16_is_known_by_the_files_or_by_the_option() {
 fn attention_of_8_bit_floats_has_scale_factors_by_file() {
     let (folder, arrays) = files();
     let folder = folder.path();
-    // The numbers of the files are eighths, which e4m3 holds.
+    // The values of the files are eighths, which e4m3 represents.
     for (name, array) in FILES[1..4].iter().zip(&arrays) {
         save(folder, name, &array.map(|&x| F8E4M3::nearest(x).to_bits()));
         relabel(folder, name, "|u1", "<V1");
@@ -185,7 +185,7 @@ fn attention_of_8_bit_floats_has_scale_factors_by_file() {
     let said = failed(&moye(folder, &FILES));
     assert!(said.contains("add --dtype e4m3"), "{said}");
 
-    // A factor for each query head, one of the keys, one for each head of the values.
+    // One factor for each query head, one for the keys, one for each head of the values.
     save(folder, "sq.npy", &Array1::from_vec(vec![2.0f32, 0.5]));
     save(folder, "sk.npy", &Array1::from_vec(vec![1.5f32]));
     save(folder, "sv.npy", &Array1::from_vec(vec![3.0f32]));
@@ -200,7 +200,7 @@ fn attention_of_8_bit_floats_has_scale_factors_by_file() {
         let told = succeeded(&moye(folder, &[&FILES[..], &options, given].concat()));
         assert!(told.contains("hopper_e4m3_64"), "{told}");
         let want = reference(&[q.clone(), k.clone(), v.clone()], 0.125, |query, key| key <= query + 2);
-        // Probabilities have the four bits of e4m3, the results the eight of bf16.
+        // Probabilities have e4m3's four significant bits, results bf16's eight.
         within(0.05 * factors[3], &load_bf16(folder, "o.npy"), &want.0);
         let lse = Array4::<f32>::read_npy(File::open(folder.join("lse.npy")).unwrap()).unwrap();
         within(5e-3, &lse.mapv(f64::from), &want.1);

@@ -1,4 +1,4 @@
-//! `moye bench`: what it says where it cannot measure, and what it writes where it can.
+//! `moye bench`: its messages when it cannot measure, and its output when it can.
 
 use crate::common::gpu;
 use crate::{command, failed, load_text, moye, names, succeeded};
@@ -53,7 +53,7 @@ fn on_a_gpu_every_kind_is_checked_timed_and_printed_in_every_form() {
         succeeded(&command(folder, arguments).env("MOYE_DEVICE", "gpu").output().unwrap())
     };
     let everywhere = "f32,tf32,f16,f16-accumulators,bf16,f64,i8";
-    // Hopper alone multiplies 8-bit floats.
+    // Only Hopper multiplies 8-bit floats.
     let (all, kinds) = match device.arch() == moye::Arch::new(9, 0) {
         true => (format!("{everywhere},e4m3"), 8),
         false => (everywhere.to_owned(), 7),
@@ -119,7 +119,7 @@ fn tuning_needs_a_gpu_and_sizes_and_a_file_that_is_one() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("--sizes <SIZES>"));
 }
 
-/// A file as `moye tune` writes it: the simulator is a device like any other to its users.
+/// A file in the format of `moye tune`: commands that use it treat the simulator like any device.
 #[test]
 fn a_product_of_files_obeys_the_choice_for_its_problem() {
     let folder = TempDir::new().unwrap();
@@ -171,7 +171,7 @@ fn on_a_gpu_the_fastest_way_is_kept_and_obeyed() {
     let quick = ["--rounds", "3", "--warm-up", "0", "--tuning", "tuning.json", "--json"];
     let said = on_gpu(&[&["bench", "--types", "f16", "--sizes", "64x64x2048"][..], &quick].concat());
     let told: serde_json::Value = serde_json::from_str(&said).unwrap();
-    // The file is in the order of its problems: f16 with A and B along K first.
+    // The file is sorted by problem: f16 with A and B along K comes first.
     let splits = file["entries"][0]["choice"]["splits"].as_u64().unwrap();
     let kernel = told["rows"][0]["kernel"].as_str().unwrap();
     assert!(splits == 1 || kernel.ends_with(&format!("K in {splits} parts")), "{splits}: {kernel}");

@@ -1,11 +1,11 @@
-//! The program on the best device that there is, and on a GPU.
+//! The program on the best available device, and on a GPU.
 
 use crate::common::gpu;
 use crate::{command, load, matrix, save, succeeded};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What the program prints where `MOYE_DEVICE` is this, or not set.
+/// The program's output with this value of `MOYE_DEVICE`, or without the variable.
 fn on(device: Option<&str>, folder: &Path, arguments: &[&str]) -> String {
     let mut command = command(folder, arguments);
     match device {
@@ -62,8 +62,7 @@ fn products_and_transposes_of_files_on_a_gpu_are_those_of_ndarray() {
 fn the_kernel_that_the_simulator_runs_does_not_depend_on_the_hosts_cores() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
-    // Few tiles and a long K: how it is cut depends on the multiprocessors that there are for the
-    // parts.
+    // Few tiles and a long K: the split depends on the number of SMs.
     save(folder, "a.npy", &matrix(64, 2048, false));
     save(folder, "b.npy", &matrix(2048, 100, false));
     let kernel = |threads: &str| {

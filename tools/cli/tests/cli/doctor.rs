@@ -1,4 +1,4 @@
-//! `moye doctor`: what it names, and where it looks.
+//! `moye doctor`: what it reports, and where it searches.
 
 use crate::{command, moye, stdout};
 #[cfg(unix)]
@@ -20,7 +20,7 @@ fn it_names_what_it_looks_at_and_how_to_mend_each_miss() {
     assert_eq!(said.matches("to fix it:").count(), missing, "each miss has its remedy: {said}");
 }
 
-/// The doctor on a machine where the path leads to these folders only.
+/// The doctor on a machine whose path has only these folders.
 #[cfg(unix)]
 fn doctor(folder: &Path, path: &[&Path]) -> Command {
     let mut command = command(folder, &["doctor"]);
@@ -31,7 +31,7 @@ fn doctor(folder: &Path, path: &[&Path]) -> Command {
     command
 }
 
-/// Makes a program, with the folders above it.
+/// Writes a program, and creates the folders above it.
 #[cfg(unix)]
 fn program(file: &Path, script: &str) {
     use std::os::unix::fs::PermissionsExt;
@@ -40,8 +40,7 @@ fn program(file: &Path, script: &str) {
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The output for a variable with a wrong path: the line that begins with `name`, and the way to
-/// fix it.
+/// The output for a variable with a wrong path: the line that begins with `name`, and the fix.
 #[cfg(unix)]
 #[rstest]
 #[case("MOYE_PTXAS", "ptxas", "missing  MOYE_PTXAS names ", "set MOYE_PTXAS to the program, or unset it")]
@@ -54,7 +53,7 @@ fn a_variable_that_names_no_folder_is_reported(
 ) {
     let folder = TempDir::new().unwrap();
     let at = |part: &str| folder.path().join(part);
-    // A compiler without the source of `core`, whatever the one of this machine has.
+    // A compiler without the source of `core`, whatever this machine's compiler has.
     let answer =
         format!("case \"$1\" in -vV) echo release: 1.95.0;; *) echo {};; esac", at("sysroot").display());
     program(&at("bin/rustc"), &answer);
@@ -65,7 +64,7 @@ fn a_variable_that_names_no_folder_is_reported(
     assert!(lines[2].contains(&format!("to fix it: {fix}")), "{said}");
 }
 
-/// A folder that is removed with the value.
+/// A folder that is removed when the value is dropped.
 #[cfg(unix)]
 struct Removed(PathBuf);
 
@@ -76,7 +75,7 @@ impl Drop for Removed {
     }
 }
 
-/// A compiler of a version whose source the checkout alone has: the test puts it there.
+/// A compiler version whose source exists only in the checkout, where the test puts it.
 #[cfg(unix)]
 #[test]
 fn outside_a_checkout_the_source_that_it_holds_is_named() {
@@ -111,7 +110,7 @@ fn outside_a_checkout_the_source_that_it_holds_is_named() {
     );
     assert_eq!(output.status.code(), Some(0), "{said}");
 
-    // The compiler of another version does not get that source.
+    // A compiler of another version does not get that source.
     rustc("0.0.1-doctor");
     let output = doctor(folder.path(), &[&at("bin")]).output().unwrap();
     let said = stdout(&output);
@@ -138,14 +137,14 @@ fn ptxas_is_found_in_the_path_in_a_toolkit_and_in_pypis_package() {
     for file in ["bin/ptxas", "toolkit/bin/ptxas", "packages/nvidia/cu13/bin/ptxas"] {
         program(&at(file), "exit 0");
     }
-    // A Python whose packages are there.
+    // A Python with these packages.
     program(&at("python/python3"), &format!("echo {}; echo /nowhere", at("packages").display()));
     found(&mut doctor(folder, &[&at("bin"), &at("python")]), &at("bin/ptxas"));
     for variable in ["CUDA_PATH", "CUDA_HOME"] {
         let toolkit = &mut doctor(folder, &[&at("python")]);
         found(toolkit.env(variable, at("toolkit")), &at("toolkit/bin/ptxas"));
     }
-    // A toolkit in its usual place comes before Python.
+    // A toolkit in its usual path precedes Python.
     if !Path::new("/usr/local/cuda/bin/ptxas").is_file() {
         found(&mut doctor(folder, &[&at("python")]), &at("packages/nvidia/cu13/bin/ptxas"));
     }

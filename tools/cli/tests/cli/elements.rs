@@ -1,4 +1,4 @@
-//! `moye matmul` on every element type, with each epilogue, against float64.
+//! `moye matmul` on every element type, with each epilogue, compared with float64.
 
 use crate::common::gpu;
 use crate::{command, failed, moye, names, save, succeeded};
@@ -11,13 +11,12 @@ use std::path::Path;
 use std::process::Output;
 use tempfile::TempDir;
 
-/// Small whole numbers: products and sums are exact in every type.
+/// Small integers: products and sums are exact in every type.
 fn whole(rows: usize, cols: usize, fortran: bool) -> Array2<f64> {
     Array2::from_shape_fn((rows, cols).set_f(fortran), |(i, j)| ((5 * i + 3 * j) % 7) as f64 - 3.0)
 }
 
-/// Elements that a file may have: how they are written and read, with and without help of
-/// `ndarray-npy`.
+/// Elements of files: how they are written and read, with and without `ndarray-npy`.
 trait OfFile: Sized {
     const NAME: &'static str;
     fn save(folder: &Path, name: &str, matrix: &Array2<f64>);
@@ -48,7 +47,7 @@ macro_rules! known {
 }
 known!(f32: "float32", f64: "float64", i8: "int8", i32: "int32");
 
-/// A file of unsigned numbers of 16 bits under another type descriptor of as many letters.
+/// A file of unsigned 16-bit integers under another type descriptor of the same length.
 fn relabelled(folder: &Path, name: &str, matrix: &Array2<u16>, descriptor: &str) {
     save(folder, name, matrix);
     relabel(folder, name, "<u2", descriptor);
@@ -58,7 +57,7 @@ fn relabel(folder: &Path, name: &str, from: &str, to: &str) {
     let mut bytes = fs::read(folder.join(name)).unwrap();
     let text = String::from_utf8_lossy(&bytes[..128]).into_owned();
     let at = text.find(from).unwrap_or_else(|| panic!("{name} has the type {from}: {text}"));
-    // The first bytes of a file are no text, but each is one letter of what was made of them.
+    // The first bytes of a file are not text, but each becomes one character of the conversion.
     let at = at - (text.len() - 128);
     bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
     fs::write(folder.join(name), bytes).unwrap();
@@ -72,7 +71,7 @@ macro_rules! halves {
                 relabelled(folder, name, &matrix.map(|&x| <$t>::from_f64(x).to_bits()), $descriptor);
             }
             fn load(folder: &Path, name: &str) -> Array2<f64> {
-                // What NumPy reads is what it says in the header.
+                // NumPy reads the type that the header states.
                 relabel(folder, name, $descriptor, "<u2");
                 load_as::<u16>(folder, name, |bits| <$t>::from_bits(bits).to_f64())
             }
@@ -98,7 +97,7 @@ macro_rules! of_8_bits {
 // As ml_dtypes 0.6 writes them.
 of_8_bits!(F8E4M3: "float8_e4m3fn", "<V1", F8E5M2: "float8_e5m2", "<f1");
 
-/// Multiplies files of `T` and asserts that the result, of `U`, is exact.
+/// Multiplies files of `T` and asserts that the result, of type `U`, is exact.
 fn exact<T: OfFile, U: OfFile>(options: &[&str], run: impl Fn(&Path, &[&str]) -> Output) {
     for (m, n, k, fortran) in
         [(33, 41, 17, [false, false]), (8, 16, 24, [true, false]), (65, 3, 40, [false, true])]
@@ -150,7 +149,7 @@ fn bfloat16_is_known_by_what_ml_dtypes_writes_or_by_the_option() {
     let matrix = Array2::from_elem((4, 4), one);
     save(folder, "u2.npy", &matrix);
     relabelled(folder, "void.npy", &matrix, "|V2");
-    // NumPy's own text, with a name that is longer than a descriptor.
+    // NumPy's header, with a name that is longer than a descriptor.
     let text = "{'descr': 'bfloat16', 'fortran_order': False, 'shape': (4, 4), }";
     let mut named = [&b"\x93NUMPY\x01\x00\x76\x00"[..], format!("{text:<117}\n").as_bytes()].concat();
     named.extend(one.to_le_bytes().repeat(16));
@@ -258,7 +257,7 @@ fn each_option_of_the_epilogue_is_applied() {
         let said = succeeded(&moye(folder, &arguments));
         let c = f64::load(folder, "c.npy");
         let off = (&c - &expected).mapv(f64::abs).fold(0.0, |most: f64, &x| most.max(x));
-        // The device's exponential of f64 is as exact as the type; sums of whole numbers are exact.
+        // The device's exponential of f64 is as accurate as the type; sums of integers are exact.
         assert!(off <= 1e-12 * 200.0, "{options:?}: off by {off}: {said}");
         let told = said.lines().find_map(|line| line.strip_prefix("error")).unwrap_or_default().trim();
         let told: f64 = told.split(' ').next().unwrap().parse().unwrap();

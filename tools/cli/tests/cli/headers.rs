@@ -1,4 +1,4 @@
-//! Headers of .npy files as other writers than NumPy's make them.
+//! Headers of .npy files as writers other than NumPy produce them.
 
 use crate::{failed, load, moye, succeeded};
 use ndarray::{Array2, array};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Writes a file with this version and text of the header; the data is 1 to 6, float32.
+/// Writes a file with this version and header; the data is 1 to 6, float32.
 fn written(folder: &Path, name: &str, version: [u8; 2], text: &str) {
     let len = u32::try_from(text.len()).unwrap().to_le_bytes();
     let len = if version[0] == 1 { &len[..2] } else { &len[..] };
@@ -14,7 +14,7 @@ fn written(folder: &Path, name: &str, version: [u8; 2], text: &str) {
     fs::write(folder.join(name), [b"\x93NUMPY", &version[..], len, text.as_bytes(), &data].concat()).unwrap();
 }
 
-/// The header of a 2 x 3 matrix with another text in place of a part.
+/// The header of a 2 x 3 matrix with a part replaced.
 fn text(from: &str, to: &str) -> String {
     "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n".replace(from, to)
 }
@@ -78,7 +78,7 @@ fn a_header_that_numpy_refuses_is_an_error_that_says_why() {
     }
 }
 
-// `descriptor.rs` has all of the advice, each line of which was run in NumPy.
+// `descriptor.rs` has the complete advice, each line of which was run in NumPy.
 #[test]
 fn advice_on_other_types_works_in_numpy() {
     let folder = TempDir::new().unwrap();
@@ -106,7 +106,7 @@ fn advice_on_other_types_works_in_numpy() {
     let said = failed(&moye(folder, &["transpose", "a.npy", "-o", "c.npy"]));
     let view = "a.view(ml_dtypes.bfloat16).astype('float32')";
     assert_eq!(said, format!("a.npy holds bfloat16, not float32; convert it with {view}"));
-    // Bytes of bfloat16 are not those of float16.
+    // The bytes of bfloat16 are not those of float16.
     written(folder, "half.npy", [1, 0], &text("'<f4'", "'<f2'").replace("(2, 3)", "(12, 1)"));
     written(folder, "row.npy", [1, 0], &text("'<f4'", "'<f2'").replace("(2, 3)", "(1, 12)"));
     written(folder, "c.npy", [1, 0], &text("'<f4'", "'|V2'").replace("(2, 3)", "(1, 12)"));

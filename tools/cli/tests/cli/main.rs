@@ -1,4 +1,4 @@
-//! The program `moye`: what it computes from files, and what it says of bad ones.
+//! The program `moye`: its results from files, and its messages about bad ones.
 
 #[cfg(feature = "attention")]
 mod attention;
@@ -28,7 +28,7 @@ fn moye(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
-    // A bundle for machines without cargo has it beside the tests.
+    // In a bundle for machines without cargo, the program is beside the tests.
     let program = std::env::var_os("MOYE_BUNDLE").map_or_else(
         || PathBuf::from(env!("CARGO_BIN_EXE_moye")),
         |bundle| Path::new(&bundle).join("bin/moye"),
@@ -36,7 +36,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env("MOYE_DEVICE", "sim");
     if arguments.first() == Some(&"profile") {
-        // It takes seconds for each profile, and one test has its registers.
+        // ptxas takes seconds for each profile; one test reads registers.
         command.env("MOYE_PTXAS", "off");
     }
     command
@@ -52,7 +52,7 @@ fn succeeded(output: &Output) -> String {
     stdout(output)
 }
 
-/// Asserts that the program failed with exit code 1 and one line, and gives it.
+/// Asserts that the program failed with exit code 1 and one line, and returns the line.
 fn failed(output: &Output) -> String {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -72,7 +72,7 @@ fn load_text(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// Marks a file as of Fortran order, in which one of at most one extent above 1 has the same bytes.
+/// Marks a file as Fortran order; with at most one extent above 1 its bytes are the same.
 fn in_fortran_order(folder: &Path, name: &str) {
     let mut bytes = fs::read(folder.join(name)).unwrap();
     let at = bytes.windows(5).position(|five| five == b"False").unwrap();
@@ -80,7 +80,7 @@ fn in_fortran_order(folder: &Path, name: &str) {
     fs::write(folder.join(name), bytes).unwrap();
 }
 
-/// Whole numbers, so that products are exact.
+/// Small integers, so that products are exact.
 fn matrix(rows: usize, cols: usize, fortran: bool) -> Array2<f32> {
     Array2::from_shape_fn((rows, cols).set_f(fortran), |(i, j)| ((7 * i + 3 * j) % 11) as f32 - 5.0)
 }
@@ -142,7 +142,7 @@ fn empty_matrices_have_products() {
     }
 }
 
-/// The strides of an extent of 0 or 1 depend on the order of a file, and lead to no element.
+/// The strides of an extent of 0 or 1 depend on a file's order, but lead to no element.
 #[test]
 fn the_order_of_a_file_of_one_row_or_column_or_none_does_not_count() {
     let folder = TempDir::new().unwrap();
@@ -258,7 +258,7 @@ fn files_that_are_no_matrices_are_refused_with_what_to_do() {
 #[cfg(unix)]
 fn what_is_no_matrix_is_refused_before_all_of_it_is_read() {
     let folder = TempDir::new().unwrap();
-    // It has no end.
+    // This file has no end.
     let said = failed(&moye(folder.path(), &["transpose", "/dev/zero", "-o", "c.npy"]));
     assert_eq!(said, "/dev/zero is not a .npy file; write one with numpy.save");
 }
@@ -324,7 +324,7 @@ fn a_full_disk_is_one_line() {
     let (folder, _) = two_files();
     let output = moye(folder.path(), &["transpose", "a.npy", "-o", "/dev/full"]);
     assert_eq!(output.status.code(), Some(1));
-    // The report goes there too, as the standard output might be where the result goes.
+    // The report goes there too, because the result might go to standard output.
     let said = String::from_utf8(output.stderr).unwrap();
     let last = said.lines().last().unwrap_or_default();
     assert!(last.starts_with("moye: cannot write /dev/full: No space left on device"), "{said}");
@@ -373,7 +373,7 @@ fn a_result_that_cannot_be_printed_is_one_line_and_a_closed_pipe_is_none() {
         let output = run(writer.into());
         assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
     }
-    // Where the failure cannot be told either, the exit status tells it.
+    // If the failure cannot be printed either, the exit status reports it.
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let status = command(folder.path(), &["atoms"]).stdout(full()).stderr(full()).status().unwrap();
     assert_eq!(status.code(), Some(1));
@@ -388,7 +388,7 @@ fn a_write_that_fails_half_way_leaves_nothing_behind() {
     let whole = command(folder.path(), &["transpose", "a.npy", "-o"]);
     let limited = |output: &str, force: &str| {
         let mut command = Command::new("bash");
-        // Past the limit the system sends a signal that ends a process which does not expect it.
+        // Past the limit the system sends a signal, which ends a process by default.
         command.args(["-c", "ulimit -f 100; exec \"$@\"", "bash"]).arg(whole.get_program());
         command.args(whole.get_args()).arg(output).args((!force.is_empty()).then_some(force));
         command.current_dir(folder.path()).env("MOYE_DEVICE", "sim").output().unwrap()
@@ -452,17 +452,17 @@ fn a_link_to_nothing_is_followed_only_by_force() {
     assert!(said.starts_with("cannot write circle.npy: "), "{said}");
 }
 
-/// Starts minutes of work on the simulator in a folder and waits until the place of the result is
-/// taken, before which the signals are handled.
+/// Starts minutes of work on the simulator in a folder, and waits until the result's file exists:
+/// the signals are handled before that.
 #[cfg(unix)]
 fn long_work(folder: &Path, ignored: &str) -> std::process::Child {
     use std::os::unix::process::CommandExt;
     save(folder, "a.npy", &Array2::<f32>::zeros((2048, 2048)));
     let work = command(folder, &["matmul", "a.npy", "a.npy", "-o", "c.npy"]);
     let mut bash = Command::new("bash");
-    // What these tests were started with may be ignored, as a shell's background jobs ignore
-    // Ctrl-C; bash leaves that as it is. SAFETY: between the fork and the new program only `signal`
-    // is called, which may be.
+    // The test process may have inherited ignored signals, as a shell's background jobs ignore
+    // Ctrl-C, and bash keeps them. SAFETY: between the fork and the new program only `signal` is
+    // called, which is async-signal-safe.
     unsafe {
         bash.pre_exec(|| {
             for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
@@ -505,7 +505,7 @@ fn a_signal_ends_the_work_and_leaves_nothing_behind() {
         let folder = TempDir::new().unwrap();
         let mut child = long_work(folder.path(), "USR1");
         if !listens {
-            // The terminal is gone, and what is written to it fails.
+            // The terminal is closed, so writing to it fails.
             drop(child.stderr.take());
         }
         signal(&child, name);
@@ -521,7 +521,7 @@ fn a_signal_ends_the_work_and_leaves_nothing_behind() {
 #[test]
 fn a_hang_up_that_is_ignored_stays_so() {
     let folder = TempDir::new().unwrap();
-    // As `nohup` starts it.
+    // As under `nohup`.
     let mut child = long_work(folder.path(), "HUP");
     signal(&child, "-HUP");
     std::thread::sleep(std::time::Duration::from_millis(300));

@@ -1,5 +1,5 @@
-//! `moye profile`: text, JSON and a page of HTML of the program's own operations, and what it
-//! refuses.
+//! `moye profile`: text, JSON and an HTML page of the program's operations, and the requests that
+//! it refuses.
 
 use super::{command, failed, moye, succeeded};
 use std::fs;
@@ -38,7 +38,7 @@ fn a_product_is_profiled_as_text_json_and_html() {
     assert_eq!(profile(&["--html", "profile.html"]), "");
     let page = fs::read_to_string(folder.path().join("profile.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<h3>device/kernels/"), "{page}");
-    // The folder is no checkout.
+    // The folder is not a checkout.
     assert!(page.contains("</span>    "), "the sources are in it: {page}");
 }
 
@@ -122,10 +122,10 @@ fn attention_is_profiled_with_its_exponentials_shuffles_and_copies_in_flight() {
         json["kernels"].as_array().unwrap().iter().map(|kernel| of(&kernel["total"])).sum::<u64>()
     };
     let class = |name: &str| sum(&|total| total["classes"][name].as_u64().unwrap_or(0));
-    // Both products, of 64 queries and 128 keys of 64 columns.
+    // Both products, of 64 queries and 128 keys with 64 columns.
     let operations = sum(&|total| total["tensor_operations"]["bf16"].as_u64().unwrap_or(0));
     assert!(operations >= 2 * 2 * 64 * 128 * 64, "{operations} operations: {said}");
-    // One exponential for each score, 32 in an instruction.
+    // One exponential for each score; an instruction computes 32.
     assert!(class("special function") >= 64 * 128 / 32, "{said}");
     assert!(class("warp") > 0 && class("barrier") > 0, "{said}");
     let most = |kernel: &serde_json::Value| kernel["total"]["in_flight"]["max_bytes"].as_u64().unwrap();
@@ -144,7 +144,7 @@ fn a_profile_has_the_arithmetic_of_the_ptx_and_the_registers_of_ptxas() {
     let profile = |more: &[&str]| {
         let arguments = [&["profile", "copy", "64x64x1"], more].concat();
         let mut command = command(folder.path(), &arguments);
-        // It is in the checkout, which the folder is not.
+        // ptxas is in the checkout, but the folder is not.
         command.envs(ptxas.iter().map(|ptxas| ("MOYE_PTXAS", ptxas.path())));
         succeeded(&command.output().unwrap())
     };

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
 
-/// Multiplies random matrices on the simulator, which takes a moment; the standard error goes to
+/// Multiplies random matrices on the simulator, which takes a moment; standard error goes to
 /// `stderr`.
 fn matmul(folder: &Path, stderr: Stdio) -> Output {
     let mut work = command(folder, &["matmul"]);
@@ -16,11 +16,11 @@ fn matmul(folder: &Path, stderr: Stdio) -> Output {
     work.spawn().unwrap().wait_with_output().unwrap()
 }
 
-/// All that was written to a terminal whose other side is closed.
+/// Everything that was written to a terminal whose other side is closed.
 fn shown(terminal: File) -> String {
     let mut bytes = Vec::new();
     match (&terminal).read_to_end(&mut bytes) {
-        // So Linux reports that it is no longer writable.
+        // Linux reports a closed terminal by this error.
         Err(error) if error.raw_os_error() == Some(nix::libc::EIO) => {}
         result => drop(result.unwrap()),
     }
@@ -38,7 +38,7 @@ fn a_terminal_shows_a_bar_while_the_simulator_runs_and_none_when_it_is_done() {
 
     let said = succeeded(&output);
     assert!(said.contains("TFLOP/s"), "the result is where it is without a terminal: {said}");
-    // 256 x 256 of C by tiles of 128 x 128.
+    // A 256 x 256 C in tiles of 128 x 128.
     assert!(shown.contains("running") && shown.contains("4/4 blocks"), "the bar counts blocks: {shown:?}");
     assert!(shown.contains('█'), "it has a part that is done: {shown:?}");
     let cleared = shown.rfind("\u{1b}[2K").unwrap_or_else(|| panic!("a line is cleared: {shown:?}"));

@@ -1,4 +1,4 @@
-//! `moye report`: what it says of a PTX file, and of what is none.
+//! `moye report`: its output for a PTX file, and its error for other files.
 
 use super::{command, failed, moye, succeeded};
 use std::fs;
@@ -77,7 +77,7 @@ fn what_ptxas_alone_tells_is_an_error_to_deny_where_there_is_no_ptxas() {
     assert!(report("local_memory").status.success(), "the PTX tells local memory");
 }
 
-/// 48 values that live at the same time, in 24 registers.
+/// 48 values that are live at the same time, in 24 registers.
 fn crowded() -> String {
     let load = |i: u32| format!("    ld.global.b32 %r{i}, [%rd1+{}];\n", 4 * i);
     let store = |i: u32| format!("    st.global.b32 [%rd1+{}], %r{i};\n", 4 * (47 - i));
@@ -127,7 +127,7 @@ const SERIALIZED: &str = ".version 8.0
 fn spills_and_serialized_wgmma_of_a_ptx_file_are_reported_and_deny_makes_them_errors() {
     let Some(ptxas) = super::common::assembler::ptxas() else { return };
     let folder = tempfile::tempdir().unwrap();
-    // It is in the checkout, which the folder is not.
+    // ptxas is in the checkout, but the folder is not.
     let moye = |folder: &std::path::Path, arguments: &[&str]| {
         command(folder, arguments).env("MOYE_PTXAS", ptxas.path()).output().unwrap()
     };
@@ -144,8 +144,8 @@ fn spills_and_serialized_wgmma_of_a_ptx_file_are_reported_and_deny_makes_them_er
     }
 }
 
-/// A crate whose kernel indexes an array at run time, which brings it into local memory, and
-/// divides in a loop.
+/// A crate whose kernel indexes an array at run time, which moves it to local memory, and divides
+/// in a loop.
 const CRATE: &str = "\
 #![no_std]
 #![feature(abi_ptx, asm_experimental_arch)]

@@ -1,5 +1,4 @@
-//! The program's check of its own result: right products are not accused, also at the ends of a
-//! type's range.
+//! The program's check of its result accepts right products, also at the limits of a type's range.
 
 use crate::{load, moye, save, stdout, succeeded};
 use ndarray::{Array2, array};
@@ -23,7 +22,7 @@ fn random_products_at_the_ends_of_the_range_are_right() {
         &["--dtype", "f16", "--alpha", "1e-9"],
         &["--dtype", "f16", "--alpha", "3e-8"],
         &["--dtype", "f16", "--alpha", "1e5"],
-        // Finite are only sums that are near to 0, of which rounding makes the most.
+        // Only sums near 0 are finite, and rounding affects those most.
         &["--dtype", "f16", "--alpha", "1e9"],
         &["--dtype", "f16", "--alpha", "-3e9", "--split-k", "3"],
         &["--dtype", "f16", "--f16-accumulators", "--alpha", "1e7"],

@@ -114,7 +114,7 @@ fn options_that_have_no_part_in_the_picture_are_refused() {
         let output = run(args);
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && output.stdout.is_empty(), "{args:?} is refused");
-        // The parser's own refusals have its own words.
+        // The parser rejects some options itself, in other words.
         let ours = error.contains(&format!("{option} does not apply to")) && error.contains(with);
         assert!(ours || output.status.code() == Some(2) && error.contains(option), "{args:?}: {error}");
     }
@@ -188,7 +188,7 @@ fn atoms_are_tiled_by_name() {
     );
     assert!(!error.contains("the copy atom"), "it is named: {error}");
 
-    // Complex numbers have 128 bits; sums of three products have 192, which nothing moves.
+    // Complex values have 128 bits; sums of three products have 192, which no copy moves.
     let complex = ["--mma", "SM80_8x8x4_C64C64C64C64_TN", "--atom", "UniversalCopy<u128>", "--operand", "a"];
     assert!(printed(&complex).starts_with("UniversalCopy<u128> for c64, tiled copy of 8 x 4"));
     let gauss = ["--mma", "SM80_8x8x4_GC64C64C64GC64_TN", "--atom", "UniversalCopy<u128>", "--operand", "c"];
@@ -198,7 +198,7 @@ fn atoms_are_tiled_by_name() {
         "{error}"
     );
 
-    // One quad pair is four times in its warp.
+    // A quad pair occurs four times in a warp.
     let pair = ["--mma", "SM70_8x8x4_F32F16F16F32_TN", "--atoms", "(1,1,1)"];
     assert!(printed(&pair).contains("T16"));
     let three = ["--mma", "SM70_8x8x4_F32F16F16F32_TN", "--atoms", "(3,1,1)"];
@@ -263,7 +263,7 @@ fn every_matrix_instruction_is_drawn_by_its_name() {
         assert!(by_name.starts_with("<svg"), "{}", atom.name);
         assert!(by_name.contains(&format!(">{}<", atom.name)), "{} is the title", atom.name);
         if let Some(name) = atom.moye_name {
-            // Atoms that have one name there are the same but for the title.
+            // Atoms with one name in the table are equal except for the title.
             let body = |svg: &str| svg.replace("SM75", "SM80");
             let same = body(&printed(&["--mma", name, "--format", "svg"])) == body(&by_name);
             assert!(same, "{name} in MoYe is {}", atom.name);

@@ -1,10 +1,10 @@
-//! The pictures of the guide are what the program draws.
+//! The pictures of the guide are those that the program draws.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The picture at the top of the README, which does not give its command.
+/// The picture at the top of the README, which does not show its command.
 const FRONT: (&str, &str) = (
     "mma.svg",
     "moye draw --mma 16x8x8 --a '((4,8),(2,2)):((32,1),(16,8))' --b '((4,8),2):((16,1),8)' --c '((4,8),(2,2)):((32,1),(16,8))'",
@@ -14,11 +14,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Each picture of the guide with the last command before it.
+/// Each picture of the guide, with the last command before it.
 fn commands() -> BTreeMap<String, String> {
     let mut commands = BTreeMap::from([(FRONT.0.to_owned(), FRONT.1.to_owned())]);
     for page in std::fs::read_dir(root().join("guide")).unwrap() {
-        // A long command goes on in the next line.
+        // A long command continues in the next line.
         let text = std::fs::read_to_string(page.unwrap().path()).unwrap().replace("\n--", " --");
         let mut command = None;
         for line in text.lines() {
@@ -27,7 +27,7 @@ fn commands() -> BTreeMap<String, String> {
             }
             if let Some((_, picture)) = line.split_once("](../pictures/") {
                 let name = picture.trim_end_matches(')').to_owned();
-                // A command serves one picture: what stands further up is of another.
+                // A command serves one picture, so an earlier command belongs to another picture.
                 let command = command.take().unwrap_or_else(|| panic!("{name}: no command stands before it"));
                 commands.insert(name, command);
             }
@@ -36,7 +36,7 @@ fn commands() -> BTreeMap<String, String> {
     commands
 }
 
-/// A command's arguments as a shell splits them: by spaces outside of single quotes.
+/// A command's arguments, split like a shell does: at spaces outside single quotes.
 fn arguments(command: &str) -> Vec<String> {
     let mut arguments = vec![String::new()];
     let mut quoted = false;

@@ -1,5 +1,5 @@
-//! Contexts, streams, events and memory of another library: used where they are, and never
-//! destroyed. The stand-in notes each call with its handles.
+//! Contexts, streams, events and memory of another library: they are used as they are, and never
+//! destroyed. The stand-in records each call with its handles.
 
 use crate::common::{PTX, SCALE, one_thread};
 use crate::{driver, with_driver};
@@ -7,7 +7,7 @@ use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Stream, transpose_on};
 use std::ffi::c_void;
 use std::ptr::without_provenance_mut;
 
-/// The stand-in's primary context, one of another library, and a stream and an event in each.
+/// The stand-in's primary context, another library's context, and a stream and an event in each.
 const PRIMARY: *mut c_void = without_provenance_mut(1);
 const CONTEXT: *mut c_void = without_provenance_mut(9);
 const STREAM: *mut c_void = without_provenance_mut(0x900);
@@ -18,12 +18,12 @@ const MEMORY: u64 = 1 << 42;
 const MEMORY_OF_GPU_1: u64 = 1 << 50;
 const MEMORY_OF_HOST: u64 = 1 << 12;
 
-/// Whether this process is the part of a test that has the stand-in.
+/// Whether this process is the part of a test that runs with the stand-in.
 fn has_driver() -> bool {
     std::env::var_os("FAKE_DRIVER_CALLS").is_some()
 }
 
-/// What the stand-in notes in a part of these tests.
+/// The calls that the stand-in records in a part of these tests.
 fn calls(part: &str) -> Option<Vec<String>> {
     let folder = driver(&[])?;
     let file = folder.path().join("calls");
@@ -85,7 +85,7 @@ fn a_product_takes_its_workspace_on_a_borrowed_stream() {
     check_workspace(&calls);
 }
 
-/// At least `least` launches, all on the borrowed stream, and no handle destroyed.
+/// There are at least `least` launches, all on the borrowed stream, and no handle is destroyed.
 fn check_stream(calls: &[String], least: usize) {
     let launches: Vec<_> = calls.iter().filter(|call| call.starts_with("cuLaunchKernel")).collect();
     assert!(launches.len() >= least && launches.iter().all(|call| call.ends_with(" 0x900")), "{calls:?}");
@@ -190,7 +190,7 @@ fn compares_devices() {
     assert_ne!(primary, other, "memory of one context is not the other's");
     let x = primary.alloc_uninit::<f32>(4).unwrap();
     let mut y = other.alloc_uninit::<f32>(4).unwrap();
-    // SAFETY: it is refused.
+    // SAFETY: the call is refused.
     let error = unsafe { other.load(&PTX).unwrap().launch(&SCALE, one_thread(), (&x, &mut y, 2.0, 4)) };
     assert!(error.unwrap_err().to_string().contains("argument 0 is a buffer of"));
     assert!(primary.default_stream().wait(&other.default_stream().record().unwrap()).is_err());
@@ -209,7 +209,7 @@ fn gives_what_cannot_be_used() {
     }
     let device = Device::gpu(0).unwrap();
     let null = std::ptr::null_mut();
-    // SAFETY: all are refused.
+    // SAFETY: all calls are refused.
     let refused = unsafe {
         [
             (Device::from_raw_context(null).err(), "this context cannot be used: it is null; give a context"),
@@ -240,7 +240,7 @@ fn gives_what_cannot_be_used() {
         let said = error.expect(expected).to_string();
         assert!(said.contains(expected), "{said}");
     }
-    // SAFETY: as in `own`, of the primary context; no elements need no memory.
+    // SAFETY: as in `own`, in the primary context; zero elements need no memory.
     unsafe {
         let stream = Stream::from_raw_handle(&device, STREAM_OF_PRIMARY).unwrap();
         stream.synchronize().unwrap();

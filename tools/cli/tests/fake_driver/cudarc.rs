@@ -1,16 +1,16 @@
-//! Streams and slices of `cudarc`, by the calls that the stand-in for the driver notes.
+//! Streams and slices of `cudarc`, tested by the calls that the stand-in for the driver records.
 
 use crate::{driver, with_driver};
 use cudarc::driver::CudaContext;
 use moye::interop::cudarc::{CudarcStream, device, to_cudarc};
 use moye::{Device, Matmul, Matrix, MatrixMut};
 
-/// Whether this process is the part of a test that has the stand-in.
+/// Whether this process is the part of a test that runs with the stand-in.
 fn has_driver() -> bool {
     std::env::var_os("FAKE_DRIVER_CALLS").is_some()
 }
 
-/// What the stand-in notes in a part of these tests.
+/// The calls that the stand-in records in a part of these tests.
 fn calls(part: &str) -> Option<Vec<String>> {
     let folder = driver(&[])?;
     let file = folder.path().join("calls");
@@ -42,7 +42,7 @@ fn multiplies_slices() {
             Matmul::new(a, b).split_k(2).run_on(&stream, &mut c).unwrap();
         }
     }
-    // Ours, lent: freed once, by its owner.
+    // A lent buffer is freed once, by its owner.
     let mut own = stream.device().alloc_uninit::<f32>(16).unwrap();
     // SAFETY: as above.
     let lent = unsafe { stream.lend(&mut own).unwrap() };
@@ -52,11 +52,11 @@ fn multiplies_slices() {
     let back = unsafe { to_cudarc(&stream, &context).unwrap() };
     assert_eq!(back.cu_stream(), cuda.cu_stream());
     let sim = Device::sim();
-    // SAFETY: it is refused.
+    // SAFETY: the call is refused.
     let refused = unsafe { to_cudarc(&sim.default_stream(), &context) };
     assert!(refused.unwrap_err().to_string().contains("not the one of the stream's device"));
     let mut other = sim.alloc_uninit::<f32>(16).unwrap();
-    // SAFETY: it is refused.
+    // SAFETY: the call is refused.
     let refused = unsafe { stream.lend(&mut other) };
     assert!(refused.unwrap_err().to_string().contains("is a buffer of simulator"));
 }

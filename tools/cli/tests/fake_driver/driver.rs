@@ -1,5 +1,5 @@
-//! A stand-in for NVIDIA's driver: the part of `libcuda.so.1` that a matrix product uses, on a
-//! machine without one. `FAKE_DRIVER` names a fault.
+//! A stand-in for NVIDIA's driver, for machines without one: the part of `libcuda.so.1` that a
+//! matrix product uses. `FAKE_DRIVER` names a fault.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -13,8 +13,8 @@ fn unless(name: &str, code: c_int) -> c_int {
     if fault(name) { code } else { 0 }
 }
 
-/// Whether a variable names a file for notes. The environment is read once: the time of calls is
-/// measured.
+/// Whether a variable names a file for records. The environment is read once, because the time of
+/// calls is measured.
 fn is_noted(variable: &str) -> bool {
     static NOTED: std::sync::OnceLock<Vec<String>> = std::sync::OnceLock::new();
     let names = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -22,7 +22,7 @@ fn is_noted(variable: &str) -> bool {
     noted.iter().any(|name| name == variable)
 }
 
-/// Adds a line to the file that a variable names, where it does.
+/// Appends a line to the file that a variable names, if it is set.
 fn note(variable: &str, line: &str) -> c_int {
     use std::io::Write;
     if !is_noted(variable) {
@@ -30,14 +30,14 @@ fn note(variable: &str, line: &str) -> c_int {
     }
     if let Some(file) = std::env::var_os(variable) {
         let file = std::fs::OpenOptions::new().create(true).append(true).open(file);
-        // In one piece, as another thread may note something too.
+        // In one write, because another thread may record something too.
         let line = format!("{line}\n");
         file.and_then(|mut file| file.write_all(line.as_bytes())).expect("a file for notes");
     }
     0
 }
 
-/// Notes a call and its handles.
+/// Records a call and its handles.
 fn call(name: &str, handles: &[usize]) -> c_int {
     if !is_noted("FAKE_DRIVER_CALLS") {
         return 0;
@@ -46,27 +46,27 @@ fn call(name: &str, handles: &[usize]) -> c_int {
     note("FAKE_DRIVER_CALLS", &format!("{name}{handles}"))
 }
 
-/// Notes the names of a text's entry points.
+/// Records the names of a module's entry points.
 fn note_load(image: *const c_char) {
-    // SAFETY: the driver is given a text that ends in a zero byte.
+    // SAFETY: the driver receives a zero-terminated string.
     let text = unsafe { std::ffi::CStr::from_ptr(image) }.to_string_lossy();
     let names = text.lines().filter_map(|line| line.strip_prefix(".visible .entry "));
     let names: Vec<_> = names.map(|name| name.trim_end_matches(['(', ')'])).collect();
     note("FAKE_DRIVER_LOADS", &names.join(" "));
 }
 
-/// Whether the text has the kernel that `FAKE_DRIVER_REFUSED` names, and the file `FAKE_DRIVER_GO`
-/// is not there yet.
+/// Whether the module has the kernel that `FAKE_DRIVER_REFUSED` names and the file `FAKE_DRIVER_GO`
+/// does not exist yet.
 fn refuses(image: *const c_char) -> bool {
     let (Ok(refused), Some(go)) = (std::env::var("FAKE_DRIVER_REFUSED"), std::env::var_os("FAKE_DRIVER_GO")) else {
         return false;
     };
-    // SAFETY: the driver is given a text that ends in a zero byte.
+    // SAFETY: the driver receives a zero-terminated string.
     let text = unsafe { std::ffi::CStr::from_ptr(image) }.to_string_lossy();
     text.contains(&format!(".visible .entry {refused}(")) && !std::path::Path::new(&go).exists()
 }
 
-/// The beginning of `CUlaunchConfig`, as NVIDIA's "CUDA Driver API" has it.
+/// The beginning of `CUlaunchConfig`, from NVIDIA's "CUDA Driver API".
 #[repr(C)]
 pub struct LaunchConfig {
     extents: [c_uint; 7],
@@ -83,13 +83,13 @@ pub struct LaunchAttribute {
     value: [u32; 16],
 }
 
-/// Compiles the kernel that `FAKE_DRIVER_SLOW` names until the file `FAKE_DRIVER_GO` is there; a
-/// code where it never comes.
+/// Delays the load of the kernel that `FAKE_DRIVER_SLOW` names until the file `FAKE_DRIVER_GO`
+/// exists; returns an error code after a timeout.
 fn slow_load(image: *const c_char) -> c_int {
     let (Ok(slow), Some(go)) = (std::env::var("FAKE_DRIVER_SLOW"), std::env::var_os("FAKE_DRIVER_GO")) else {
         return 0;
     };
-    // SAFETY: the driver is given a text that ends in a zero byte.
+    // SAFETY: the driver receives a zero-terminated string.
     let text = unsafe { std::ffi::CStr::from_ptr(image) }.to_string_lossy();
     if !text.contains(&format!(".visible .entry {slow}(")) {
         return 0;
@@ -105,7 +105,7 @@ fn slow_load(image: *const c_char) -> c_int {
 }
 
 unsafe fn put<T>(place: *mut T, value: T) -> c_int {
-    // SAFETY: the callers pass a place for the result, as the driver's interface has it.
+    // SAFETY: the callers pass a pointer for the result, as the driver's interface requires.
     unsafe { place.write(value) };
     0
 }
@@ -116,7 +116,7 @@ macro_rules! driver {
         #[allow(unused_variables)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> c_int {
             note("FAKE_DRIVER_ALL", stringify!($name));
-            // SAFETY: called as the driver's interface has it.
+            // SAFETY: called as the driver's interface requires.
             #[allow(unused_unsafe)]
             unsafe { $body }
         }
@@ -144,8 +144,8 @@ driver! {
         75 => 8,
         76 => 0,
         97 => 163 * 1024,
-        // Clocks in kHz, the width of the memory's bus, bytes of L2 and of a multiprocessor's
-        // shared memory: those of an H100.
+        // An H100's values: clocks in kHz, the width of the memory bus, bytes of L2 and of an SM's
+        // shared memory.
         13 => 1_980_000,
         36 => 2_619_000,
         37 => 5120,
@@ -169,7 +169,7 @@ driver! {
     fn cuDevicePrimaryCtxRelease_v2(device: c_int) = call("cuDevicePrimaryCtxRelease", &[device as usize]);
     fn cuPointerGetAttribute(value: *mut c_int, attribute: c_int, address: u64) =
         if address < 1 << 30 { 1 } else { put(value, c_int::from(address >= 1 << 50)) };
-    // The handles of a context's streams begin with its number.
+    // The handles of a context's streams start with the context's number.
     fn cuStreamGetCtx(stream: usize, context: *mut usize) = put(context, stream >> 8);
     fn cuStreamDestroy_v2(stream: usize) = call("cuStreamDestroy", &[stream]);
     fn cuStreamSynchronize(stream: usize) = call("cuStreamSynchronize", &[stream]);
@@ -187,7 +187,7 @@ driver! {
     };
     fn cuMemFreeAsync(address: u64, stream: usize) = call("cuMemFreeAsync", &[stream]);
     fn cuMemsetD32_v2(address: u64, value: c_uint, count: usize) = 0;
-    // Another library begins and ends a capture by `FAKE_DRIVER_CAPTURES`, a file.
+    // The file `FAKE_DRIVER_CAPTURES` begins and ends another library's capture.
     fn cuStreamIsCapturing(stream: usize, status: *mut c_int) = put(status, c_int::from(
         std::env::var_os("FAKE_DRIVER_CAPTURES").is_some_and(|file| std::path::Path::new(&file).exists())));
     fn cuStreamBeginCapture_v2(stream: usize, mode: c_int) = call("cuStreamBeginCapture", &[stream, mode as usize]);
@@ -202,7 +202,7 @@ driver! {
     fn cuGraphLaunch(executable: usize, stream: usize) = call("cuGraphLaunch", &[executable, stream]);
     fn cuGraphExecUpdate(executable: usize, graph: usize, node: *mut usize, result: *mut c_int) = {
         call("cuGraphExecUpdate", &[executable, graph]);
-        // Another topology.
+        // The topology differs.
         if fault("update") { put(result, 2) + 910 } else { put(result, 0) }
     };
     fn cuGraphExecDestroy(executable: usize) = call("cuGraphExecDestroy", &[executable]);
@@ -248,7 +248,7 @@ driver! {
     fn cuGetErrorString(code: c_int, text: *mut *const c_char) = put(text, c"something fake".as_ptr());
 }
 
-// Compiled without this, it is a driver that lacks a function.
+// Compiled without this, the driver lacks a function.
 #[cfg(not(lacks_a_function))]
 driver! {
     fn cuLaunchKernel(function: usize, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,

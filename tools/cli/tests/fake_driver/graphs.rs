@@ -1,14 +1,14 @@
-//! Graphs and workspaces, by the calls that the stand-in for the driver notes.
+//! Graphs and workspaces, tested by the calls that the stand-in for the driver records.
 
 use crate::{driver, with_driver};
 use moye::{Device, Matmul, Matrix, MatrixMut, transpose_on};
 
-/// Whether this process is the part of a test that has the stand-in.
+/// Whether this process is the part of a test that runs with the stand-in.
 fn has_driver() -> bool {
     std::env::var_os("FAKE_DRIVER_CALLS").is_some()
 }
 
-/// What the stand-in notes in a part of these tests.
+/// The calls that the stand-in records in a part of these tests.
 fn calls(part: &str, fault: &str) -> Option<Vec<String>> {
     let folder = driver(&[])?;
     let file = folder.path().join("calls");
@@ -48,12 +48,12 @@ fn launches(calls: &[String]) -> usize {
     count(calls, "cuLaunchKernel") + count(calls, "cuLaunchKernelEx")
 }
 
-/// At least `least` launches, one workspace for all of them, and no wait.
+/// There are at least `least` launches, one workspace for all of them, and no wait.
 fn check_one_workspace(calls: &[String], least: usize) {
     assert!(launches(calls) >= least, "{calls:?}");
     assert_eq!(count(calls, "cuMemAllocAsync"), 1, "{calls:?}");
     assert_eq!(count(calls, "cuStreamSynchronize"), 0, "{calls:?}");
-    // The workspace, when the stream is dropped.
+    // The workspace is freed when the stream is dropped.
     assert_eq!(count(calls, "cuMemFreeAsync"), 1, "{calls:?}");
     let last_launch = calls.iter().rposition(|call| call.starts_with("cuLaunchKernel"));
     let free = calls.iter().position(|call| call.starts_with("cuMemFreeAsync"));
@@ -149,8 +149,8 @@ fn captures_attention_in_splits() {
         .unwrap();
 }
 
-/// One capture with this many launches, all inside it, and none of its memory allocated in the
-/// stream's order, where it would be a node of the graph.
+/// There is one capture, with exactly this number of launches, and none of its memory is allocated
+/// in stream order, which would create a node of the graph.
 fn check_capture(calls: &[String], expected: usize) {
     let position = |name: &str| calls.iter().position(|call| call.split(' ').next() == Some(name));
     let (begin, end) = (position("cuStreamBeginCapture").unwrap(), position("cuStreamEndCapture").unwrap());
@@ -214,7 +214,8 @@ fn captures_launches_and_updates() {
 fn a_graph_is_captured_on_a_stream_of_its_own_and_what_was_made_is_destroyed() {
     for fault in ["", "update"] {
         let Some(calls) = calls("captures_launches_and_updates", fault) else { return };
-        // The stand-in's streams are 2, its graphs 7, what is instantiated 8; relaxed is 2.
+        // The stand-in's stream handle is 2, its graph 7, its executable graph 8; relaxed mode is
+        // 2.
         assert!(calls.contains(&"cuStreamBeginCapture 0x2 0x2".to_owned()), "{calls:?}");
         assert_eq!(count(&calls, "cuStreamEndCapture"), 2, "{calls:?}");
         for once in [
@@ -226,14 +227,15 @@ fn a_graph_is_captured_on_a_stream_of_its_own_and_what_was_made_is_destroyed() {
             assert_eq!(calls.iter().filter(|call| *call == once).count(), 1, "{once}: {calls:?}");
         }
         assert_eq!(count(&calls, "cuGraphDestroy"), 2, "{calls:?}");
-        // Each graph has a workspace, which is no part of it.
+        // Each graph has a workspace, which is not one of its nodes.
         assert_eq!(count(&calls, "cuMemAllocAsync"), 0, "{calls:?}");
         assert_eq!(count(&calls, "cuStreamDestroy"), 2, "the streams of both captures: {calls:?}");
         assert_eq!(count(&calls, "cuMemFree"), 4, "two buffers and two workspaces: {calls:?}");
     }
 }
 
-/// Calls `work` before, while and after another library captures the stream, with notes between.
+/// Calls `work` before, during and after another library's capture of the stream, with records in
+/// between.
 fn while_another_library_captures(mut work: impl FnMut()) {
     let capture = std::env::var_os("FAKE_DRIVER_CAPTURES").unwrap();
     work();
@@ -247,7 +249,7 @@ fn while_another_library_captures(mut work: impl FnMut()) {
     note("ends");
 }
 
-/// Adds a line to the calls that the stand-in notes.
+/// Appends a line to the calls that the stand-in records.
 fn note(line: &str) {
     use std::io::Write;
     let file = std::env::var_os("FAKE_DRIVER_CALLS").unwrap();
@@ -289,7 +291,7 @@ fn attends_while_another_library_captures() {
     });
 }
 
-/// A product whose blocks share tiles, which they count.
+/// A product with stream-K tiles, which its blocks count.
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn multiplies_in_shared_tiles_while_another_library_captures() {
@@ -312,8 +314,8 @@ fn multiplies_in_shared_tiles_while_another_library_captures() {
     while_another_library_captures(|| unsafe { product.run_on(&stream, &mut c).unwrap() });
 }
 
-/// The graph of another library has the workspaces as memory nodes: what the stream keeps belongs
-/// to the calls outside the capture.
+/// The other library's graph has the workspaces as memory nodes; the memory that the stream keeps
+/// belongs to the calls outside the capture.
 fn check_memory_nodes(part: &str, fault: &str, counters: usize) {
     let Some(folder) = driver(&[]) else { return };
     let [file, capture] = ["calls", "captures"].map(|name| folder.path().join(name));

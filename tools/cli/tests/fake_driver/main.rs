@@ -1,5 +1,5 @@
-//! What is said of a driver or a GPU that cannot serve, each with the way out. A stand-in for the
-//! driver's library has the faults, so that no GPU is needed.
+//! Messages about a driver or a GPU that cannot be used, each with the way out. A stand-in for the
+//! driver's library produces the faults, so that no GPU is needed.
 #![cfg(target_os = "linux")]
 
 #[path = "../../../../tests/fixtures/common/mod.rs"]
@@ -23,7 +23,7 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Compiles the stand-in into a folder; `None` where there is no compiler.
+/// Compiles the stand-in into a folder; `None` without a compiler.
 fn driver(flags: &[&str]) -> Option<TempDir> {
     let folder = TempDir::new().unwrap();
     let compiled = Command::new("rustc")
@@ -63,7 +63,7 @@ fn matmul(driver: &Path, fault: &str, index: u32) -> Output {
     matmul_of(driver, fault, index, &[])
 }
 
-/// The same, with these options.
+/// [`matmul`] with these options.
 fn matmul_of(driver: &Path, fault: &str, index: u32, options: &[&str]) -> Output {
     moye(driver, fault).args(["matmul", "--device", &format!("gpu:{index}")]).args(options).output().unwrap()
 }
@@ -158,7 +158,7 @@ fn an_element_that_a_gpu_cannot_multiply_is_an_error_that_lists_the_others() {
 #[test]
 fn a_wrong_product_is_an_error() {
     let Some(folder) = driver(&[]) else { return };
-    // Nothing computes, so the product stays what the memory held.
+    // The stand-in computes nothing, so the product keeps the memory's previous contents.
     let output = matmul(folder.path(), "", 0);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("the product is wrong: its relative error is"), "{}", said(&output));
@@ -232,12 +232,12 @@ fn the_doctor_tells_of_a_driver_that_cannot_be_opened() {
     assert_eq!(doctor(folder.path(), "", "GPU"), "GPU          unknown  no driver to ask");
 }
 
-/// Launches a kernel by name, on a buffer of its own.
+/// Launches a kernel by name, on a separate buffer.
 fn launch(device: &Device, kernel: &str) -> moye::Result<()> {
     launch_on(device, kernel, Grid::new((1, 1), 256))
 }
 
-/// The same, on this grid.
+/// [`launch`] on this grid.
 fn launch_on(device: &Device, kernel: &str, grid: Grid) -> moye::Result<()> {
     let x = device.upload(&[1.0f32; 4])?;
     let mut y = device.alloc_uninit::<f32>(4)?;
@@ -274,9 +274,9 @@ unsafe fn attend_in_splits(
     unsafe { Attention::new(q, k, v).splits(2).run_on(stream, &mut o) }
 }
 
-/// A test of this program in a process of its own, as a driver is opened once in a process: one
-/// that is a part of another, and started by it, with a stand-in for the driver that has this fault
-/// and these settings. What the stand-in notes in `notes`.
+/// Runs a test of this program in a separate process, because a process opens a driver once. The
+/// test is a part of another one and runs with a stand-in for the driver that has this fault and
+/// these settings. Returns what the stand-in recorded in `notes`.
 fn with_driver(
     driver: &Path,
     fault: &str,
@@ -301,7 +301,7 @@ fn with_driver(
 }
 
 /// Launches other kernels while the driver compiles the one that `FAKE_DRIVER_SLOW` names, then
-/// lets it end.
+/// lets the compilation end.
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn launches_beside_a_slow_one() {
@@ -310,7 +310,7 @@ fn launches_beside_a_slow_one() {
     let (go, loads) = (file("FAKE_DRIVER_GO"), file("FAKE_DRIVER_LOADS"));
     let device = Device::gpu(0).unwrap();
     std::thread::scope(|scope| {
-        // Two that want the same: one has it compiled, and both wait for that.
+        // Two threads that need the same kernel: one has it compiled, and both wait for that.
         let waiting = [(); 2].map(|()| scope.spawn(|| launch(&device, &slow)));
         let begun = Instant::now();
         while !std::fs::read_to_string(&loads).is_ok_and(|text| text.lines().any(|line| line == slow)) {
@@ -341,8 +341,8 @@ fn a_kernel_that_is_compiled_keeps_no_other_from_its_launch_and_is_compiled_once
     assert_eq!(loaded, ["copy", "scale", "transpose"], "each once");
 }
 
-/// Launches the kernel that `FAKE_DRIVER_REFUSED` names, which the driver refuses until there is a
-/// file.
+/// Launches the kernel that `FAKE_DRIVER_REFUSED` names, which the driver refuses until a file
+/// exists.
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn launches_one_that_is_refused_first() {
@@ -397,8 +397,8 @@ fn a_kernel_begins_early_only_where_the_text_that_runs_can_wait(
     assert_eq!(launched, expected, "of copy, scale, ladder_tiled and transpose");
 }
 
-/// Launches a kernel of sm_90a's text and one of sm_80's, which the driver refuses; what is said
-/// names the text.
+/// Launches a kernel of sm_90a's image and one of sm_80's, which the driver refuses; the error
+/// names the image.
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn launches_of_two_texts_that_are_refused() {
@@ -414,7 +414,7 @@ fn launches_of_two_texts_that_are_refused() {
     }
 }
 
-/// Notes that a kernel was refused as it should be.
+/// Records that a kernel was refused as expected.
 fn note_refusal(kernel: &str) {
     use std::io::Write;
     let file = std::env::var_os("FAKE_DRIVER_LAUNCHES").expect("the test that starts this one names a file");

@@ -1,6 +1,5 @@
-//! What a product or a transpose costs the host when the same one was computed before: no
-//! allocation, and of the driver's calls only the context, the launch and, with a workspace,
-//! whether the stream is captured.
+//! The host's cost of a repeated product or transpose: no allocation, and of the driver's calls
+//! only the context, the launch and, with a workspace, the query whether the stream is captured.
 
 use crate::{driver, with_driver};
 use half::{bf16, f16};
@@ -9,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Counts what a thread allocates.
+/// Counts the allocations of a thread.
 struct Counting;
 
 thread_local! {
@@ -40,7 +39,7 @@ enum B {
     RowMajor,
 }
 
-/// Calls `f` with a product of this shape that is computed again and again.
+/// Calls `f` with a product of this shape that is computed repeatedly.
 fn with_product<T: Operand + Output<T>>(
     device: &Device,
     ([m, n, k], of_b): ([usize; 3], B),
@@ -77,7 +76,7 @@ fn with_each_product(f: &mut dyn FnMut(&str, &mut dyn FnMut())) {
     with_product::<f32>(&device, (cube(1024), tn), |p| p.tf32(), &mut |run| f("tf32 tn 1024^3", run));
 }
 
-/// What the stand-in has noted so far.
+/// The stand-in's records so far.
 fn noted() -> Vec<String> {
     let file = std::env::var_os("FAKE_DRIVER_ALL").unwrap();
     std::fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect()
@@ -92,7 +91,7 @@ fn multiplies_again() {
     with_each_product(&mut check_steady);
 }
 
-/// Calls `run` twice; the second call launches only.
+/// Calls `run` twice; the second call must only launch.
 fn check_steady(name: &str, run: &mut dyn FnMut()) {
     run();
     let before = (noted().len(), ALLOCATED.get());
@@ -103,7 +102,7 @@ fn check_steady(name: &str, run: &mut dyn FnMut()) {
     let launches = calls.iter().filter(|call| call.starts_with("cuLaunchKernel")).count();
     let contexts = calls.iter().filter(|call| *call == "cuCtxSetCurrent").count();
     assert!((1..=3).contains(&launches) && contexts <= launches, "{name}: {calls:?}");
-    // With a workspace the stream is asked whether another library captures it.
+    // With a workspace, the driver is asked whether another library captures the stream.
     let asked = calls.iter().filter(|call| *call == "cuStreamIsCapturing").count();
     assert!(asked <= 1, "{name}: {calls:?}");
     assert_eq!(launches + contexts + asked, calls.len(), "{name}: {calls:?}");

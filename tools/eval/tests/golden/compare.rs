@@ -1,4 +1,4 @@
-//! When two answers are the same, on the JSON itself: independent of the library.
+//! The equality of answers, on the JSON itself: independent of the library.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::definition::{Function, gather};
 
-/// The answer with the stride 0 at each extent of 1, where pycute and CuTe choose differently.
+/// The answer with stride 0 at each extent of 1, where pycute and CuTe choose differently.
 pub fn without_unit_strides(answer: &Value) -> Value {
     match answer {
         Value::Object(layout) => {
@@ -53,11 +53,11 @@ pub fn same_form(line: &Value, result: &Value) -> bool {
         })
 }
 
-/// What holds of an answer where pycute's form is its own.
+/// The properties of an answer for which pycute has a different form.
 pub fn cute_form(line: &Value, result: &Value) -> Result<(), String> {
     let expected = &line["result"];
     match line["op"].as_str() {
-        // The last extent has no end.
+        // The last extent is unbounded.
         Some("idx2crd") => {
             let (mut index, mut step) = (0, 1);
             let mut leaves = Vec::new();
@@ -72,7 +72,7 @@ pub fn cute_form(line: &Value, result: &Value) -> Result<(), String> {
                 Err(format!("{result} is the coordinate of {index}"))
             }
         }
-        // Modes beyond the tiler are dropped.
+        // Modes past the tiler are dropped.
         Some("composition_tiler") => {
             let (got, kept) = (without_unit_strides(result), without_unit_strides(expected));
             let begins = |part: &str| {
@@ -100,7 +100,7 @@ pub fn cute_form(line: &Value, result: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether modes are left out at the end of some tuple, at any depth.
+/// Whether modes are omitted at the end of some tuple, at any depth.
 fn nested_prefix(got: &Value, kept: &Value) -> bool {
     match (got, kept) {
         (Value::Array(got), Value::Array(kept)) => {
@@ -110,7 +110,7 @@ fn nested_prefix(got: &Value, kept: &Value) -> bool {
     }
 }
 
-/// Whether a property of the golden files holds of a result.
+/// Whether a property of the golden files holds for a result.
 pub fn holds(property: &str, line: &Value, result: &Value) -> Result<(), String> {
     if property.starts_with("identity") {
         return if *result == line["args"][3] { Ok(()) } else { Err(format!("{result} is not the index")) };
@@ -130,7 +130,7 @@ pub fn holds(property: &str, line: &Value, result: &Value) -> Result<(), String>
     wrong.map_or(Ok(()), |i| Err(format!("{result} breaks {property} at {i}")))
 }
 
-/// Whether a layout is common to the two that are asked about, and no other has more elements.
+/// Whether a layout is common to the two in question, and no common layout has more elements.
 pub fn common(line: &Value, result: &Value) -> Result<(), String> {
     let (a, b, r) = (Function::of(&line["args"][0])?, Function::of(&line["args"][1])?, Function::of(result)?);
     match (0..r.size()).find(|&i| a.at(r.at(i)) != i || b.at(r.at(i)) != i) {
@@ -140,8 +140,8 @@ pub fn common(line: &Value, result: &Value) -> Result<(), String> {
     }
 }
 
-/// How many elements are next to one another in both layouts that are asked about, by a search
-/// through all coordinates, as far as they make a layout.
+/// The number of elements that are adjacent in both layouts in question and form a layout, by a
+/// search through all coordinates.
 pub fn most_common(line: &Value) -> Result<i64, String> {
     let (a, b) = (Function::of(&line["args"][0])?, Function::of(&line["args"][1])?);
     let places: HashMap<i64, i64> = (0..b.size()).rev().map(|coord| (b.at(coord), coord)).collect();
@@ -151,8 +151,8 @@ pub fn most_common(line: &Value) -> Result<i64, String> {
     {
         coords.push(coord);
     }
-    // A layout's values from one number on are those before it, moved: by whole runs of what is
-    // known.
+    // A layout's values from an index on are the earlier values, shifted: extend by whole runs of
+    // the known ones.
     let mut size = 1;
     while size < coords.len() {
         let step = coords[size];

@@ -1,5 +1,5 @@
-//! Layouts as the reference files hold them, and what operations on them mean: by definition, value
-//! by value, apart from the library.
+//! Layouts in the form of the reference files, and the meaning of operations on them: by
+//! definition, value by value, independent of the library.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ impl Function {
         self.leaves.iter().map(|(extent, _)| extent).product()
     }
 
-    /// Its value at `index`; the last extent has no end.
+    /// Its value at `index`; the last extent is unbounded.
     pub fn at(&self, index: i64) -> i64 {
         let mut rest = index;
         let mut sum = 0;
@@ -35,7 +35,7 @@ impl Function {
     }
 }
 
-/// The extents with their strides; none where shape and stride nest differently.
+/// The extents with their strides; none if shape and stride nest differently.
 pub fn gather(shape: &Value, stride: &Value, leaves: &mut Vec<(i64, i64)>) -> Option<()> {
     match (shape, stride) {
         (Value::Array(shape), Value::Array(stride)) if shape.len() == stride.len() => {
@@ -49,8 +49,8 @@ pub fn gather(shape: &Value, stride: &Value, leaves: &mut Vec<(i64, i64)>) -> Op
     }
 }
 
-/// The values that a composition or a product has, at 0, 1, 2, ...: the parts of each mode that the
-/// tiler has, first, and after them what is left.
+/// The values of a composition or a product at 0, 1, 2, ...: for each mode first the part in the
+/// tiler, then the rest.
 pub fn values_of(op: &str, args: &[Value]) -> Result<Vec<i64>, String> {
     let whole = Function::of(&args[0])?;
     let modes = match &args[1] {
@@ -95,7 +95,7 @@ pub fn values_of(op: &str, args: &[Value]) -> Result<Vec<i64>, String> {
     Ok(first.iter().fold(vec![0], sums))
 }
 
-/// The first places at which copies of a block meet none before them.
+/// The first offsets at which copies of a block do not overlap earlier ones.
 fn free_places(block: &[i64], count: i64) -> Vec<i64> {
     let mut taken = HashSet::new();
     let mut places = Vec::new();

@@ -1,5 +1,5 @@
-//! The lines of `tests/fixtures/data/golden` as requests. What counts as the same answer is in its
-//! README.
+//! The lines of `tests/fixtures/data/golden` as requests. Their README defines when answers are
+//! equal.
 
 mod compare;
 mod definition;
@@ -12,10 +12,10 @@ use compare::{holds, same_form, without_unit_strides};
 use definition::{Function, values_of};
 use serde_json::Value;
 
-/// The lines of a file and the answers to them.
+/// The lines of a file, and the answers to them.
 fn asked(file: &str) -> Vec<(Value, Value)> {
-    // A bundle for machines without cargo sets the variable too, and the folder that was compiled
-    // in is not there.
+    // A bundle for machines without cargo sets the variable too, and lacks the folder of the
+    // compilation.
     let package =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let path = Path::new(&package).join("../../tests/fixtures/data/golden").join(file);
@@ -24,7 +24,7 @@ fn asked(file: &str) -> Vec<(Value, Value)> {
     let mut lines = Vec::new();
     for text in text.lines() {
         let line: Value = serde_json::from_str(text).expect("a line of JSON");
-        // CuTe's lines of the algebra are requests.
+        // CuTe's lines about the algebra are requests.
         if file.starts_with("cute_cpp") && line["kind"] != "algebra" {
             continue;
         }
@@ -37,7 +37,7 @@ fn asked(file: &str) -> Vec<(Value, Value)> {
     lines.into_iter().zip(answers).collect()
 }
 
-/// Gathers what is wrong, so that a test tells all of it.
+/// Collects failures, so that a test reports all of them.
 #[derive(Default)]
 struct Failures {
     text: String,
@@ -84,8 +84,8 @@ fn pycute_requests_get_pycute_answers() {
     failures.none(lines.len());
 }
 
-/// Equal, but for the strides of extents of 1, and for the tuple around a single rest of a tiled
-/// divide or product.
+/// Whether two answers are equal, except for the strides of extents of 1, and for the tuple around
+/// a single rest of a tiled divide or product.
 fn same_answer(line: &Value, result: &Value) -> Result<(), String> {
     let expected = &line["result"];
     if without_unit_strides(result) != without_unit_strides(expected) && !same_form(line, result) {
@@ -126,7 +126,7 @@ fn what_pycute_rejects_gets_an_error_or_a_right_answer() {
             "error_or_correct" => Function::of(result).and_then(|function| {
                 let right = match line["correct_functional"].as_array() {
                     Some(values) => values.iter().filter_map(Value::as_i64).collect(),
-                    // Products and tilers: by their definition.
+                    // Products and tilers are checked by their definition.
                     None => values_of(
                         line["op"].as_str().unwrap_or_default(),
                         line["args"].as_array().expect("arguments"),
@@ -156,7 +156,7 @@ fn what_cute_rejects_gets_an_error_or_a_right_answer() {
     let mut failures = Failures::default();
     for (line, answer) in &lines {
         let Some(result) = answer.get("result") else { continue };
-        // What two layouts have in common is defined even where CuTe's way to find it is not.
+        // The common layout is defined even where CuTe's algorithm is not.
         let right = match line["op"].as_str().unwrap_or_default() {
             "max_common_layout" => compare::common(line, result),
             "max_common_vector" => compare::most_common(line).and_then(|most| match *result == most {

@@ -1,5 +1,5 @@
-//! The crate that `moye new` and `cargo xtask new` write. `xtask` compiles this folder too: it
-//! needs nothing of the rest of the program, which takes minutes to build.
+//! The crate that `moye new` and `cargo xtask new` write. `xtask` compiles this folder too, so it
+//! uses nothing of the rest of the program, which takes minutes to build.
 
 mod name;
 mod place;
@@ -9,10 +9,10 @@ use place::Dependencies;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the crate is called in the template.
+/// The crate's name in the template.
 const NAME: &str = "new-kernels";
 
-/// The files of the template, by where they belong in the crate.
+/// The files of the template, by their paths in the crate.
 const FILES: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("template/Cargo.toml.in")),
     ("build.rs", include_str!("template/build.rs")),
@@ -40,24 +40,24 @@ const PYTHON_FILES: &[(&str, &str)] = &[
     (".gitignore", include_str!("template/gitignore")),
 ];
 
-/// What is to be written.
+/// The request for a new crate.
 pub struct New {
     /// The folder, whose last part is the crate's name.
     pub folder: PathBuf,
-    /// The name, where it is another.
+    /// The name, if it differs from the folder's.
     pub name: Option<String>,
-    /// The checkout to depend on, where it is not the one that the program was built in.
+    /// The checkout to depend on, if it is not the one in which the program was built.
     pub checkout: Option<PathBuf>,
-    /// Whether it has an operation that is a function of Python.
+    /// Whether it has an operation that is a Python function.
     pub python: bool,
 }
 
 impl New {
-    /// Writes the crate. Gives the text that tells how to go on.
+    /// Writes the crate. Returns the instructions for what to do next.
     ///
     /// # Errors
-    /// A name that cargo refuses, a folder that is not empty, no checkout in the folder that is
-    /// named, or a file that cannot be written.
+    /// Cargo refuses the name, the folder is not empty, the named folder is not a checkout, or a
+    /// file cannot be written.
     pub fn write(&self, built_in: &Path) -> Result<String> {
         let name = match &self.name {
             Some(name) => name.clone(),
@@ -91,13 +91,13 @@ impl New {
 
 /// A file of the template for this crate.
 fn filled(text: &str, name: &str, dependencies: &Dependencies) -> String {
-    // Each place once: a name may have the template's in it, with - or with _.
+    // Each occurrence once: the new name may contain the template's, with - or with _.
     let (of_crate, krate) = (NAME.replace('-', "_"), name.replace('-', "_"));
     let parts: Vec<_> = text.split(NAME).map(|part| part.replace(&of_crate, &krate)).collect();
     dependencies.fill(&parts.join(name))
 }
 
-/// Refuses a place where something is.
+/// Rejects a path that exists.
 fn is_free(folder: &Path) -> Result<()> {
     match fs::read_dir(folder).map(Iterator::count) {
         Ok(0) => Ok(()),

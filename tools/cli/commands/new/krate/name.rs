@@ -1,4 +1,4 @@
-//! The names that a crate may have.
+//! The valid names of a crate.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -12,7 +12,7 @@ const TAKEN: &[&str] = &[
     "moye-macros",
     "moye-python-support",
     "moye-sim",
-    // The crates of the toolchain, some of which rustc finds by their names alone.
+    // The crates of the toolchain, some of which rustc finds by name alone.
     "alloc",
     "compiler-builtins",
     "core",
@@ -28,7 +28,7 @@ const TAKEN: &[&str] = &[
     "sysroot",
     "test",
     "unwind",
-    // Folders of a target directory, and cargo's name of a build script.
+    // Folders of a target directory, and cargo's name for a build script.
     "build",
     "build-script-build",
     "deps",
@@ -45,7 +45,7 @@ const TYPES: &[&str] = &[
     "u16", "u32", "u64", "u8", "usize",
 ];
 
-/// Rust's keywords, which cannot be names of crates.
+/// Rust's keywords, which cannot name crates.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The dependencies that the templates name: the folder of the package in a checkout, and what else
-/// the dependency says.
+/// The dependencies in the templates: the package's folder in a checkout, and the rest of the
+/// dependency's specification.
 const PACKAGES: [(&str, &str, &str); 7] = [
     ("moye", ".", ", default-features = false, optional = true"),
     ("moye-simulated", ".", ", default-features = false, features = [\"simulator\"]"),
@@ -26,8 +26,8 @@ pub enum Dependencies {
 }
 
 impl Dependencies {
-    /// Those of the checkout that is named, or else of the one that the program was built in, or
-    /// else of crates.io.
+    /// Those of the named checkout, else of the one in which the program was built, else of
+    /// crates.io.
     pub fn find(named: Option<&Path>, built_in: &Path) -> Result<Self> {
         match named {
             None if is_checkout(built_in) => Ok(Self::Checkout(built_in.to_owned())),
@@ -46,7 +46,7 @@ impl Dependencies {
         }
     }
 
-    /// The template's manifest with these in their places.
+    /// The template's manifest with these dependencies filled in.
     pub fn fill(&self, text: &str) -> String {
         PACKAGES.iter().fold(text.to_owned(), |text, (package, folder, more)| {
             let source = match self {
@@ -59,7 +59,7 @@ impl Dependencies {
     }
 }
 
-/// Whether a folder has the packages of moye.
+/// Whether a folder contains the packages of moye.
 fn is_checkout(folder: &Path) -> bool {
     let manifest = fs::read_to_string(folder.join("device/Cargo.toml")).unwrap_or_default();
     manifest.contains("name = \"moye-device\"")

@@ -1,4 +1,4 @@
-//! Compiles the kernels of this crate to PTX where they are launched on a GPU.
+//! Compiles the kernels of this crate to PTX if they are launched on a GPU.
 
 fn main() {
     #[cfg(feature = "gpu")]

@@ -9,30 +9,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     let x: Vec<f32> = (0..m * n).map(|i| (i % 7) as f32).collect();
     let (sums, device) = row_sums(&x, m, n)?;
     for (i, (sum, row)) in sums.iter().zip(x.chunks(n)).enumerate() {
-        // Whole numbers as small as these are exact in f32.
+        // Integers as small as these are exact in f32.
         assert_eq!(*sum, row.iter().sum::<f32>(), "row {i}");
     }
     println!("the sums of {m} rows of {n} numbers are right, on {device}");
     Ok(())
 }
 
-/// The sums of the rows, and the device that made them.
+/// The sums of the rows, and the device that computed them.
 #[cfg(feature = "gpu")]
 fn row_sums(x: &[f32], m: usize, n: usize) -> Result<(Vec<f32>, String), Box<dyn Error>> {
-    /// What the build script compiled.
+    /// The build script's output.
     static KERNELS: moye::Ptx = moye::include_ptx!("new_kernels");
 
-    // GPU 0, or the simulator where there is no GPU.
+    // GPU 0, or the simulator without a GPU.
     let device = moye::Device::open()?;
     let kernels = device.load(&KERNELS)?;
     let (x, mut y) = (device.upload(x)?, device.alloc_zeroed::<f32>(m)?);
     let grid = moye::Grid::new((m as u32).div_ceil(BLK_M), THREADS);
-    // SAFETY: `x` holds m rows of n numbers, n a multiple of 4, and `y` holds m numbers.
+    // SAFETY: `x` has m rows of n elements, n a multiple of 4, and `y` has m elements.
     unsafe { kernels.launch(&row_sum, grid, (&x, &mut y, m as u32, n as u32, n as i64))? };
     Ok((y.download()?, device.name().to_owned()))
 }
 
-/// The sums of the rows, and the device that made them.
+/// The sums of the rows, and the device that computed them.
 #[cfg(not(feature = "gpu"))]
 fn row_sums(x: &[f32], m: usize, n: usize) -> Result<(Vec<f32>, String), Box<dyn Error>> {
     use moye_device::memory::{Global, GlobalMut};
@@ -41,7 +41,7 @@ fn row_sums(x: &[f32], m: usize, n: usize) -> Result<(Vec<f32>, String), Box<dyn
     let (x, y) = (memory.upload(x, "x")?, memory.upload(&vec![0.0f32; m], "y")?);
     let (on_x, on_y) = (Global::from_address(x.address()), GlobalMut::from_address(y.address()));
     let arguments = (on_x, on_y, m as u32, n as u32, n as i64);
-    // SAFETY: `x` holds m rows of n numbers, n a multiple of 4, and `y` holds m numbers.
+    // SAFETY: `x` has m rows of n elements, n a multiple of 4, and `y` has m elements.
     unsafe { row_sum.simulate(&memory, (m as u32).div_ceil(BLK_M), THREADS, arguments)? };
     Ok((y.download(), "the simulator".to_owned()))
 }

@@ -5,14 +5,14 @@ use moye_sim::GlobalMemory;
 
 use new_kernels::{BLK_M, THREADS, row_sum};
 
-/// The sums by the kernel, of rows `ld` apart.
+/// The kernel's sums of rows with stride `ld`.
 fn row_sums(x: &[f32], m: usize, n: usize, ld: usize) -> Vec<f32> {
     let memory = GlobalMemory::new();
     let x = memory.upload(x, "x").unwrap();
     let y = memory.upload(&vec![f32::NAN; m], "y").unwrap();
     let (on_x, on_y) = (Global::from_address(x.address()), GlobalMut::from_address(y.address()));
     let arguments = (on_x, on_y, m as u32, n as u32, ld as i64);
-    // SAFETY: `x` holds m rows, and `y` m numbers.
+    // SAFETY: `x` has m rows, and `y` has m elements.
     unsafe { row_sum.simulate(&memory, (m as u32).div_ceil(BLK_M), THREADS, arguments) }.unwrap();
     y.download()
 }
@@ -40,7 +40,7 @@ fn a_read_beyond_the_matrix_is_a_fault_that_names_the_line() {
     let (x, y) =
         (memory.upload(&[1.0f32; 16], "x").unwrap(), memory.upload(&[0.0f32; 2], "y").unwrap());
     let (x, y) = (Global::from_address(x.address()), GlobalMut::from_address(y.address()));
-    // SAFETY: `x` lacks the second row: the simulator stops the kernel there.
+    // SAFETY: `x` lacks the second row, so the simulator stops the kernel there.
     let error = unsafe { row_sum.simulate(&memory, 1, THREADS, (x, y, 2, 16, 16)) }.unwrap_err();
     assert!(error.to_string().contains("src/lib.rs:"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! An operation of your own as a function of Python.
+//! A custom operation as a Python function.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 
@@ -28,8 +28,8 @@ mod host {
 
     static KERNELS: Ptx = moye::include_ptx!("new_kernels");
 
-    /// What the operation is: signature, documentation and checks of the function in Python, and
-    /// its test, come from it.
+    /// The declaration: the Python function's signature, documentation and checks, and the
+    /// operation's test, are derived from it.
     pub static SILU: Declaration = Declaration {
         name: "silu",
         summary: "x times its sigmoid",

@@ -1,4 +1,4 @@
-//! The operation beside its float64 reference, on the simulator.
+//! The operation compared with its float64 reference, on the simulator.
 
 #[test]
 fn silu_is_that_of_float64() {
