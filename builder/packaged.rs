@@ -65,7 +65,7 @@ pub fn compiled_folder(krate: PathBuf) -> Result<PathBuf, BuildError> {
     Ok(folder)
 }
 
-/// Copies a folder without the files that cargo adds to a package and those that
+/// Copies a folder without the files that cargo adds to a package and the files that
 /// [`compiled_folder`] writes.
 fn copy(from: &Path, to: &Path) -> Result<(), BuildError> {
     create_dir(to)?;

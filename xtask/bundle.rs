@@ -150,7 +150,7 @@ impl Program {
             (Some("bench"), _) => "bench",
             (Some("example"), _) => "example",
             (_, Some(true)) => "test",
-            // Of the programs, one is an example and the others measure; the tests use `moye`.
+            // One of the programs is an example and the others measure; the tests use `moye`.
             (Some("bin"), _) if target == OWN_KERNELS => "example",
             (Some("bin"), _) if target == MOYE => "bin",
             (Some("bin"), _) => "bench",

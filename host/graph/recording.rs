@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The launches of a graph, and the workspaces of its operations.
 #[derive(Default)]
 pub(crate) struct Recording {
-    /// In an order in which each launch follows those that it depends on.
+    /// In an order in which each launch follows the launches that it depends on.
     pub(super) launches: Vec<Launch>,
     pub(super) memory: Vec<Allocation>,
     /// The end of the last run.

@@ -91,8 +91,8 @@ impl Capture {
         lock(&self.0).has_ended
     }
 
-    /// Ends the capture and returns its launches; `last` are those that the captured stream ends
-    /// with.
+    /// Ends the capture and returns its launches; `last` are the launches that the captured
+    /// stream ends with.
     fn end(&self, last: &[usize]) -> Result<Recording> {
         let mut state = lock(&self.0);
         state.has_ended = true;

@@ -115,7 +115,7 @@ impl fmt::Debug for Ptx {
 fn fitting<I: Copy>(images: &[I], arch: Arch, of: impl Fn(&I) -> &'static str) -> Vec<I> {
     let mut fitting: Vec<_> =
         images.iter().filter_map(|image| Some((arch.fit(of(image))?, *image))).collect();
-    // Of two images for the same architecture the later one counts.
+    // The later one of two images for the same architecture counts.
     fitting.reverse();
     fitting.sort_by_key(|(fit, _)| Reverse(*fit));
     fitting.into_iter().map(|(_, image)| image).collect()

@@ -11,7 +11,7 @@ pub struct Declaration {
     pub name: &'static str,
     /// What it computes, in one sentence.
     pub summary: &'static str,
-    /// The operands that it reads, then those that it writes.
+    /// The operands that it reads, then the operands that it writes.
     pub operands: &'static [OperandOf],
     /// The options.
     pub options: &'static [OptionOf],

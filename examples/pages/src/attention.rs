@@ -30,8 +30,7 @@ tiled_copy! {
 /// A grid of `(ceil(s / BLK), heads, batches)` blocks.
 ///
 /// # Safety
-/// All tensors are (batches, s, heads, D), contiguous and aligned to 16 bytes; `o` overlaps no
-/// other.
+/// Tensors are (batches, s, heads, D), contiguous, aligned to 16 bytes; `o` overlaps no other.
 #[kernel(
     threads = Mma::<T>::THREADS,
     shared = (sQ: SharedArray<T, Smem<D, 1>>, sK: SharedArray<T, Smem<D, 2>>, sV: SharedArray<T, Smem<D, 2>>),

@@ -1,4 +1,4 @@
-//! The pictures of the guide are those that the program draws.
+//! The program draws the pictures of the guide.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
