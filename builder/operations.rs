@@ -105,9 +105,9 @@ fn is_on(feature: &str) -> bool {
     env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"))).is_some()
 }
 
-/// The features of a crate of operations to compile: the `named` ones, and the features that are on in
-/// the build script's package, or all outside a build script. A feature that another one enables is
-/// omitted, so that equal sets of operations are compiled once, whatever names requested them.
+/// The features of a crate of operations to compile: the `named` ones, and the features that are on
+/// in the build script's package, or all outside a build script. A feature that another one enables
+/// is omitted, so that equal sets of operations are compiled once, whatever names requested them.
 pub fn features(of: &Features, named: &[String]) -> Vec<String> {
     let all = !environment::in_build_script();
     chosen(of, |feature| all || named.iter().any(|name| name == feature) || is_on(feature))

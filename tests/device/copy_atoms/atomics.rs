@@ -125,8 +125,8 @@ fn minimum_maximum_and_bits() {
         [shared_atom_min_s64 shared_atom_max_s64 shared_atom_and_s64 shared_atom_or_s64 shared_atom_xor_s64]);
 }
 
-/// 64 threads exchange cells for `values`, all of them or the cells that hold `expected`: returns the
-/// cells afterwards, followed by the previous values.
+/// 64 threads exchange cells for `values`, all of them or the cells that hold `expected`: returns
+/// the cells afterwards, followed by the previous values.
 #[track_caller]
 fn exchanges<T: Bits + PartialEq>(
     exchange: &Exchange<T>,
