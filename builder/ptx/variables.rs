@@ -126,8 +126,8 @@ mod tests {
         for (text, bytes) in
             [("b[4*8]", 32), ("b[(2+1)*4]", 12), ("b[ 64/(8 - 4) - 2*3 ][0x2]", 20), ("b[]", 0), ("b[4*]", 0)]
         {
-            let declared: Vec<_> = variables(&format!(".shared .b8 {text}")).collect();
-            assert_eq!(declared[0].bytes, bytes, "{text}");
+            let declared = format!(".shared .b8 {text}");
+            assert_eq!(variables(&declared).next().unwrap().bytes, bytes, "{text}");
         }
     }
 
