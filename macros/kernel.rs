@@ -271,7 +271,7 @@ impl Bounds {
                     bounds.is_limit = true;
                 }
                 Argument::MinBlocks(name, value) => {
-                    check_literal(&value, MAX_BLOCKS, "1 to 32 blocks fit on a multiprocessor")?;
+                    check_literal(&value, MAX_BLOCKS, "1 to 32 blocks fit on an SM")?;
                     set(&mut bounds.min_blocks, &name, value)?;
                 }
                 Argument::Shared(name, value) => set(&mut bounds.shared, &name, *value)?,
@@ -439,11 +439,8 @@ fn checks(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStre
     };
     let threads =
         in_range(&bounds.threads, MAX_THREADS, "`threads` is out of range: a block has 1 to 1024 threads");
-    let min_blocks = in_range(
-        &bounds.min_blocks,
-        MAX_BLOCKS,
-        "`min_blocks` is out of range: 1 to 32 blocks fit on a multiprocessor",
-    );
+    let min_blocks =
+        in_range(&bounds.min_blocks, MAX_BLOCKS, "`min_blocks` is out of range: 1 to 32 blocks fit on an SM");
     quote! {
         #(#cfgs)*
         #[allow(clippy::unnecessary_cast)]

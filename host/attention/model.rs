@@ -10,14 +10,14 @@ pub const MOST_SPLITS: u32 = 128;
 const WARPS: u32 = 4;
 /// Shared memory of a block that is the driver's.
 const RESERVED: u32 = 1024;
-/// Blocks of the kernels for sm_80 that run on a multiprocessor at the same time.
+/// Blocks of the kernels for sm_80 that run on an SM at the same time.
 const BLOCKS: u32 = 2;
 
 /// What a kernel is able to do, measured on an H100: decoding at 1 to 16 sequences of 2k to 32k
 /// tokens, chunks of 256 tokens on 4k and 8k. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Abilities {
-    /// Blocks that run on a multiprocessor at the same time.
+    /// Blocks that run on an SM at the same time.
     blocks: u32,
     /// Bytes that a block loads, and operations that it executes, in a microsecond.
     bytes: f64,
@@ -63,7 +63,7 @@ impl Abilities {
     }
 }
 
-/// Operations of a multiprocessor's tensor cores in a clock, of f16 and bf16 with accumulators of
+/// Operations of an SM's tensor cores in a clock, of f16 and bf16 with accumulators of
 /// f32. Professional cards of sm_86 and sm_89 have twice these (GA102 and Ada whitepapers).
 fn tensor_cores(arch: Arch) -> f64 {
     match arch.capability() {
@@ -97,7 +97,7 @@ fn memory(rates: &Rates) -> f64 {
     MEMORY * (rates.memory / Rates::H100.memory)
 }
 
-/// The bytes of partial results that are written and read again in a microsecond: multiprocessors
+/// The bytes of partial results that are written and read again in a microsecond: SMs
 /// and L2 have one clock.
 fn partial(rates: &Rates) -> f64 {
     let clocks = |rates: &Rates| f64::from(rates.multiprocessors) * rates.clock;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_with_a_block_a_multiprocessor_are_split_into_one_wave() {
+    fn kernels_with_a_block_an_sm_are_split_into_one_wave() {
         let splits =
             |batches, heads, tokens, rows, tiles| splits_on(Rates::H100, batches, heads, tokens, rows, tiles);
         assert_eq!(splits(1, [8, 1], [256, 8448], 128, 2), 8, "a chunk of a prompt");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_with_more_multiprocessors_is_split_more() {
+    fn a_card_with_more_sms_is_split_more() {
         let of = |multiprocessors| {
             splits_on(Rates { multiprocessors, ..Rates::H100 }, 1, [8, 1], [256, 8448], 128, 2)
         };

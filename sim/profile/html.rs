@@ -62,7 +62,7 @@ pub(super) fn profile(profile: &Profile, card: Option<&Card>) -> String {
             page += "</table>\n";
         }
         if kernel.registers.is_none() {
-            page += "<p>Registers are not known: they may allow fewer blocks on a multiprocessor.</p>\n";
+            page += "<p>Registers are not known: they may allow fewer blocks on an SM.</p>\n";
         }
         page += &format!("<p>A line is shaded by its share of {}.</p>\n", shade.unit);
         page += &lines(profile, kernel, shade);

@@ -112,7 +112,7 @@ pub(super) fn on_card(kernel: &KernelProfile, card: &Card) -> Vec<(&'static str,
     facts.push((
         "occupancy",
         format!(
-            "{at_most}{:.0}%, {} of {} warps: {} blocks on a multiprocessor by {} ({registers})",
+            "{at_most}{:.0}%, {} of {} warps: {} blocks on an SM by {} ({registers})",
             100.0 * occupancy.fraction(),
             occupancy.warps,
             occupancy.most_warps,

@@ -324,18 +324,20 @@ fn registers_limit_the_blocks_that_fit_and_text_and_page_say_whether_they_are_kn
     let before = profile.kernel("k").unwrap().occupancy(&card);
     assert_eq!((before.blocks, before.limit), (6, "shared memory"));
     let text = profile.to_text(Some(&card));
-    let bound = "occupancy: at most 75%, 48 of 64 warps: 6 blocks on a multiprocessor by shared memory (registers are not known)";
+    let bound = "occupancy: at most 75%, 48 of 64 warps: 6 blocks on an SM by shared memory (registers are not known)";
     assert!(text.contains(bound) && text.contains("plain arithmetic not counted"), "{text}");
-    let unknown = "<p>Registers are not known: they may allow fewer blocks on a multiprocessor.</p>";
+    let unknown = "<p>Registers are not known: they may allow fewer blocks on an SM.</p>";
     let head = |page: &str| page.split("<table>").next().unwrap().contains(unknown);
     assert!(head(&profile.to_html(Some(&card))) && head(&profile.to_html(None)));
     profile.set_registers("k", 128);
     assert!(!head(&profile.to_html(Some(&card))) && !head(&profile.to_html(None)));
     let after = profile.kernel("k").unwrap().occupancy(&card);
     assert_eq!((after.blocks, after.limit, after.fraction()), (2, "registers", 0.25));
-    assert!(profile.to_text(Some(&card)).contains(
-        "occupancy: 25%, 16 of 64 warps: 2 blocks on a multiprocessor by registers (128 registers"
-    ));
+    assert!(
+        profile
+            .to_text(Some(&card))
+            .contains("occupancy: 25%, 16 of 64 warps: 2 blocks on an SM by registers (128 registers")
+    );
     assert!(profile.to_json(Some(&card)).contains("\"registers\":128"));
 }
 

@@ -84,7 +84,7 @@ impl Seen {
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
-            self.sm_mhz.map(|mhz| format!("multiprocessors at {mhz} MHz")),
+            self.sm_mhz.map(|mhz| format!("SMs at {mhz} MHz")),
             self.memory_mhz.map(|mhz| format!("memory at {mhz} MHz")),
             self.celsius.map(|celsius| format!("{celsius} °C")),
             self.watts.map(|watts| format!("{watts} W")),
@@ -102,7 +102,7 @@ mod tests {
         let seen = |mhz, celsius| Seen { sm_mhz: Some(mhz), celsius, ..Seen::default() };
         let typical = Seen::typical(&[seen(1980, Some(60)), seen(1500, None), seen(1600, Some(40))]);
         assert_eq!(typical, seen(1600, Some(60)));
-        assert_eq!(typical.to_string(), "multiprocessors at 1600 MHz, 60 °C");
+        assert_eq!(typical.to_string(), "SMs at 1600 MHz, 60 °C");
         assert_eq!(Seen::typical(&[]), Seen::default());
     }
 }
