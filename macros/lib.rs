@@ -17,10 +17,10 @@ use proc_macro::TokenStream;
 /// use moye_device::kernel;
 /// use moye_device::memory::{Global, GlobalMut};
 ///
-/// /// Multiplies `n` numbers by `factor`.
+/// /// Multiplies `n` elements by `factor`.
 /// ///
 /// /// # Safety
-/// /// `x` and `y` point to at least `n` numbers each.
+/// /// `x` and `y` point to at least `n` elements each.
 /// #[kernel(threads = 256, min_blocks = 2)]
 /// pub unsafe fn scale(n: u32, factor: f32, x: Global<f32>, y: GlobalMut<f32>) {
 ///     // ...
@@ -67,7 +67,7 @@ pub fn kernel(bounds: TokenStream, function: TokenStream) -> TokenStream {
 /// use moye_device::kernel::KernelParam;
 /// use moye_device::memory::{Element, Global, GlobalMut};
 ///
-/// /// `n` numbers.
+/// /// `n` elements.
 /// #[derive(Clone, Copy, KernelParam)]
 /// #[repr(C)]
 /// pub struct Vector<T: Element> {
@@ -78,7 +78,7 @@ pub fn kernel(bounds: TokenStream, function: TokenStream) -> TokenStream {
 /// /// Multiplies `x` by `factor`.
 /// ///
 /// /// # Safety
-/// /// `x` has `n` numbers, and `y` leads to at least as many.
+/// /// `x` has `n` elements, and `y` leads to at least as many.
 /// #[kernel(threads = 256)]
 /// pub unsafe fn scale(x: Vector<f32>, factor: f32, y: GlobalMut<f32>) {
 ///     // ...
