@@ -22,7 +22,7 @@ mod transcript;
 use anyhow::{Result, bail};
 use checkout::Checkout;
 use lexopt::{Arg, Parser, ValueExt};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -61,6 +61,38 @@ fn main() -> ExitCode {
     }
 }
 
+/// Builds and runs the demonstration: with PTX if there is a GPU, else for the simulator alone.
+fn demo(checkout: &Checkout) -> Result<ExitCode> {
+    let has_gpu = Command::new("nvidia-smi").arg("-L").output();
+    let has_gpu = has_gpu.is_ok_and(|listed| listed.stdout.starts_with(b"GPU 0"));
+    let choice = std::env::var("MOYE_DEVICE").unwrap_or_default();
+    let with_ptx = if choice.is_empty() { has_gpu } else { choice != "sim" };
+    if with_ptx {
+        setup::core_source(checkout)?;
+        eprintln!(
+            "building the demonstration: about two minutes on two cores the first time, most of them in `moye`'s build script, which \
+             compiles the kernels of f32 products to PTX"
+        );
+    } else {
+        eprintln!(
+            "building the demonstration for the simulator: about a minute on two cores the first time (with a GPU, \
+             or MOYE_DEVICE=gpu, also the kernels' PTX)"
+        );
+    }
+    let cargo = |arguments: &[&str]| {
+        let mut cargo = checkout.cargo();
+        cargo.args(arguments).args(["--package", "moye-demo"]);
+        if !with_ptx {
+            // Build scripts compile no PTX for the documentation.
+            cargo.env("DOCS_RS", "1").env("MOYE_DEVICE", "sim");
+        }
+        cargo
+    };
+    // Cargo prints its progress; the demonstration starts on a new line.
+    steps::must(&mut cargo(&["build"]))?;
+    steps::exit_code(&mut cargo(&["run", "--quiet"]))
+}
+
 fn run() -> Result<ExitCode> {
     let checkout = Checkout::find()?;
     let mut arguments = Parser::from_env();
@@ -93,16 +125,7 @@ fn run() -> Result<ExitCode> {
         }
         "demo" => {
             nothing_more(&mut arguments)?;
-            setup::core_source(&checkout)?;
-            eprintln!(
-                "building the demonstration: about two minutes on two cores the first time, most of them in `moye`'s build script, which \
-                 compiles the kernels of f32 products to PTX"
-            );
-            // Cargo prints its progress; the demonstration starts on a new line.
-            steps::must(checkout.cargo().args(["build", "--package", "moye-demo"]))?;
-            let mut demo = checkout.cargo();
-            demo.args(["run", "--quiet", "--package", "moye-demo"]);
-            return steps::exit_code(&mut demo);
+            return demo(&checkout);
         }
         "model" => {
             let names = values(&mut arguments)?;

@@ -239,13 +239,23 @@ fn a_ptxas_that_is_there_is_taken_and_none_is_fetched() {
     assert_eq!(machine.kept(), [] as [String; 0]);
 }
 
-/// The demonstration first prints what it builds, and that this takes long.
+/// The demonstration first prints what it builds, and that this takes long. PTX is compiled if there
+/// is a GPU to run it.
 #[test]
 fn the_demonstration_says_what_it_builds_after_the_source_of_core_is_there() {
     let machine = Machine::new("demo");
-    machine.stand_in("cargo", "exit 0");
+    machine.stand_in("cargo", "echo DOCS_RS=$DOCS_RS MOYE_DEVICE=$MOYE_DEVICE >&2");
     let mut demo = machine.xtask(&["demo"]);
-    demo.env("MOYE_RUST_SRC", machine.source("there").join("there/library"));
+    let output =
+        demo.env_remove("MOYE_DEVICE").env("CARGO", machine.root.join("bin/cargo")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "without the source of `core`: {said}");
+    assert!(said.contains("building the demonstration for the simulator: about a minute"), "{said}");
+    assert_eq!(said.matches("DOCS_RS=1 MOYE_DEVICE=sim").count(), 2, "built and run: {said}");
+
+    machine.stand_in("nvidia-smi", "echo 'GPU 0: a GPU'");
+    let mut demo = machine.xtask(&["demo"]);
+    demo.env("MOYE_RUST_SRC", machine.source("there").join("there/library")).env_remove("MOYE_DEVICE");
     let output = demo.env("CARGO", machine.root.join("bin/cargo")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
@@ -254,13 +264,16 @@ fn the_demonstration_says_what_it_builds_after_the_source_of_core_is_there() {
         "{said}"
     );
     assert!(said.contains("compiles the kernels of f32 products to PTX"), "{said}");
+    assert_eq!(said.matches("DOCS_RS= MOYE_DEVICE=\n").count(), 2, "{said}");
 
     // Without the source nothing is built.
     drop(machine);
     let machine = Machine::new("demo-without");
     machine.stand_in("cargo", "exit 0");
     machine.stand_in("curl", "exit 1");
-    let output = machine.xtask(&["demo"]).env("CARGO", machine.root.join("bin/cargo")).output().unwrap();
+    let mut demo = machine.xtask(&["demo"]);
+    let output =
+        demo.env("MOYE_DEVICE", "gpu").env("CARGO", machine.root.join("bin/cargo")).output().unwrap();
     assert!(!output.status.success());
     assert!(!machine.log().contains("cargo build"), "{}", machine.log());
 }
