@@ -1,5 +1,5 @@
-//! Bulk copies and tensor copies: when they arrive, and what is not allowed meanwhile. What they
-//! move is in `tests/device/hopper`.
+//! Bulk copies and tensor copies: what they move over an edge, when they arrive, and what is not
+//! allowed meanwhile. What else they move is in `tests/device/hopper`.
 
 use crate::common::{Words, fault};
 use moye_sim::intrinsics::*;
@@ -47,6 +47,49 @@ fn load_and_wait(bytes: u32, load: impl Fn()) {
     }
     sync_threads();
     mbarrier_wait_parity(barrier(), 0);
+}
+
+/// Rows of the swizzle's span, over the tensor's left and right edges and past its last row.
+#[test]
+fn a_swizzled_box_over_an_edge_is_loaded_with_zeros_outside_and_stored_only_inside() {
+    for swizzle in [TensorSwizzle::B32, TensorSwizzle::B64, TensorSwizzle::B128] {
+        let memory = GlobalMemory::new();
+        let (source, target) = (counted(&memory, 20 * 10), Words::new(&memory, 20 * 10, 0));
+        let columns = swizzle.span().unwrap() as u32 / 4;
+        let maps = [&source, &target].map(|words| {
+            let map = TensorMap::new(TensorElement::U32, words.address(), &[20, 10], &[80], &[columns, 9]);
+            upload(&memory, &map.with_swizzle(swizzle))
+        });
+        let [from, to] = maps.each_ref().map(Allocation::address);
+        for start in [[-4, -1], [16, 3]] {
+            // Only loads begin below 0.
+            let stores = start[0] >= 0;
+            let kernel = || {
+                load_and_wait(4 * columns * 9, || tensor_load(tile(), from, start, barrier(), None));
+                if thread_idx().x != 0 {
+                    return;
+                }
+                for (x, y) in (0..9).flat_map(|y| (0..columns).map(move |x| (x, y))) {
+                    let (at_x, at_y) = (start[0] + x as i32, start[1] + y as i32);
+                    let is_inside = (0..20).contains(&at_x) && (0..10).contains(&at_y);
+                    let expected = if is_inside { (at_x + 20 * at_y) as u32 + 1 } else { 0 };
+                    let got = load_shared::<u32>(swizzle.apply(tile() + 4 * (x + columns * y)));
+                    assert_eq!(got, expected, "{swizzle:?} from {start:?}: ({x}, {y})");
+                }
+                if stores {
+                    tensor_store(to, start, tile());
+                    bulk_commit();
+                    bulk_wait_group(0);
+                }
+            };
+            launch(&memory).run(&kernel).unwrap();
+            for (i, value) in target.read().into_iter().enumerate() {
+                let (x, y) = (i as i32 % 20 - start[0], i as i32 / 20 - start[1]);
+                let is_stored = stores && (0..columns as i32).contains(&x) && (0..9).contains(&y);
+                assert_eq!(value, if is_stored { i as u32 + 1 } else { 0 }, "{swizzle:?} to {start:?}: {i}");
+            }
+        }
+    }
 }
 
 /// The value of a word of shared memory before a copy.

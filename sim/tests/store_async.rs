@@ -61,6 +61,22 @@ fn sent(bytes: [u32; 2], send: impl Fn() + Sync, at: u32, look: impl Fn() + Sync
 }
 
 #[test]
+fn words_of_4_8_and_16_bytes_arrive_in_one_phase() {
+    let send = || {
+        let (to, at) = (|offset: u32| map_shared(tile() + offset, 1), map_shared(barrier(0), 1));
+        store_async(to(4), 5_u32, at);
+        store_async(to(8), 6_u64 << 40 | 7, at);
+        store_async(to(16), [8_u32, 9, 10, 11], at);
+    };
+    let look = || {
+        assert_eq!(load_shared::<u32>(tile() + 4), 5);
+        assert_eq!(load_shared::<u64>(tile() + 8), 6 << 40 | 7);
+        assert_eq!(load_shared::<[u32; 4]>(tile() + 16), [8, 9, 10, 11]);
+    };
+    sent([4 + 8 + 16, 0], send, 0, look).unwrap();
+}
+
+#[test]
 fn a_block_may_store_to_itself_by_either_address() {
     let kernel = || {
         expect([8, 0]);

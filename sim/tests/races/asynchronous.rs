@@ -6,7 +6,7 @@ use moye_sim::Access::{
     BulkDestination, BulkSource, CpAsyncDestination, CpAsyncSource, Read, StoreAsync, Write,
 };
 use moye_sim::FaultKind;
-use moye_sim::RaceThreads::Block;
+use moye_sim::RaceThreads::{Block, Cluster};
 use moye_sim::intrinsics::*;
 
 fn at(word: u32) -> u32 {
@@ -171,14 +171,27 @@ fn operands_without_barrier(right: bool, _: u64) {
     wgmma_wait_group(0);
 }
 
+fn meet() {
+    cluster_arrive();
+    cluster_wait();
+}
+
+fn peer_written_while_it_reads(right: bool, _: u64) {
+    let t = thread_idx().x;
+    store_shared(at(t), t);
+    meet();
+    load_shared::<u32>(at(t)); // peer_written_while_it_reads
+    if right {
+        meet();
+    }
+    store_shared_cluster(map_shared(at(t), 1 - cluster_rank()), t + 1); // peer_written_while_it_reads
+    meet();
+}
+
 fn sent_over_reads(right: bool, _: u64) {
     // Each block stores words into memory that the other still reads.
     make_mbarriers([1]);
     let t = thread_idx().x;
-    let meet = || {
-        cluster_arrive();
-        cluster_wait();
-    };
     store_shared(at(t), t);
     if t == 0 {
         mbarrier_arrive_expect_tx(mbarrier(0), 4);
@@ -217,6 +230,7 @@ pub const CASES: &[Case] = &[
         Told::Fault(|kind| matches!(kind, FaultKind::Race(_) | FaultKind::SharedBeingRead { .. })),
     )
     .threads(128),
+    Case::race("peer_written_while_it_reads", peer_written_while_it_reads, Cluster, [Write, Read]).cluster(2),
     Case::new(
         "sent_over_reads",
         sent_over_reads,
