@@ -49,6 +49,10 @@ impl Check<'_> {
         if copy.tile() != tuple(&line["tiler_mn"]) {
             self.failures.add(line, format!("the tile is {}, in CuTe {}", copy.tile(), line["tiler_mn"]));
         }
+        // A copy of an operand has the threads of its MMA, which the lines of those have.
+        if line["kind"] == "tiled_copy" && line["num_threads"].as_i64() != Some(copy.threads()) {
+            self.failures.add(line, format!("{} threads, in CuTe {}", copy.threads(), line["num_threads"]));
+        }
         self.layout("layout_tv", Ok(copy.layout_tv()), &line["layout_tv"]);
         self.layout("layout_src_tv", copy.try_layout_src_tv(), &line["layout_src_tv"]);
         self.layout("layout_dst_tv", copy.try_layout_dst_tv(), &line["layout_dst_tv"]);

@@ -197,7 +197,8 @@ const REFUSED: [bool; 9] = [
     try_logical_divide(layout!((120011, 2):(1, 1000000)), tiler!(64:1)).is_err(),
     try_logical_divide(layout!((60013, 2):(1, 65536)), tiler!(32:1)).is_err(),
     try_tile_to_shape(layout!((2, 1):(4, 0)), tuple!((4002, 2000))).is_err(),
-    // More than are checked, and not so a few numbers further.
+    // Counts just above 4,096, the most values that the search for a layout compares: no search
+    // begins. Counts a little smaller are searched.
     try_composition(layout!((12000, 60):(1, 100000)), layout!((4097, 4):(3, 1))).is_err(),
     try_tile_to_shape(layout!((2, 1):(12001, 0)), tuple!((6, 4097))).is_err(),
     try_logical_divide(layout!(((131203, 2), 8):((1, 1000000), 10000000)), tiler!((64:1, _))).is_err(),
