@@ -9,7 +9,7 @@ use moye::{
 use rand::RngExt;
 use rstest::rstest;
 
-const ORDERS: [Order; 3] = [Order::RowMajor, Order::ColMajor, Order::Strided];
+const ORDERS: [Order; 3] = [Order::RowMajor, Order::ColMajor, Order::StridedRows];
 
 /// A matrix of whole numbers, whose sums are exact in any order.
 fn whole(device: &Device, rows: usize, cols: usize, order: Order) -> TestMatrix {
@@ -48,6 +48,7 @@ fn a_product_is_exact_in_every_order(
         for orders in (0..27).map(|i| [i % 3, i / 3 % 3, i / 9].map(|order| ORDERS[order])) {
             product(&device, shape, orders);
         }
+        product(&device, shape, [Order::Strided; 3]);
     }
 }
 
@@ -63,6 +64,7 @@ fn copies_and_transposes_are_exact_in_every_order() {
     for device in devices() {
         for shape in [(1, 1), (33, 70), (64, 32), (0, 4)] {
             (0..9).for_each(|i| moves(&device, shape, ORDERS[i % 3], ORDERS[i / 3]));
+            moves(&device, shape, Order::Strided, Order::Strided);
         }
     }
 }

@@ -1,15 +1,28 @@
 //! The shipped operations, in random orders of threads, warps and blocks: no race is reported, and
-//! the bits are the same in each order.
+//! the bits are the same in each order. A kernel with a race shows that a `Device` has both.
 //!
 //! The order and the search for races are asked of the simulator by its environment variables, so
 //! that each order is a separate process of this test program.
 
 use crate::common::matrix::rng;
 use half::f16;
-use moye::{Device, Matmul, Matrix, MatrixMut};
+use moye::{Device, Error, GlobalMut, Grid, Kernel, LaunchBounds, Matmul, Matrix, MatrixMut};
+use moye_sim::intrinsics::{shared_base, store_shared, thread_idx};
 use rand::RngExt;
 use std::collections::BTreeMap;
 use std::process::Command;
+
+/// Runs an ignored test of this file in a separate process with these variables, and returns what
+/// it printed after `result: `.
+fn called(test: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("orders::{test}"), "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env_remove("MOYE_SIM_RACES").env_remove("MOYE_SIM_ORDER");
+    let done = command.envs(variables.iter().copied()).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{variables:?}: {text}{}", String::from_utf8_lossy(&done.stderr));
+    text.lines().filter_map(|line| Some(line.split_once("result: ")?.1.to_owned())).collect()
+}
 
 /// A number for bits (FNV-1a).
 fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
@@ -40,7 +53,7 @@ fn product(name: &str, [m, n, k]: [usize; 3], choose: impl Fn(Matmul<'_, f16, f3
 }
 
 #[test]
-#[ignore = "the test below runs it in a separate process"]
+#[ignore = "the tests below run it in a separate process"]
 fn what_ships() {
     let extents = [100, 72, 208];
     for start in ["matmul_", "wgmma_"] {
@@ -87,13 +100,9 @@ fn attention(device: &Device) {
 fn what_ships_has_no_race_in_drawn_orders_and_the_same_bits_in_each() {
     let mut results: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for order in [None, Some("1"), Some("7"), Some("40")] {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "orders::what_ships", "--ignored", "--nocapture", "--test-threads=1"]);
-        command.env_remove("MOYE_SIM_ORDER").env("MOYE_SIM_RACES", "1");
-        let done = command.envs(order.map(|seed| ("MOYE_SIM_ORDER", seed))).output().unwrap();
-        let text = String::from_utf8_lossy(&done.stdout);
-        assert!(done.status.success(), "order {order:?}: {text}{}", String::from_utf8_lossy(&done.stderr));
-        for line in text.lines().filter_map(|line| line.strip_prefix("result: ")) {
+        let order = order.map(|seed| ("MOYE_SIM_ORDER", seed));
+        let variables: Vec<_> = order.into_iter().chain([("MOYE_SIM_RACES", "1")]).collect();
+        for line in called("what_ships", &variables) {
             let (name, bits) = line.rsplit_once(' ').unwrap();
             results.entry(name.to_owned()).or_default().push(bits.to_owned());
         }
@@ -102,4 +111,39 @@ fn what_ships_has_no_race_in_drawn_orders_and_the_same_bits_in_each() {
     for (name, bits) in results {
         assert!(bits.len() == 4 && bits.iter().all(|other| *other == bits[0]), "{name}: {bits:?}");
     }
+}
+
+/// Two warps write one word: a race, whose reported thread depends on the order.
+const RACE: Kernel<(GlobalMut<u32>,)> = Kernel::new(
+    "race",
+    "moye-tests",
+    LaunchBounds { threads: Some(64), exact: true, min_blocks: None },
+    256,
+    |(_,)| store_shared(shared_base(), thread_idx().x / 32 + 1),
+);
+
+#[test]
+#[ignore = "the tests below run it in a separate process"]
+fn a_race() {
+    let device = Device::sim();
+    let mut data = device.upload(&[0_u32]).unwrap();
+    // SAFETY: the kernel has one word of shared memory, and its race is what is reported.
+    match unsafe { device.launch(&RACE, Grid::new(1, 64), (&mut data,)) } {
+        Ok(()) => println!("result: silent"),
+        Err(Error::Simulator(error)) => println!("result: {}", error.fault().unwrap().thread),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn the_variables_of_the_simulator_act_on_a_launch_of_a_device() {
+    let told = |variables: &[(&str, &str)]| called("a_race", variables).remove(0);
+    assert_eq!(told(&[("MOYE_SIM_RACES", "0")]), "silent");
+    assert_ne!(told(&[("MOYE_SIM_RACES", "values")]), "silent");
+    assert_eq!(told(&[]) == "silent", !cfg!(debug_assertions));
+    let of = |seed: &str| told(&[("MOYE_SIM_RACES", "1"), ("MOYE_SIM_ORDER", seed)]);
+    let drawn = ["0", "1", "2", "3", "4", "5"].map(of);
+    assert!(!drawn.contains(&"silent".to_owned()), "{drawn:?}");
+    assert_eq!(drawn[3], of("3"), "the same number, the same order");
+    assert!(drawn.iter().any(|other| *other != drawn[0]), "other numbers, other orders: {drawn:?}");
 }
