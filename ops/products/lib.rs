@@ -1,6 +1,6 @@
 //! Products that models run: a folder and a feature each.
 //!
-//! Each folder has all of an operation, as those of `moye-rows` do: what it is and its builder
+//! Each folder has all of an operation, as in `moye-rows`: what it is and its builder
 //! (`mod.rs`), its kernel (`kernel.rs`), the way from a call to launches (`call.rs`), the float64
 //! reference (`oracle.rs`) and its cases (`cases.rs`).
 #![cfg_attr(target_arch = "nvptx64", no_std)]

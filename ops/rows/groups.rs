@@ -9,8 +9,8 @@ use moye_device::memory::{Element, Global, GlobalMut};
 /// A mode: its extent, and its stride in each of `N` arrays.
 pub type Mode<const N: usize> = (usize, [i64; N]);
 
-/// The modes, those of greater strides in the first array first, joined where one stride of every
-/// array leads through two of them.
+/// The modes in descending order of their strides in the first array. Two modes are joined where
+/// every array has one stride for both.
 pub fn joined<const N: usize>(mut modes: Vec<Mode<N>>) -> Vec<Mode<N>> {
     modes.retain(|mode| mode.0 != 1);
     modes.sort_by_key(|mode| std::cmp::Reverse(mode.1[0]));

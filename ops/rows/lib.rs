@@ -4,7 +4,7 @@
 //! (`kernel.rs`), the way from a call to launches (`call.rs`), the float64 reference (`oracle.rs`)
 //! and its cases (`cases.rs`). The kernels are written with the row shapes of
 //! [`moye_device::algorithm`]: the threads that share a row hold it in registers, so that it is
-//! read once and written once. Those by elements are maps of vectors.
+//! read once and written once. Elementwise kernels are maps of vectors.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
@@ -123,8 +123,8 @@ operations! {
     "topk" topk: TOPK;
 }
 
-/// The number of this thread in its block, anew for each tile: otherwise addresses that follow from
-/// it would stay in registers from tile to tile.
+/// The number of this thread in its block, read again for each tile: otherwise addresses that
+/// depend on it would stay in registers from tile to tile.
 #[inline(always)]
 #[allow(dead_code, reason = "some operation needs it")]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -44,8 +44,8 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Whether the elements of a row are contiguous, and as many as belong to `vector` elements of
-    /// the first array are at multiples of their size, of 16 bytes at most.
+    /// Whether the elements of a row are contiguous, and vectors of `vector` elements are at
+    /// multiples of their size, of 16 bytes at most.
     fn is_aligned(self, at: RowArray, rows: usize, columns: usize, vector: usize) -> bool {
         let (Self::Rows(Some(array)) | Self::Columns(Some(array)) | Self::Repeated(Some(array))) = self
         else {

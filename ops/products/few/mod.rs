@@ -1,4 +1,4 @@
-//! Products `x W^T` of few rows of x, which read W once: those of a token, or of 16.
+//! Products `x W^T` of few rows of x, 1 to 16 tokens: each element of W is read once.
 
 pub mod kernel;
 

@@ -1,8 +1,7 @@
 //! Products with what models do next in the same kernel: a residual with RMSNorm's sums of squares,
 //! rotary embedding with the append to caches, and a result of 8 bits with its scales.
 //!
-//! Each is an [`End`](kernel::End): an epilogue and a sink. One of your own goes with the same
-//! kernel.
+//! Each is an [`End`](kernel::End): an epilogue and a sink. The same kernel takes a custom one.
 
 pub mod kernel;
 pub mod qkv;

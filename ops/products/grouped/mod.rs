@@ -1,4 +1,4 @@
-//! Products by group: the rows of each group times a matrix of the group's own.
+//! Products by group: each group's rows times the group's matrix.
 
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod kernel;

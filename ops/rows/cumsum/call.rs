@@ -9,10 +9,10 @@ pub const NAME: &str = "cumsum";
 
 /// The longest row of a warp.
 const WARP_COLUMNS: u32 = 1024;
-/// Chunks of the shortest row that has a block for each.
+/// The fewest chunks of a row that has a block for each chunk.
 const LONG: u32 = 4;
 
-/// Who has the elements of a row.
+/// The threads that share a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Share {
     Warp,

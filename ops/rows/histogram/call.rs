@@ -7,7 +7,7 @@ use crate::prelude::*;
 const PART: u32 = 16 * THREADS;
 /// Blocks of an SM that hide the latency of memory.
 const BLOCKS: u32 = 4;
-/// The most bins: as many whole numbers an f32 tells apart.
+/// The most bins: f32 represents every whole number up to this one.
 const MOST: i64 = 1 << 24;
 
 /// The histogram of rows in groups.

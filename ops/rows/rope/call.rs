@@ -38,7 +38,7 @@ impl Launch for Rope {
     }
 }
 
-/// The modes of a tensor: tokens, heads if there are any, and those before both.
+/// The modes of a tensor: tokens, heads if it has them, and the number of modes before both.
 struct Modes {
     token: usize,
     head: Option<usize>,
@@ -138,7 +138,7 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let fits = pairs.is_multiple_of(16 / bytes) && is_of_words(x, 16) && is_of_words(out, 16);
     let vector = if fits { 16 / bytes } else { 1 };
     let adjacent = options.bool("interleaved");
-    // Modes are those before the tokens, the tokens, and the vectors of a head.
+    // The modes: batches, tokens, and the vectors of a head.
     let shape = [&x.shape[..of.batch], &[x.shape[of.token], pairs / vector]].concat();
     let strides = |array: &Array| {
         let pair = array.strides[last] * if adjacent { 2 } else { 1 };

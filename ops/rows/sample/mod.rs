@@ -1,10 +1,10 @@
 //! Sampling from logits: the index of an element of each row, drawn with the probabilities of the
 //! softmax of the row divided by the temperature, from the elements that top-k, min-p and top-p
-//! leave, in this order; the first greatest one at temperature 0.
+//! leave, in this order. At temperature 0 it is the first of the greatest elements.
 //!
-//! Elements are f32, f16 or bf16. Equal elements are left or kept together. The draw depends on
-//! the seed, the number of the row, and its elements alone. NaN and minus infinity are never drawn
-//! unless all are.
+//! Elements are f32, f16 or bf16. A filter keeps all of several equal elements, or none of them.
+//! The draw depends on the seed, the number of the row, and its elements alone. NaN and minus
+//! infinity are drawn only from rows that have nothing else.
 
 mod call;
 mod cases;

@@ -1,7 +1,7 @@
 //! The `k` greatest elements along an axis in descending order, and their indices.
 //!
-//! Elements are f32, f16 or bf16, `k` is up to 128, indices are i64 or i32. NaN is greater than any
-//! number; of equal elements those of lower indices come first, in every run.
+//! Elements are f32, f16 or bf16, `k` is up to 128, indices are i64 or i32. NaN is greater than
+//! every other value. Equal elements are in the order of their indices, in every run.
 
 mod call;
 mod cases;
