@@ -34,7 +34,7 @@ from ._moye import (
     why_simulated,
 )
 from ._declared import FUNCTIONS as _FUNCTIONS
-from ._operations import copy, explain, matmul, transpose
+from ._operations import copy, explain, grouped_list, matmul, transpose
 from ._ptx import Module, load
 
 add = _FUNCTIONS["add"]
@@ -127,6 +127,7 @@ __all__ = [
     "geglu",
     "grouped",
     "grouped_k",
+    "grouped_list",
     "histc",
     "layer_norm",
     "layer_norm_backward",

@@ -187,6 +187,14 @@ def explain(
     split_k: int | None = None,
     device: str | None = None,
 ) -> dict[str, Any]: ...
+def grouped_list(
+    a: Sequence[A],
+    b: Sequence[A],
+    *,
+    out: Sequence[A] | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> Sequence[A]: ...
 class _AttentionOptions(TypedDict, Generic[A], total=False):
     causal: bool
     window: Sequence[int | None] | None

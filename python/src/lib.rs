@@ -3,13 +3,14 @@
 //! The package's Python files name the arguments, determine the library of an array and create
 //! results of the same kind; this module checks and computes. `algebra` and `picture` contain the
 //! layout algebra; `moye_python_support` exchanges arrays and has declared operations; `lent`,
-//! `resident`, `matmul`, `attention`, `movement` and `parallel` compute with arrays; `ptx` launches
-//! kernels of a PTX file.
+//! `resident`, `matmul`, `attention`, `grouped`, `movement` and `parallel` compute with arrays;
+//! `ptx` launches kernels of a PTX file.
 
 mod algebra;
 #[cfg(feature = "attention")]
 mod attention;
 mod error;
+mod grouped;
 mod lent;
 mod matmul;
 mod movement;
@@ -54,5 +55,6 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(feature = "attention")]
     module.add_function(wrap_pyfunction!(attention::attention_result, module)?)?;
     module.add_function(wrap_pyfunction!(movement::copy, module)?)?;
+    module.add_function(wrap_pyfunction!(grouped::grouped_list, module)?)?;
     Ok(())
 }

@@ -232,3 +232,32 @@ def test_on_a_gpu_tensors_are_those_of_pytorch():
             (moye.rms_norm(x, w), torch.nn.functional.rms_norm(x.double(), (1000,), w.double(), 1e-6)),
         ]:
             assert (ours.double() - theirs).norm() / theirs.norm() < tolerance
+
+
+def test_products_of_a_list_are_those_of_float64_whatever_their_shapes():
+    random = np.random.default_rng(12)
+    shapes = [(3, 2, 10), (130, 257, 72), (1, 1, 1), (0, 5, 8), (64, 8, 200)]
+    a = [random.normal(size=(m, k)).astype(np.float16) for m, _, k in shapes]
+    b = [random.normal(size=(n, k)).astype(np.float16) for _, n, k in shapes]
+    b[1] = np.asfortranarray(b[1])
+    results = moye.grouped_list(a, b, device="sim")
+    for of_a, of_b, result in zip(a, b, results):
+        exact = of_a.astype(np.float64) @ of_b.astype(np.float64).T
+        assert result.dtype == np.float16 and result.shape == exact.shape
+        assert exact.size == 0 or error(result, exact) < 5e-4
+    out = [np.full((6, 2), 7, np.float16)[::2]]
+    assert moye.grouped_list(a[:1], b[:1], out=out, device="sim") is out
+    assert (out[0] == results[0]).all() and (out[0].base[1::2] == 7).all()
+    assert moye.grouped_list([], []) == []
+
+
+def test_a_list_of_products_that_do_not_match_is_refused_with_the_number():
+    a, b = [np.ones((2, 8), np.float16)] * 2, [np.ones((3, 8), np.float16), np.ones((3, 4), np.float16)]
+    with pytest.raises(ValueError, match=r"product 1 is of \[2, 8\] and \[3, 4\]"):
+        moye.grouped_list(a, b, device="sim")
+    with pytest.raises(ValueError, match="a has 2 arrays, b 1 and out 1"):
+        moye.grouped_list(a, b[:1], device="sim")
+    with pytest.raises(TypeError, match=r"b\[1\] has elements of float32, and must have float16"):
+        moye.grouped_list(a, [b[0], np.ones((3, 8), np.float32)], device="sim")
+    with pytest.raises(ValueError, match=r"a\[1\] has shape \(8,\), and must be of two modes"):
+        moye.grouped_list([a[0], np.ones(8, np.float16)], b, device="sim")

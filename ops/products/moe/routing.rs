@@ -126,7 +126,7 @@ pub unsafe fn route<T: Element + Convert<f32>>(
     let token = block * TOKENS + thread / 32;
     if token < routes.tokens {
         let row = logits.offset(i64::from(token) * of_logits.row);
-        // The sort key of expert `lane + 32 i`; 0 beyond `experts`, and once the expert is chosen.
+        // The sort key of expert `lane + 32 i`; 0 past `experts`, and once the expert is chosen.
         let mut keys = [0; 16];
         unroll!(for i in 0..16 {
             let expert = lane + 32 * i;

@@ -63,7 +63,7 @@ struct Problem {
     tile: &'static str,
 }
 
-/// A kernel: its number among those of a type for few or for many rows, and its rows of x.
+/// A kernel: its number in the table for few rows or for many, and its rows of x.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     kernel: usize,
@@ -248,7 +248,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
             && n.is_multiple_of(8)
             && (m == 1 || of_y.row >= n as i64 / if finish.gated { 2 } else { 1 });
         let target = Target { y, rows: Rows { aligned, ..of_y }, m: m as u32, n: n as u32, finish };
-        // Gates and ups are a matrix of their own, from which the next kernel computes y.
+        // Gates and ups go to a separate matrix, from which the next kernel computes y.
         let product = match finish.gated {
             true => Target {
                 y: work,

@@ -197,7 +197,7 @@ impl Weights {
     /// The group of a unit of a step.
     #[inline(always)]
     pub fn group(&self, step: u32, unit: u32) -> u32 {
-        // The last step may have a unit beyond K, whose sums are 0.
+        // The last step may have a unit past the end of K, whose sums are 0.
         let group = if self.shift == Self::BY_UNIT { 2 * step + unit } else { step >> self.shift };
         group.min(self.groups - 1)
     }

@@ -209,7 +209,7 @@ unsafe fn six_bits(source: &Source, row: u32, block: u32, j: u32) -> [f32; 2] {
 }
 
 /// The codes and factors of weights of a form: a thread for each 16 bytes of codes, and for each
-/// two rows of a group. Elements beyond W are 0.
+/// two rows of a group. Elements past the end of W are 0.
 ///
 /// # Safety
 /// `source` is readable; `weights` have room for its tiles, and overlap nothing.

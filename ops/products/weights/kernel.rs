@@ -110,7 +110,7 @@ macro_rules! pairs {
 }
 pairs!(f16 F16x2, bf16 Bf16x2);
 
-/// Blocks on an SM, of `rows` rows of x: as many as the registers of the mainloop leave.
+/// Blocks of an SM, of `rows` rows of x: the registers of the mainloop limit their number.
 const fn blocks_of_sm(rows: i64, norm: bool) -> u32 {
     match (rows, norm) {
         (8, false) => 4,

@@ -53,7 +53,7 @@ pub(super) unsafe fn issue_weights<const M: i64, const TILES: i64, const MINIMA:
 }
 
 /// Issues the loads of x and of the norm's weights of a step of a warp into a stage. Rows and
-/// elements beyond x are zeros.
+/// elements past the end of x are zeros.
 ///
 /// # Safety
 /// As [`linear`](super::kernel::linear); the warp has read what the stage held.

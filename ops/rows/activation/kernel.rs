@@ -4,20 +4,31 @@ use moye_device::algorithm::{MAP_THREADS, MapModes, map};
 use moye_device::arch::{Bf16x2, F16x2, overlap_launches};
 use moye_device::prelude::*;
 
-/// `x`.
-pub const NONE: u32 = 0;
-/// `max(x, 0)`.
-pub const RELU: u32 = 1;
-/// `max(x, 0)^2`.
-pub const RELU2: u32 = 2;
-/// `x sigmoid(x)`.
-pub const SILU: u32 = 3;
-/// GELU by the error function.
-pub const GELU: u32 = 4;
-/// GELU by a hyperbolic tangent.
-pub const GELU_TANH: u32 = 5;
+/// The function of an activation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Activation {
+    /// `x`.
+    None,
+    /// `max(x, 0)`.
+    Relu,
+    /// `max(x, 0)^2`.
+    Relu2,
+    /// `x / (1 + exp(-x))`.
+    Silu,
+    /// `x / 2 * (1 + erf(x / sqrt(2)))`.
+    Gelu,
+    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`.
+    GeluTanh,
+}
 
-/// [`NONE`], [`RELU`] or [`RELU2`].
+const NONE: u32 = Activation::None as u32;
+const RELU2: u32 = Activation::Relu2 as u32;
+const SILU: u32 = Activation::Silu as u32;
+const GELU: u32 = Activation::Gelu as u32;
+const GELU_TANH: u32 = Activation::GeluTanh as u32;
+
+/// The activations that no function of the language computes.
 #[inline(always)]
 fn rectified(x: f32, activation: u32) -> f32 {
     let y = if activation == NONE { x } else { math::relu(x) };

@@ -1,6 +1,6 @@
-//! Cumulative sums: each element is read once and written once. Rows have a block, or a warp, that
-//! goes from chunk to chunk; long rows a block for each chunk, which waits for the sums before it;
-//! rows whose elements are contiguous across rows a lane.
+//! Cumulative sums: each element is read once and written once. A block or a warp steps over the
+//! chunks of a row. A long row has a block for each chunk, which waits for the sums before it.
+//! Where elements are contiguous across rows, a lane of each warp of a block computes a row.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::{Place, elements, read_all, values, write};
@@ -39,8 +39,8 @@ pub const fn words(chunks: u32) -> u32 {
     chunks + chunks.div_ceil(32) + chunks.div_ceil(1024) + 1
 }
 
-/// The first element of a lane's vectors in part `part` of a row, of `N` vectors of 32 lanes
-/// that are next to each other.
+/// The first element of a lane's vectors in part `part` of a row: a part has `N` vectors of each of
+/// 32 lanes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn first_of<T: Element, const N: usize>(part: u32) -> u32 {
@@ -108,7 +108,7 @@ unsafe fn store<T: Element + Convert<f32>, const N: usize>(
 {
     let vector = const { (16 / T::BYTES) as u32 };
     for ((word, before), i) in held.iter().zip(before).zip(0..) {
-        // The words wait in registers, not the values of elements, which are twice as many.
+        // Keep the words in registers: the f32 values would take twice as many.
         let (of_word, mut sums) = (values::<T>(&word.map(opaque)), [0.0f32; 8]);
         let mut before = before_warp + before;
         for (&x, sum) in of_word[..const { 16 / T::BYTES }].iter().zip(&mut sums) {
@@ -181,7 +181,8 @@ pub unsafe fn cumsum<T: Element + Convert<f32>>(
     }
 }
 
-/// Sets the words of a scan of long rows to 0: none is there. Grid: `ceil(count / THREADS)`.
+/// Clears the words of a scan of long rows: 0 is a sum that is not there. Grid:
+/// `ceil(count / THREADS)`.
 ///
 /// # Safety
 /// `states` holds `count` words.
@@ -191,7 +192,7 @@ pub unsafe fn cumsum_clear(states: GlobalMut<u64>, count: u32) {
     states.offset(i).write_if(i < count, 0);
 }
 
-/// A sum that other blocks wait for: once it is there, its word has a one above its bits.
+/// Sums that other blocks wait for. The word of a published sum has a one above the sum's bits.
 #[derive(Clone, Copy)]
 struct State(GlobalMut<u64>);
 

@@ -157,7 +157,7 @@ fn unit<T: Element + Convert<f32>>(lower: &[u32; 4], upper: &[u32; 4]) -> [f32; 
     all
 }
 
-/// The value of a group from those of its lanes, which have two units each.
+/// Reduces the values of a group's lanes, which have two units each.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn of_group(value: f32, log_group: u32, f: impl Fn(f32, f32) -> f32) -> f32 {

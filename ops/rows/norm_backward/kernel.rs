@@ -1,5 +1,5 @@
-//! The gradients of RMSNorm and LayerNorm: that of the rows, and sums of columns for those of
-//! weight and bias, in an order that the shape alone decides.
+//! The gradients of RMSNorm and LayerNorm: a kernel for the gradient of x, and sums of columns for
+//! the gradients of weight and bias, in an order that depends on the shape alone.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::thread;
@@ -173,7 +173,7 @@ unsafe fn sum_rows<C: RowShape, L: StaticLayout>(
 
 /// Sums of columns over a slice of rows: of `dy normed(x)` to `dweight`, of `dy` to `dbias`, `n`
 /// for each slice. A block for each `C::COLUMNS` columns of each slice of `tiles` times `C::ROWS`
-/// rows, the columns first. The address of what is not wanted is 0.
+/// rows, the columns first. The address of a sum that is not wanted is 0.
 ///
 /// # Safety
 /// `x` and `dy` hold `m` rows of `n` elements, `ldx` and `ldg` apart, aligned to `C::ALIGN` bytes;

@@ -1,6 +1,6 @@
-//! Quantisation to 8 bits with a scale for each tile. Rows are whole in registers; the threads of a
-//! block keep the elements of another tile there between its greatest magnitude and their
-//! conversion, and read what is beyond them again, from the caches.
+//! Quantisation to 8 bits with a scale for each tile. Whole rows are in registers. For other tiles
+//! the threads of a block keep some elements in registers between the reduction of the magnitudes
+//! and the conversion, and read the others again, from the caches.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::code::{encode, scale_of};
@@ -150,11 +150,11 @@ impl<T: Element + Convert<f32>> TileOf<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store<const N: usize>(self, words: &[[u32; 4]; N], from: u32, inverse: f32) {
-        // The places once more: with those of the load, few registers would be left.
+        // Recompute the places: to keep them from the load would take too many registers.
         let (Self { of_q, tiles, .. }, from) = (self, opaque(from));
         for (word, i) in words.iter().zip(0..) {
             let (row, column, existing) = self.place(from + i * THREADS);
-            // The words wait in registers, not the values, which are twice as many.
+            // Keep the words in registers: the f32 values would take twice as many.
             let x = values::<T>(&word.map(opaque));
             let scaled =
                 |i: usize| [x[i] * inverse, x[i + 1] * inverse, x[i + 2] * inverse, x[i + 3] * inverse];

@@ -31,7 +31,7 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[2, 40, 300])]).options(OUTER),
 ];
 
-/// Those of one axis or all, which indices have.
+/// The cases of one axis or of the whole array, which argmax and argmin take.
 pub const OF_INDICES: &[Case] = CASES.split_at(11).0;
 
 /// 64 MB and more of bf16: rows of a head to rows of a vocabulary, columns, and a whole array.

@@ -54,7 +54,7 @@ pub struct RopeForm {
     pub sin_row: i64,
     /// Between the columns of sines.
     pub sin_column: i64,
-    /// Rows of cosines and sines. Positions beyond them give NaN.
+    /// Rows of cosines and sines. Positions past the last row give NaN.
     pub rows: i64,
     /// The number of heads.
     pub heads: u32,

@@ -51,7 +51,7 @@ pub struct Rule {
     pub seed: u64,
 }
 
-/// A number that is greater for a greater value, 0 for NaN, which is never drawn.
+/// The sort key of a value: greater for a greater value, and 0 for NaN, which is never drawn.
 #[inline(always)]
 fn order(value: f32) -> u32 {
     let bits = (value + 0.0).to_bits();
@@ -85,15 +85,15 @@ fn score(log: f32, bits: u32) -> f32 {
     log - math::log2(-math::log2(uniform))
 }
 
-/// The elements of a row, and those of them that are collected.
+/// The elements of a row, and the candidates among them.
 #[derive(Clone, Copy)]
 struct Elements<T: Element> {
     x: Global<T>,
     stride: i64,
     part: RowPart,
     found: SharedTensor<u64, Found>,
-    /// The number of candidates, and the order that all of them reach; the last one if there are
-    /// too many.
+    /// The number of candidates, and the sort key that all of them reach: the greatest key if there
+    /// are too many.
     count: u32,
     least: u32,
     bins: SharedTensor<u32, Bins>,

@@ -16,8 +16,8 @@ use moye_device::prelude::*;
 /// # Safety
 /// `x` and `y`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldy` apart, `mask`
 /// and `bias` `period` rows; `y` is disjoint from these. Rows are aligned to `C::ALIGN` bytes,
-/// those of the mask to as many of its elements; `n` is at most `C::COLUMNS`, times the blocks of a
-/// cluster.
+/// those of the mask to the same number of elements; `n` is at most `C::COLUMNS`, times the blocks
+/// of a cluster.
 #[kernel(
     threads = C::BLOCK,
     // 64 registers a thread; rows that start anywhere may have more.

@@ -1,8 +1,8 @@
 //! The greatest elements of rows: a block reads its row once from memory and once from the caches.
 //!
 //! The k-th greatest of the maxima of 256 groups of elements is not above the k-th greatest
-//! element, and few elements reach it. They are collected in shared memory and ranked there. Rows
-//! in which too many reach it, of equal elements say, are bisected first.
+//! element, and few elements reach it. They are collected in shared memory and ranked there. Where
+//! too many elements reach it, in a row of equal elements for example, a bisection raises it first.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::Place;
@@ -16,7 +16,7 @@ pub const THREADS: u32 = 1024;
 /// The greatest `k`: half of the groups.
 pub const MOST: u32 = 128;
 const GROUPS: u32 = THREADS / 4;
-/// Candidates above the threshold, and of those equal to it.
+/// The capacity for candidates above the threshold, and for candidates equal to it.
 const ROOM: u32 = 1024;
 
 static_layout! {
@@ -30,7 +30,7 @@ static_layout! {
     Warps = layout!(32);
 }
 
-/// A number that is greater for a greater value, the greatest for NaN.
+/// The sort key of a value: greater for a greater value, and the greatest for NaN.
 #[inline(always)]
 fn order(value: f32) -> u32 {
     // -0 becomes 0.
@@ -89,8 +89,8 @@ impl<T: Element + Convert<f32>> Row<T> {
     }
 }
 
-/// The `k` greatest elements of each row of `n` in descending order, and their indices; of equal
-/// elements those of lower indices come first. Grid: `(rows, groups)`.
+/// The `k` greatest elements of each row of `n` in descending order, and their indices. Equal
+/// elements are in the order of their indices. Grid: `(rows, groups)`.
 ///
 /// # Safety
 /// `x` holds the rows, `values` and `indices` (i32, or i64 if `wide`) hold `k` elements for each;
@@ -184,7 +184,7 @@ pub unsafe fn topk<T: Element + Convert<f32>>(
                 }
             }
         } else {
-            // The first of the equal ones: as many as are lacking.
+            // Among the equal elements the first are taken, until there are k.
             let mut fewest = 0;
             while fewest < limit {
                 let middle = fewest + (limit - fewest) / 2;
