@@ -1,60 +1,10 @@
-//! The modes of arrays as groups of rows, for kernels whose launch has rows of two strides; and
-//! operations that have one kernel.
+//! The modes of arrays as groups of rows, for kernels whose launch has rows of two strides.
 
+use crate::declare::unsupported;
 use crate::place::Place;
-use moye::operation::{Array, Launcher, Operation};
-use moye::{Error, Ptx, Rates, Result};
-use std::hash::Hash;
-use std::marker::PhantomData;
-
-/// An operation of one kernel, with nothing to choose.
-pub trait OneKernel: 'static {
-    /// All that the launch depends on, besides the addresses.
-    type Problem: Copy + Eq + Hash + 'static;
-    /// The addresses and scalars of a call.
-    type Call: Copy + Eq + Hash + 'static;
-    /// The name in messages.
-    const NAME: &'static str;
-
-    /// The name of the kernel.
-    fn kernel() -> &'static str;
-
-    /// Launches it.
-    ///
-    /// # Errors
-    /// Those of a launch.
-    ///
-    /// # Safety
-    /// As for [`Operation::launch`].
-    unsafe fn launch(problem: &Self::Problem, call: &Self::Call, on: &Launcher<'_>) -> Result<()>;
-}
-
-/// [`OneKernel`] as an operation.
-pub struct One<K>(PhantomData<K>);
-
-impl<K: OneKernel> Operation for One<K> {
-    type Problem = K::Problem;
-    type Plan = ();
-    type Call = K::Call;
-    const NAME: &'static str = K::NAME;
-
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn candidates(_: &K::Problem, _: &Rates) -> Vec<()> {
-        vec![()]
-    }
-
-    fn kernel(_: &()) -> &'static str {
-        K::kernel()
-    }
-
-    unsafe fn launch(_: &(), problem: &K::Problem, call: &K::Call, on: &Launcher<'_>) -> Result<()> {
-        // SAFETY: the call's addresses are the problem's operands, on the stream's device.
-        unsafe { K::launch(problem, call, on) }
-    }
-}
+use moye::Result;
+use moye::operation::{Array, Dtype};
+use moye_device::memory::{Element, Global, GlobalMut};
 
 /// A mode: its extent, and its stride in each of `N` arrays.
 pub type Mode<const N: usize> = (usize, [i64; N]);
@@ -99,42 +49,84 @@ pub fn groups_and_rows<const N: usize>(
             "the rows of x, of shape {shape:?} and strides {strides:?}, have more than two strides; copy it"
         )
     };
-    Err(Error::Unsupported { operation, detail })
+    unsupported(operation, detail)
+}
+
+/// An array of a launch: the address of its first element, 0 if it is left out, and its strides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Placed {
+    /// The address.
+    pub address: u64,
+    /// The strides.
+    pub place: Place,
+}
+
+impl Placed {
+    /// The array to read.
+    pub fn read<T: Element>(self) -> Global<T> {
+        Global::from_address(self.address)
+    }
+
+    /// The array to write.
+    pub fn write<T: Element>(self) -> GlobalMut<T> {
+        GlobalMut::from_address(self.address)
+    }
+
+    /// Whether rows are contiguous and start at multiples of 16 bytes, of `vector` elements.
+    pub fn is_of_vectors(self, vector: usize) -> bool {
+        let (Place { group, row, element }, vector) = (self.place, vector as i64);
+        element == 1 && row % vector == 0 && group % vector == 0 && self.address.is_multiple_of(16)
+    }
 }
 
 /// Rows along an axis of arrays, in groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Along<const N: usize> {
+    /// The element type of the first array.
+    pub dtype: Dtype,
     /// Rows of a group.
     pub rows: u32,
     /// Groups of rows.
     pub groups: u32,
     /// Elements of a row of the first array.
     pub columns: u32,
-    /// The strides of each array.
-    pub places: [Place; N],
+    /// The arrays.
+    pub arrays: [Placed; N],
 }
 
 impl<const N: usize> Along<N> {
-    /// The rows of arrays that have the same other modes.
+    /// The rows of arrays that have the same other modes; those without the axis have an element
+    /// for each row.
     ///
     /// # Errors
     /// As for [`groups_and_rows`], and longer rows than a launch has.
-    pub fn new(operation: &'static str, arrays: [&Array; N], axis: usize) -> Result<Self> {
-        let x = arrays[0];
+    ///
+    /// # Panics
+    /// The first array is left out.
+    pub fn new(operation: &'static str, arrays: [Option<&Array>; N], axis: usize) -> Result<Self> {
+        let x = arrays[0].expect("the first array is not optional");
+        let stride = |array: Option<&Array>, mode: usize| match array {
+            Some(array) if array.shape.len() == x.shape.len() => array.strides[mode],
+            Some(array) if mode != axis => array.strides[mode - usize::from(mode > axis)],
+            _ => 0,
+        };
         let modes = (0..x.shape.len()).filter(|&mode| mode != axis);
-        let modes = modes.map(|mode| (x.shape[mode], arrays.map(|array| array.strides[mode])));
+        let modes = modes.map(|mode| (x.shape[mode], arrays.map(|array| stride(array, mode))));
         let [groups, rows] = groups_and_rows(operation, x, joined(modes.collect()))?;
-        let columns = i32::try_from(x.shape[axis]).map_err(|_| {
-            let detail =
-                format!("rows have {} elements, and may have {}; split them", x.shape[axis], i32::MAX);
-            Error::Unsupported { operation, detail }
-        })?;
-        let places = std::array::from_fn(|i| Place {
-            group: groups.1[i],
-            row: rows.1[i],
-            element: if columns > 1 { arrays[i].strides[axis] } else { 1 },
+        let Ok(columns) = i32::try_from(x.shape[axis]) else {
+            let columns = x.shape[axis];
+            let detail = format!("rows have {columns} elements, and may have {}; split them", i32::MAX);
+            return unsupported(operation, detail);
+        };
+        let arrays = std::array::from_fn(|i| Placed {
+            address: arrays[i].map_or(0, |array| array.address),
+            place: Place {
+                group: groups.1[i],
+                row: rows.1[i],
+                element: if columns > 1 { stride(arrays[i], axis) } else { 1 },
+            },
         });
-        Ok(Self { rows: rows.0, groups: groups.0, columns: columns as u32, places })
+        Ok(Self { dtype: x.dtype, rows: rows.0, groups: groups.0, columns: columns as u32, arrays })
     }
 }
 
@@ -152,4 +144,10 @@ pub fn elements_of_word(arrays: [&Array; 2]) -> usize {
     let elements = 16 / arrays[0].dtype.bytes();
     let is_whole = |array: &Array| array.shape.last().is_some_and(|extent| extent.is_multiple_of(elements));
     if arrays.iter().all(|array| is_whole(array) && is_of_words(array, 16)) { elements } else { 1 }
+}
+
+/// The stride of a mode in words of that many elements, of which rows along the last mode consist.
+pub fn stride_in_words(array: &Array, mode: usize, elements: usize) -> i64 {
+    let along_row = mode + 1 == array.shape.len() && elements > 1;
+    if along_row { 1 } else { array.strides[mode] / elements as i64 }
 }

@@ -1,9 +1,10 @@
-//! From a declared call to launches along rows, for every operation: its arrays as rows, the launch
-//! of a plan, and calls of typed matrices.
+//! From a declared call to launches along rows, for every operation: its arrays as rows, and the
+//! launch of a plan.
 
+use crate::launch::{On, To};
 use crate::plan::{self, Plan, Problem, Shape};
-use moye::operation::{self, Array, ArrayType, Dtype, Launcher, Operation};
-use moye::{Device, Error, Grid, KernelArgs, Ptx, Rates, Result, Stream};
+use moye::operation::{Array, Dtype, Launcher, Operation};
+use moye::{Error, Grid, KernelArgs, Ptx, Rates, Result};
 use moye_device::algorithm::RowStride;
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::{Element, Global, GlobalMut};
@@ -189,14 +190,6 @@ impl<const N: usize> RowsOf<N> {
         Ok(Self { rows, columns: columns as u32, dtype, launches, period, aligned })
     }
 
-    /// The problem of each launch on a device.
-    fn problem<K: RowKernel<N>>(&self, operation: &'static str, device: &Device) -> Result<Problem> {
-        let &Self { rows, columns, dtype, aligned, .. } = self;
-        let problem = Problem { rows, columns, dtype, aligned };
-        plan::check(operation, K::SHAPES, &problem, &device.rates())?;
-        Ok(problem)
-    }
-
     /// Launches a kernel on all of them, with scalars by the launch's number.
     ///
     /// # Errors
@@ -205,55 +198,46 @@ impl<const N: usize> RowsOf<N> {
     /// # Safety
     /// The arrays are on the stream's device until the work is complete, and the scalars are what
     /// the kernel's contract demands.
-    pub unsafe fn run<K: RowKernel<N>>(
+    pub unsafe fn launch<K: RowKernel<N>>(
         &self,
         operation: &'static str,
-        stream: &Stream,
-        scalars: impl Fn(usize) -> K::Scalars,
+        on: &On<'_>,
+        scalars: impl Fn(usize) -> K,
     ) -> Result<()> {
-        if self.rows == 0 || self.columns == 0 {
+        let &Self { rows, columns, dtype, aligned, .. } = self;
+        if on.launches() && (rows == 0 || columns == 0) {
             return Ok(());
         }
-        let problem = self.problem::<K>(operation, stream.device())?;
-        for (launch, arrays) in self.launches.iter().enumerate() {
-            let call = (*arrays, scalars(launch));
+        let problem = Problem { rows, columns, dtype, aligned };
+        plan::check(operation, K::SHAPES, &problem, &on.card())?;
+        for (number, arrays) in self.launches.iter().enumerate() {
+            let call = (*arrays, scalars(number));
+            let name = |to: To<'_>| {
+                let plan = on.plan::<Planned<K, N>>(&problem)?;
+                // SAFETY: nothing is launched.
+                unsafe { call.1.launch(&RowLaunch { rows, columns, dtype, plan, to }, call.0) }
+            };
             // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { operation::run::<Planned<K, N>>(stream, &problem, &call)? };
+            unsafe { on.run::<Planned<K, N>>(&problem, &call, name)? };
         }
         Ok(())
     }
-
-    /// The name of the kernel that computes them.
-    ///
-    /// # Errors
-    /// As for [`RowsOf::run`].
-    pub fn explain<K: RowKernel<N>>(&self, operation: &'static str, stream: &Stream) -> Result<&'static str> {
-        let problem = self.problem::<K>(operation, stream.device())?;
-        let plan = operation::plan::<Planned<K, N>>(stream.device(), &problem)?;
-        Ok(K::name(plan.instance))
-    }
 }
 
-/// A kernel along rows of `N` arrays, with an instance for each shape.
-pub trait RowKernel<const N: usize>: 'static {
-    /// The name in messages.
-    const NAME: &'static str;
+/// The scalars of a kernel along rows of `N` arrays, which has an instance for each shape: numbers
+/// by their bits.
+pub trait RowKernel<const N: usize>: Copy + Eq + Hash + 'static {
     /// The shapes in the order of the instances.
     const SHAPES: &'static [Shape] = plan::SHAPES;
-    /// The scalars of a launch: numbers by their bits.
-    type Scalars: Copy + Eq + Hash + 'static;
 
-    /// The name of an instance.
-    fn name(instance: usize) -> &'static str;
-
-    /// Launches an instance.
+    /// Launches the plan's instance for the element type.
     ///
     /// # Errors
     /// Those of a launch.
     ///
     /// # Safety
     /// The arrays hold the rows, and are accessible until the work is complete.
-    unsafe fn launch(on: &RowLaunch<'_>, arrays: [RowArray; N], scalars: Self::Scalars) -> Result<()>;
+    unsafe fn launch(&self, on: &RowLaunch<'_>, arrays: [RowArray; N]) -> Result<()>;
 }
 
 /// The launch of a plan.
@@ -262,8 +246,10 @@ pub struct RowLaunch<'a> {
     pub rows: u32,
     /// Elements of a row.
     pub columns: u32,
+    /// The element type of the first array.
+    pub dtype: Dtype,
     plan: Plan,
-    launcher: &'a Launcher<'a>,
+    to: To<'a>,
 }
 
 impl RowLaunch<'_> {
@@ -279,7 +265,8 @@ impl RowLaunch<'_> {
         kernels: &[Kernel<P>],
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
-        // SAFETY: the caller's contract; the plan holds whole rows of this alignment.
+        // SAFETY: the arguments are what the contract demands; the plan holds whole rows of this
+        // alignment.
         unsafe { self.launch_grid(kernels, self.plan.grid(), arguments) }
     }
 
@@ -297,7 +284,7 @@ impl RowLaunch<'_> {
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
         // SAFETY: grid and arguments are what the kernel's contract demands.
-        unsafe { self.launcher.launch(&kernels[self.plan.instance], grid, arguments) }
+        unsafe { self.to.launch(&kernels[self.plan.instance], grid, arguments) }
     }
 }
 
@@ -307,8 +294,8 @@ struct Planned<K, const N: usize>(PhantomData<K>);
 impl<K: RowKernel<N>, const N: usize> Operation for Planned<K, N> {
     type Problem = Problem;
     type Plan = Plan;
-    type Call = ([RowArray; N], K::Scalars);
-    const NAME: &'static str = K::NAME;
+    type Call = ([RowArray; N], K);
+    const NAME: &'static str = "rows";
 
     fn ptx() -> &'static Ptx {
         &crate::PTX
@@ -322,46 +309,15 @@ impl<K: RowKernel<N>, const N: usize> Operation for Planned<K, N> {
         plan::cost(plan, problem, card)
     }
 
-    fn kernel(plan: &Plan) -> &'static str {
-        K::name(plan.instance)
+    fn kernel(_: &Plan) -> &'static str {
+        Self::NAME
     }
 
     unsafe fn launch(plan: &Plan, problem: &Problem, call: &Self::Call, on: &Launcher<'_>) -> Result<()> {
-        let on = RowLaunch { rows: problem.rows, columns: problem.columns, plan: *plan, launcher: on };
-        // SAFETY: the caller's contract: the call's addresses are the problem's operands.
-        unsafe { K::launch(&on, call.0, call.1) }
-    }
-}
-
-/// The type of x, the first input, and that of a vector with an element for each of its columns.
-pub fn last_axis<'a>(
-    operation: &'static str,
-    inputs: &'a [Option<ArrayType>],
-) -> Result<(&'a ArrayType, ArrayType)> {
-    let x = inputs[0].as_ref().expect("checked: x is not optional");
-    let Some(&columns) = x.shape.last() else {
-        let detail = "x has no modes; give an array of one or more".to_owned();
-        return Err(Error::ShapeMismatch { operation, detail });
-    };
-    Ok((x, ArrayType { dtype: x.dtype, shape: vec![columns] }))
-}
-
-/// Refuses an input of another type and shape than x leads to.
-pub fn expect(
-    operation: &'static str,
-    name: &str,
-    input: &Option<ArrayType>,
-    wanted: &ArrayType,
-) -> Result<()> {
-    match input {
-        Some(is) if is != wanted => {
-            let detail = format!(
-                "{name} has shape {:?} of {}, and must have {:?} of {}",
-                is.shape, is.dtype, wanted.shape, wanted.dtype
-            );
-            Err(Error::ShapeMismatch { operation, detail })
-        }
-        _ => Ok(()),
+        let &Problem { rows, columns, dtype, .. } = problem;
+        let on = RowLaunch { rows, columns, dtype, plan: *plan, to: To::Stream(on) };
+        // SAFETY: the call's addresses are the problem's operands.
+        unsafe { call.1.launch(&on, call.0) }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The tiles of matrices whose elements share a scale: shapes, launches, and the reference's order.
 
-use crate::place::Place;
 use moye_device::kernel::KernelParam;
 
 /// The matrices of a launch and their tiles.
@@ -29,44 +28,41 @@ impl Tiles {
     }
 }
 
-/// Distances of floats, 8-bit elements and scales.
-pub type Places = [Place; 3];
-
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use super::{Places, Tiles};
+    use super::Tiles;
     use crate::code::Code;
-    use crate::groups::{self, Mode, is_of_words};
+    use crate::declare::unsupported;
+    use crate::groups::{self, Mode, Placed, is_of_words};
     use crate::place::Place;
-    use moye::operation::{Array, Options};
-    use moye::{Error, Result};
+    use moye::Result;
+    use moye::operation::{Array, Dtype, OperandOf, Options, Role};
+
+    /// The scales of tiles, which are read.
+    pub const SCALES: OperandOf = OperandOf::new(
+        Role::Input,
+        "scales",
+        "float32: one of all, of a row, of 128 elements of a row, or of 128 x 128 of the last two axes",
+    )
+    .of(&[Dtype::F32]);
 
     /// The tiles with a scale: rows and columns, `None` for all of them.
     pub type TileOf = (Option<usize>, Option<usize>);
 
     /// The matrices of a call.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct Problem {
+    pub struct Matrices {
+        /// The type of the floats.
+        pub dtype: Dtype,
         /// The tiles of each.
         pub tiles: Tiles,
         /// The number of matrices.
-        pub matrices: u32,
-    }
-
-    /// Addresses and strides: of floats, 8-bit elements and scales.
-    #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct Arguments {
-        /// The addresses.
-        pub addresses: [u64; 3],
-        /// The strides.
-        pub places: Places,
-    }
-
-    pub(crate) fn unsupported<T>(name: &'static str, detail: String) -> Result<T> {
-        Err(Error::Unsupported { operation: name, detail })
+        pub count: u32,
+        /// Floats, 8-bit elements and scales.
+        pub arrays: [Placed; 3],
     }
 
     /// The tile of the options `tile_rows` and `tile_columns`, of which 0 is all.
@@ -110,11 +106,11 @@ mod host {
         Ok(scales)
     }
 
-    /// The problem of floats, 8-bit elements and scales; a tile of all elements is a whole matrix.
+    /// The matrices of floats, 8-bit elements and scales; a tile of all elements is a whole matrix.
     ///
     /// # Errors
     /// Rows of more than two strides, and more elements than a launch has.
-    pub fn problem(name: &'static str, arrays: [&Array; 3], tile: TileOf) -> Result<(Problem, Arguments)> {
+    pub fn matrices(name: &'static str, arrays: [&Array; 3], tile: TileOf) -> Result<Matrices> {
         let [x, q, scales] = arrays;
         let rank = x.shape.len();
         let (is_one, by_rows) = (tile.0.is_none(), tile.0.is_some_and(|rows| rows > 1));
@@ -150,9 +146,11 @@ mod host {
             code: Code::of(q.dtype) as u32,
             aligned,
         };
-        let places = [0, 1, 2].map(|i| Place { group: matrices.1[i], row: rows.1[i], element: last[i] });
-        let addresses = arrays.map(|array| array.address);
-        Ok((Problem { tiles, matrices: matrices.0 }, Arguments { addresses, places }))
+        let arrays = [0, 1, 2].map(|i| Placed {
+            address: arrays[i].address,
+            place: Place { group: matrices.1[i], row: rows.1[i], element: last[i] },
+        });
+        Ok(Matrices { dtype: x.dtype, tiles, count: matrices.0, arrays })
     }
 
     /// Calls `with` with the places of each tile's elements, in the order of the scales.

@@ -2,104 +2,110 @@
 
 use super::Activation;
 use super::kernel::{ActivatedKernels, GatedPairKernels};
-use crate::of_floats;
-use moye::operation::{
-    Array, ArrayType, Call, Dtype, Elementwise, Launcher, broadcast_shape, map_grid, run_elementwise,
-};
-use moye::{Error, Ptx, Result, Stream};
+use crate::prelude::*;
 use moye_device::algorithm::MapLaunch;
-use moye_device::memory::{Global, GlobalMut};
-use std::marker::PhantomData;
 
-/// `f(x) * other` or `f(x + other)` of elements `T`.
-struct Activated<T>(PhantomData<T>);
-
-impl<T: ActivatedKernels> Elementwise<2> for Activated<T> {
-    /// The activation, and whether the second input is a factor.
-    type Scalars = (u32, bool);
-    const NAME: &'static str = "activated";
-
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn kernel() -> &'static str {
-        T::KERNELS[0].name()
-    }
-
-    unsafe fn launch(call: &MapLaunch<2>, (activation, gated): (u32, bool), on: &Launcher<'_>) -> Result<()> {
-        let [x, other] = call.inputs.map(Global::from_address);
-        let arguments = (x, other, GlobalMut::from_address(call.out), call.modes, activation, gated);
-        // SAFETY: the caller's contract; the operands have the elements of the modes.
-        unsafe { on.launch(&T::KERNELS[0], map_grid(call).dependent(), arguments) }
-    }
+/// What is computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A product with SiLU of x.
+    Swiglu,
+    /// A product with GELU of x, by the form that the option `approximate` names.
+    Geglu,
+    /// A product with the squared ReLU of x.
+    Relu2glu,
+    /// The activation that the option names, of x with a bias.
+    Biased,
 }
 
-/// `f(a) * b` of adjacent elements `T`.
-struct GatedPairs<T>(PhantomData<T>);
-
-impl<T: GatedPairKernels> Elementwise<1> for GatedPairs<T> {
-    type Scalars = u32;
-    const NAME: &'static str = "gated_pairs";
-
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn kernel() -> &'static str {
-        T::KERNELS[0].name()
-    }
-
-    unsafe fn launch(call: &MapLaunch<1>, activation: u32, on: &Launcher<'_>) -> Result<()> {
-        let (x, out) = (Global::from_address(call.inputs[0]), GlobalMut::from_address(call.out));
-        // SAFETY: the caller's contract; the operands have the elements of the modes.
-        unsafe { on.launch(&T::KERNELS[0], map_grid(call).dependent(), (x, out, call.modes, activation)) }
-    }
-}
-
-fn same_type(operation: &'static str, name: &str, x: &ArrayType, other: &Option<ArrayType>) -> Result<()> {
-    match other {
-        Some(other) if other.dtype != x.dtype => {
-            let detail = format!("{name} has elements of {}, and x of {}; convert one", other.dtype, x.dtype);
-            Err(Error::ShapeMismatch { operation, detail })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Type and shape of a gated result.
-pub fn gated_results(operation: &'static str, inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
-    let mismatch = |detail| Err(Error::ShapeMismatch { operation, detail });
-    let mut x = inputs[0].clone().expect("checked: x is not optional");
-    same_type(operation, "up", &x, &inputs[1])?;
-    if let Some(up) = &inputs[1] {
-        return if up.shape == x.shape {
-            Ok(vec![x])
-        } else {
-            mismatch(format!("up has shape {:?}, and must have that of x, {:?}", up.shape, x.shape))
-        };
-    }
-    match x.shape.last_mut() {
-        Some(last) if last.is_multiple_of(2) => *last /= 2,
-        _ => {
-            let shape = &x.shape;
-            return mismatch(format!("x has shape {shape:?}; without up its last extent must be even"));
+impl Kind {
+    /// The activation.
+    pub fn activation(self, options: &Options) -> Activation {
+        match self {
+            Self::Swiglu => Activation::Silu,
+            Self::Geglu if options.choice("approximate") == "tanh" => Activation::GeluTanh,
+            Self::Geglu => Activation::Gelu,
+            Self::Relu2glu => Activation::Relu2,
+            Self::Biased => Activation::named(options.choice("activation")),
         }
     }
-    Ok(vec![x])
 }
 
-/// Type and shape of a result with a bias: those of x.
-pub fn biased_results(operation: &'static str, inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
-    let x = inputs[0].clone().expect("checked: x is not optional");
-    same_type(operation, "bias", &x, &inputs[1])?;
-    if let Some(bias) = &inputs[1]
-        && broadcast_shape(operation, &[&x, bias])? != x.shape
-    {
-        let detail = format!("bias has shape {:?}, and x only {:?}", bias.shape, x.shape);
-        return Err(Error::ShapeMismatch { operation, detail });
+/// `f(x) * other` or `f(x + other)`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Activated {
+    dtype: Dtype,
+    map: MapLaunch<2>,
+    activation: u32,
+    gated: bool,
+}
+
+impl Launch for Activated {
+    unsafe fn launch(&self, to: To<'_>) -> Result<()> {
+        let &Self { dtype, ref map, activation, gated } = self;
+        // SAFETY: the operands have the elements of the modes.
+        of_floats!("activation", dtype, T => unsafe {
+            let [x, other] = map.inputs.map(Global::from_address);
+            let arguments = (x, other, GlobalMut::from_address(map.out), map.modes, activation, gated);
+            to.launch(&<T as ActivatedKernels>::KERNELS[0], map_grid(map).dependent(), arguments)
+        })
     }
-    Ok(vec![x])
+}
+
+/// `f(a) * b` of adjacent elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct GatedPairs {
+    dtype: Dtype,
+    map: MapLaunch<1>,
+    activation: u32,
+}
+
+impl Launch for GatedPairs {
+    unsafe fn launch(&self, to: To<'_>) -> Result<()> {
+        let &Self { dtype, ref map, activation } = self;
+        // SAFETY: the operands have the elements of the modes.
+        of_floats!("activation", dtype, T => unsafe {
+            let (x, out) = (Global::from_address(map.inputs[0]), GlobalMut::from_address(map.out));
+            let kernel = &<T as GatedPairKernels>::KERNELS[0];
+            to.launch(kernel, map_grid(map).dependent(), (x, out, map.modes, activation))
+        })
+    }
+}
+
+/// Type and shape of the result: with a bias those of x, of a product those of its factors.
+pub fn results(
+    operation: &'static str,
+    kind: Kind,
+    inputs: &[Option<ArrayType>],
+    _: &Options,
+) -> Result<Vec<ArrayType>> {
+    let (mut x, other) = (given(inputs, 0).clone(), inputs[1].as_ref());
+    let name = if kind == Kind::Biased { "bias" } else { "up" };
+    if let Some(other) = other.filter(|other| other.dtype != x.dtype) {
+        let detail = format!("{name} has elements of {}, and x of {}; convert one", other.dtype, x.dtype);
+        return mismatch(operation, detail);
+    }
+    match (kind, other) {
+        (Kind::Biased, Some(bias)) if broadcast_shape(operation, &[&x, bias])? != x.shape => {
+            mismatch(operation, format!("bias has shape {:?}, and x only {:?}", bias.shape, x.shape))
+        }
+        (Kind::Biased, _) => Ok(vec![x]),
+        (_, Some(up)) if up.shape != x.shape => mismatch(
+            operation,
+            format!("up has shape {:?}, and must have that of x, {:?}", up.shape, x.shape),
+        ),
+        (_, Some(_)) => Ok(vec![x]),
+        (_, None) => match x.shape.last_mut() {
+            Some(last) if last.is_multiple_of(2) => {
+                *last /= 2;
+                Ok(vec![x])
+            }
+            _ => {
+                let shape = &x.shape;
+                mismatch(operation, format!("x has shape {shape:?}; without up its last extent must be even"))
+            }
+        },
+    }
 }
 
 /// The operands of a launch.
@@ -110,16 +116,11 @@ enum Operands {
     Pairs(Array),
 }
 
-/// The operands of a gated call.
-fn gated_operands(call: &Call<'_>) -> Operands {
-    let x = call.operand(0);
-    if let Some(up) = &call.operands[1] {
-        return Operands::Two([Some(x.clone()), Some(up.clone())]);
-    }
+/// The operands of a gated call without `up`.
+fn halves(x: &Array, interleaved: bool) -> Operands {
     let (bytes, last) = (x.dtype.bytes(), x.shape.len() - 1);
     let mut gate = x.clone();
     gate.shape[last] /= 2;
-    let interleaved = call.options.bool("interleaved");
     let distance = if interleaved { x.strides[last] } else { gate.shape[last] as i64 * x.strides[last] };
     if interleaved {
         let are_pairs = x.strides[last] == 1
@@ -138,55 +139,27 @@ fn gated_operands(call: &Call<'_>) -> Operands {
     Operands::Two([Some(gate), Some(up)])
 }
 
-/// The operands of a call with a bias.
-fn biased_operands(call: &Call<'_>) -> Operands {
-    Operands::Two([call.operands[0].clone(), call.operands[1].clone()])
-}
-
-/// The activation of a call, and its operands.
-fn operands(activation: Option<Activation>, call: &Call<'_>) -> (u32, Operands) {
-    match activation {
-        Some(activation) => (activation as u32, gated_operands(call)),
-        None => (Activation::named(call.options.choice("activation")) as u32, biased_operands(call)),
-    }
-}
-
-/// Computes a gated call, or without `activation` one with a bias.
+/// Computes a gated call, or one with a bias.
 ///
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn run(
-    operation: &'static str,
-    activation: Option<Activation>,
-    stream: &Stream,
-    call: &Call<'_>,
-) -> Result<()> {
-    let gated = activation.is_some();
-    let (activation, operands) = operands(activation, call);
-    let (dtype, out) = (call.operand(0).dtype, call.operand(2));
+pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'_>) -> Result<()> {
+    let (x, other, out) = (call.operand(0), &call.operands[1], call.operand(2));
+    let (dtype, gated) = (x.dtype, kind != Kind::Biased);
+    let activation = kind.activation(call.options) as u32;
+    let operands = match gated && other.is_none() {
+        true => halves(x, call.options.bool("interleaved")),
+        false => Operands::Two([Some(x.clone()), other.clone()]),
+    };
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    of_floats!(operation, dtype, T => unsafe {
+    unsafe {
         match operands {
-            Operands::Two(inputs) => {
-                let inputs = inputs.each_ref().map(Option::as_ref);
-                run_elementwise::<Activated<T>, 2>(stream, inputs, out, (activation, gated))
-            }
-            Operands::Pairs(pairs) => {
-                run_elementwise::<GatedPairs<T>, 1>(stream, [Some(&pairs)], out, activation)
-            }
+            Operands::Two(inputs) => map_launches(name, inputs.each_ref().map(Option::as_ref), out)?
+                .into_iter()
+                .try_for_each(|map| on.launch(&Activated { dtype, map, activation, gated })),
+            Operands::Pairs(pairs) => map_launches(name, [Some(&pairs)], out)?
+                .into_iter()
+                .try_for_each(|map| on.launch(&GatedPairs { dtype, map, activation })),
         }
-    })
-}
-
-/// The kernel that computes a call.
-pub fn explain(
-    operation: &'static str,
-    activation: Option<Activation>,
-    call: &Call<'_>,
-) -> Result<&'static str> {
-    let (_, operands) = operands(activation, call);
-    Ok(of_floats!(operation, call.operand(0).dtype, T => match operands {
-        Operands::Two(_) => Activated::<T>::kernel(),
-        Operands::Pairs(_) => GatedPairs::<T>::kernel(),
-    }))
+    }
 }

@@ -4,235 +4,182 @@
 //! Elements are f32, f16 or bf16, computed in f32, of any strides. An activation of NaN is NaN; at
 //! infinities it is the limit, 0 for SiLU and GELU of minus infinity, where PyTorch has NaN.
 
-pub mod kernel;
-
-#[cfg(not(target_arch = "nvptx64"))]
 mod call;
-#[cfg(not(target_arch = "nvptx64"))]
 mod cases;
-#[cfg(not(target_arch = "nvptx64"))]
+pub mod kernel;
 mod oracle;
 
-#[cfg(not(target_arch = "nvptx64"))]
-pub use host::*;
+use crate::prelude::*;
+use call::Kind;
+use kernel::{ActivatedKernels, GatedPairKernels};
 
-#[cfg(not(target_arch = "nvptx64"))]
-mod host {
-    use super::kernel::{self, ActivatedKernels, GatedPairKernels};
-    use super::{call, cases, oracle};
-    use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Matrix, MatrixMut};
+/// The function of an activation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Activation {
+    /// `x`.
+    None = kernel::NONE,
+    /// `max(x, 0)`.
+    Relu = kernel::RELU,
+    /// `max(x, 0)^2`.
+    Relu2 = kernel::RELU2,
+    /// `x / (1 + exp(-x))`.
+    Silu = kernel::SILU,
+    /// `x / 2 * (1 + erf(x / sqrt(2)))`.
+    Gelu = kernel::GELU,
+    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`.
+    GeluTanh = kernel::GELU_TANH,
+}
 
-    /// The function of an activation.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[repr(u32)]
-    pub enum Activation {
-        /// `x`.
-        None = kernel::NONE,
-        /// `max(x, 0)`.
-        Relu = kernel::RELU,
-        /// `max(x, 0)^2`.
-        Relu2 = kernel::RELU2,
-        /// `x / (1 + exp(-x))`.
-        Silu = kernel::SILU,
-        /// `x / 2 * (1 + erf(x / sqrt(2)))`.
-        Gelu = kernel::GELU,
-        /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`.
-        GeluTanh = kernel::GELU_TANH,
+const NAMES: &[&str] = &["none", "relu", "relu2", "silu", "gelu", "gelu_tanh"];
+
+impl Activation {
+    const ALL: [Self; 6] = [Self::None, Self::Relu, Self::Relu2, Self::Silu, Self::Gelu, Self::GeluTanh];
+
+    /// The activation of a name of the option.
+    pub(super) fn named(name: &str) -> Self {
+        Self::ALL[NAMES.iter().position(|known| *known == name).expect("a name of the option")]
     }
 
-    const NAMES: &[&str] = &["none", "relu", "relu2", "silu", "gelu", "gelu_tanh"];
-
-    impl Activation {
-        const ALL: [Self; 6] = [Self::None, Self::Relu, Self::Relu2, Self::Silu, Self::Gelu, Self::GeluTanh];
-
-        /// The activation of a name of the option.
-        pub(super) fn named(name: &str) -> Self {
-            Self::ALL[NAMES.iter().position(|known| *known == name).expect("a name of the option")]
-        }
-
-        /// Its name as an option.
-        const fn name(self) -> &'static str {
-            NAMES[self as usize]
-        }
+    /// Its name as an option.
+    const fn name(self) -> &'static str {
+        NAMES[self as usize]
     }
+}
 
-    /// GELU by the form that the option `approximate` names.
-    fn gelu(options: &moye::operation::Options) -> Activation {
-        if options.choice("approximate") == "tanh" { Activation::GeluTanh } else { Activation::Gelu }
-    }
+const INTERLEAVED: OptionOf = option(
+    "interleaved",
+    "without up: whether gates and factors alternate, instead of a half for each",
+    Value::Bool(false),
+);
 
-    const INTERLEAVED: OptionOf = OptionOf {
-        name: "interleaved",
-        about: "without up: whether gates and factors alternate, instead of a half for each",
-        default: Value::Bool(false),
-    };
-
+declare! {
     /// `silu(x) * up`.
-    pub static SWIGLU: Declaration = Declaration {
+    pub static SWIGLU(Kind::Swiglu) = {
         name: "swiglu",
         summary: "silu(x) * up; without up the first half of the last axis of x gates the second",
         operands: &[
-            OperandOf::new(
-                Role::Input,
-                "x",
-                "the gate, float32, float16 or bfloat16, of any shape and strides",
-            ),
+            OperandOf::new(Role::Input, "x", "the gate, float32, float16 or bfloat16, of any shape and strides"),
             OperandOf::new(Role::Optional, "up", "the factor, of the shape and type of x"),
             OperandOf::new(Role::Result, "out", "the result, of the type of x and of the shape of the gate"),
         ],
         options: &[INTERLEAVED],
-        results: |inputs, _| call::gated_results("swiglu", inputs),
-        // SAFETY: the arrays of a call are on the stream's device until the work is complete.
-        run: |stream, call| unsafe { call::run("swiglu", Some(Activation::Silu), stream, call) },
-        explain: |_, call| call::explain("swiglu", Some(Activation::Silu), call),
-        reference: |inputs, options| oracle::gated(Activation::Silu, inputs, options),
-        tolerance: oracle::tolerance,
         cases: cases::GATED,
         bench: cases::BENCH,
     };
 
     /// `gelu(x) * up`.
-    pub static GEGLU: Declaration = Declaration {
+    pub static GEGLU(Kind::Geglu) = {
         name: "geglu",
         summary: "gelu(x) * up; without up the first half of the last axis of x gates the second",
         options: &[
             INTERLEAVED,
-            OptionOf {
-                name: "approximate",
-                about: "the form of GELU: by the error function (none), or by a hyperbolic tangent",
-                default: Value::Choice("none", &["none", "tanh"]),
-            },
+            option("approximate", "the form of GELU: by the error function (none), or by a hyperbolic tangent",
+                Value::Choice("none", &["none", "tanh"])),
         ],
-        results: |inputs, _| call::gated_results("geglu", inputs),
-        // SAFETY: the arrays of a call are on the stream's device until the work is complete.
-        run: |stream, call| unsafe { call::run("geglu", Some(gelu(call.options)), stream, call) },
-        explain: |_, call| call::explain("geglu", Some(gelu(call.options)), call),
-        reference: |inputs, options| oracle::gated(gelu(options), inputs, options),
         cases: cases::GEGLU,
         ..SWIGLU
     };
 
     /// `max(x, 0)^2 * up`.
-    pub static RELU2GLU: Declaration = Declaration {
+    pub static RELU2GLU(Kind::Relu2glu) = {
         name: "relu2glu",
         summary: "max(x, 0)^2 * up; without up the first half of the last axis of x gates the second",
-        results: |inputs, _| call::gated_results("relu2glu", inputs),
-        // SAFETY: the arrays of a call are on the stream's device until the work is complete.
-        run: |stream, call| unsafe { call::run("relu2glu", Some(Activation::Relu2), stream, call) },
-        explain: |_, call| call::explain("relu2glu", Some(Activation::Relu2), call),
-        reference: |inputs, options| oracle::gated(Activation::Relu2, inputs, options),
         ..SWIGLU
     };
 
     /// `f(x + bias)`.
-    pub static BIAS_ACTIVATION: Declaration = Declaration {
+    pub static BIAS_ACTIVATION(Kind::Biased) = {
         name: "bias_activation",
         summary: "an activation of x + bias",
         operands: &[
-            OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides"),
+            X,
             OperandOf::new(Role::Optional, "bias", "added to x first, of its type, broadcast to its shape"),
-            OperandOf::new(Role::Result, "out", "the result, of the shape and type of x"),
+            OUT,
         ],
-        options: &[OptionOf {
-            name: "activation",
-            about: "the function",
-            default: Value::Choice("gelu", NAMES),
-        }],
-        results: |inputs, _| call::biased_results("bias_activation", inputs),
-        // SAFETY: the arrays of a call are on the stream's device until the work is complete.
-        run: |stream, call| unsafe { call::run("bias_activation", None, stream, call) },
-        explain: |_, call| call::explain("bias_activation", None, call),
-        reference: oracle::biased,
-        tolerance: oracle::tolerance,
+        options: &[option("activation", "the function", Value::Choice("gelu", NAMES))],
         cases: cases::BIASED,
         bench: cases::BENCH_BIASED,
     };
+}
 
-    /// `f(x + bias)`, or `f(x) * up`.
-    ///
-    /// ```
-    /// use moye::{Device, Matrix, MatrixMut};
-    /// use moye_rows::activation::{Activate, Activation};
-    ///
-    /// let device = Device::sim();
-    /// // SwiGLU of 2 x 4 elements: the first two columns are the gates.
-    /// let x = device.upload(&[0.0f32, 0.0, 5.0, 5.0, 50.0, -0.0, 2.0, 3.0])?;
-    /// let mut y = device.alloc_uninit::<f32>(4)?;
-    /// let swiglu = Activate::new(Activation::Silu, Matrix::row_major(&x, 2, 4)?).gated();
-    /// swiglu.run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?;
-    /// assert_eq!(y.download()?, [0.0, 0.0, 100.0, 0.0]);
-    /// # Ok::<(), moye::Error>(())
-    /// ```
-    #[derive(Clone, Debug)]
-    pub struct Activate<'a, T: ActivatedKernels + GatedPairKernels> {
-        activation: Activation,
-        x: Matrix<'a, T>,
-        other: Option<Matrix<'a, T>>,
-        gated: bool,
-        interleaved: bool,
+/// `f(x + bias)`, or `f(x) * up`.
+///
+/// ```
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_rows::activation::{Activate, Activation};
+///
+/// let device = Device::sim();
+/// // SwiGLU of 2 x 4 elements: the first two columns are the gates.
+/// let x = device.upload(&[0.0f32, 0.0, 5.0, 5.0, 50.0, -0.0, 2.0, 3.0])?;
+/// let mut y = device.alloc_uninit::<f32>(4)?;
+/// let swiglu = Activate::new(Activation::Silu, Matrix::row_major(&x, 2, 4)?).gated();
+/// swiglu.run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?;
+/// assert_eq!(y.download()?, [0.0, 0.0, 100.0, 0.0]);
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Activate<'a, T: ActivatedKernels + GatedPairKernels> {
+    activation: Activation,
+    x: Matrix<'a, T>,
+    other: Option<Matrix<'a, T>>,
+    gated: bool,
+    interleaved: bool,
+}
+
+impl<'a, T: ActivatedKernels + GatedPairKernels> Activate<'a, T> {
+    /// An activation of each element of `x`.
+    pub fn new(activation: Activation, x: Matrix<'a, T>) -> Self {
+        Self { activation, x, other: None, gated: false, interleaved: false }
     }
 
-    impl<'a, T: ActivatedKernels + GatedPairKernels> Activate<'a, T> {
-        /// An activation of each element of `x`.
-        pub fn new(activation: Activation, x: Matrix<'a, T>) -> Self {
-            Self { activation, x, other: None, gated: false, interleaved: false }
-        }
+    /// A row that is added to each of `x` first.
+    #[must_use]
+    pub fn bias(self, bias: Matrix<'a, T>) -> Self {
+        Self { other: Some(bias), gated: false, ..self }
+    }
 
-        /// A row that is added to each of `x` first.
-        #[must_use]
-        pub fn bias(self, bias: Matrix<'a, T>) -> Self {
-            Self { other: Some(bias), gated: false, ..self }
-        }
+    /// A matrix of the shape of `x` that multiplies the result.
+    #[must_use]
+    pub fn up(self, up: Matrix<'a, T>) -> Self {
+        Self { other: Some(up), gated: true, ..self }
+    }
 
-        /// A matrix of the shape of `x` that multiplies the result.
-        #[must_use]
-        pub fn up(self, up: Matrix<'a, T>) -> Self {
-            Self { other: Some(up), gated: true, ..self }
-        }
+    /// The second half of each row of `x` multiplies the activation of the first.
+    #[must_use]
+    pub fn gated(self) -> Self {
+        Self { other: None, gated: true, ..self }
+    }
 
-        /// The second half of each row of `x` multiplies the activation of the first.
-        #[must_use]
-        pub fn gated(self) -> Self {
-            Self { other: None, gated: true, ..self }
-        }
+    /// As [`gated`](Self::gated), of gates and factors that alternate.
+    #[must_use]
+    pub fn interleaved(self) -> Self {
+        Self { interleaved: true, ..self.gated() }
+    }
 
-        /// As [`gated`](Self::gated), of gates and factors that alternate.
-        #[must_use]
-        pub fn interleaved(self) -> Self {
-            Self { interleaved: true, ..self.gated() }
-        }
-
-        crate::runs! {
-            /// Computes it on the default stream of a device.
-            ///
-            /// # Errors
-            /// [`moye::Error::ShapeMismatch`] if a matrix has another shape,
-            /// [`moye::Error::Unsupported`] for a gate by another activation than SiLU, GELU or the
-            /// squared ReLU, and the errors of [`moye::Device::launch`].
-            fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
-                let interleaved = Value::Bool(self.interleaved);
-                let (declaration, options): (_, &[_]) = match (self.gated, self.activation) {
-                    (false, activation) => {
-                        (&BIAS_ACTIVATION, &[("activation", Value::Choice(activation.name(), &[]))])
-                    }
-                    (true, Activation::Silu) => (&SWIGLU, &[("interleaved", interleaved)]),
-                    (true, Activation::Relu2) => (&RELU2GLU, &[("interleaved", interleaved)]),
-                    (true, Activation::Gelu) => (&GEGLU, &[("interleaved", interleaved)]),
-                    (true, Activation::GeluTanh) => {
-                        (&GEGLU, &[("interleaved", interleaved), ("approximate", Value::Choice("tanh", &[]))])
-                    }
-                    (true, other) => {
-                        let detail = format!("there is no gate by {other:?}; take Silu, Gelu, GeluTanh or Relu2");
-                        return Err(moye::Error::Unsupported { operation: "activation", detail });
-                    }
-                };
-                let mut call = TypedCall::new(declaration, stream);
-                for (name, value) in options {
-                    call = call.option(name, *value)?;
+    runs! {
+        /// Computes it on the default stream of a device. Gates are those of SiLU, GELU or the
+        /// squared ReLU.
+        fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+            let (declaration, named) = match (self.gated, self.activation) {
+                (false, of) => (&BIAS_ACTIVATION, Some(("activation", of.name()))),
+                (true, Activation::Silu) => (&SWIGLU, None),
+                (true, Activation::Relu2) => (&RELU2GLU, None),
+                (true, Activation::Gelu) => (&GEGLU, None),
+                (true, Activation::GeluTanh) => (&GEGLU, Some(("approximate", "tanh"))),
+                (true, other) => {
+                    let detail = format!("there is no gate by {other:?}; take Silu, Gelu, GeluTanh or Relu2");
+                    return unsupported("activation", detail);
                 }
-                call.read(&self.x)?.read(self.other.as_ref())?.write(y)?
+            };
+            let mut call = TypedCall::new(declaration, stream);
+            if self.gated {
+                call = call.option("interleaved", Value::Bool(self.interleaved))?;
             }
+            if let Some((option, name)) = named {
+                call = call.choose(option, name)?;
+            }
+            call.read(&self.x)?.read(self.other.as_ref())?.write(y)?
         }
     }
 }

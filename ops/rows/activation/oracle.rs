@@ -1,10 +1,8 @@
 //! Activations in float64.
 
 use super::Activation;
-use moye::operation::{ArrayType, Dtype, Options};
-
-/// Elements row-major with their type.
-type Values = (ArrayType, Vec<f64>);
+use super::call::Kind;
+use crate::prelude::*;
 
 /// The error function, by its series of positive terms.
 fn erf(x: f64) -> f64 {
@@ -31,30 +29,25 @@ fn activated(activation: Activation, x: f64) -> f64 {
     }
 }
 
-/// `f(x + bias)`.
-pub fn biased(inputs: &[Option<Values>], options: &Options) -> Vec<Vec<f64>> {
-    let (_, x) = inputs[0].as_ref().expect("x is not optional");
-    // The bias has the last modes of x, or one element.
-    let bias = |i: usize| inputs[1].as_ref().map_or(0.0, |(_, bias)| bias[i % bias.len()]);
-    let activation = Activation::named(options.choice("activation"));
-    vec![x.iter().enumerate().map(|(i, x)| activated(activation, x + bias(i))).collect()]
-}
-
-/// `f(gate) * up`.
-pub fn gated(activation: Activation, inputs: &[Option<Values>], options: &Options) -> Vec<Vec<f64>> {
-    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+/// `f(x + bias)`, or `f(gate) * up`.
+pub fn reference(kind: Kind, inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
+    let ((ty, x), other, activation) = (input(inputs, 0), elements(inputs, 1), kind.activation(options));
+    if kind == Kind::Biased {
+        // The bias has the last modes of x, or one element.
+        let bias = |i: usize| other.map_or(0.0, |bias| bias[i % bias.len()]);
+        return vec![x.iter().enumerate().map(|(i, x)| activated(activation, x + bias(i))).collect()];
+    }
     let pair = |(gate, up): (f64, f64)| activated(activation, gate) * up;
-    if let Some((_, up)) = &inputs[1] {
+    if let Some(up) = other {
         return vec![x.iter().copied().zip(up.iter().copied()).map(pair).collect()];
     }
     let half = ty.shape.last().map_or(0, |last| last / 2);
     let interleaved = options.bool("interleaved");
     let places = |i: usize| {
         let (row, column) = (2 * half * (i / half), i % half);
-        if interleaved {
-            (row + 2 * column, row + 2 * column + 1)
-        } else {
-            (row + column, row + half + column)
+        match interleaved {
+            true => (row + 2 * column, row + 2 * column + 1),
+            false => (row + column, row + half + column),
         }
     };
     vec![(0..x.len() / 2).map(places).map(|(gate, up)| pair((x[gate], x[up]))).collect()]
@@ -62,6 +55,4 @@ pub fn gated(activation: Activation, inputs: &[Option<Values>], options: &Option
 
 /// Half a unit of the last place of the result's type, and the errors of `ex2.approx` and
 /// `rcp.approx` in f32.
-pub fn tolerance(dtype: Dtype) -> f64 {
-    crate::rounding(dtype).max(2e-6)
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |dtype| rounding(dtype).max(2e-6);

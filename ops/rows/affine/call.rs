@@ -1,16 +1,10 @@
 //! From a call to launches.
 
 use super::kernel::*;
-use crate::of_floats;
+use crate::prelude::*;
 use half::{bf16, f16};
-use moye::operation::{
-    Array, ArrayType, Call, Elementwise, Launcher, broadcast_shape, map_grid, run_elementwise,
-};
-use moye::{Error, Ptx, Result, Stream};
 use moye_device::algorithm::{MapLaunch, MapModes};
 use moye_device::kernel::Kernel;
-use moye_device::memory::{Element, Global, GlobalMut};
-use std::marker::PhantomData;
 
 /// The kernel of elements `Self` with results `U`.
 trait AffineTo<U: Element>: Element {
@@ -36,39 +30,77 @@ kernels! {
     affine_bf16_bf16: bf16 => bf16;
 }
 
-/// Sums of multiples of elements `T` as `U`.
-struct Affine<T, U>(PhantomData<(T, U)>);
-
-impl<T: AffineTo<U>, U: Element> Elementwise<2> for Affine<T, U> {
+/// Sums of multiples of elements of the first type as the second.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Affine {
+    dtypes: [Dtype; 2],
+    map: MapLaunch<2>,
     /// The bits of alpha, beta and the constant.
-    type Scalars = [u32; 3];
-    const NAME: &'static str = "affine";
+    scalars: [u32; 3],
+}
 
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn kernel() -> &'static str {
-        T::KERNEL.name()
-    }
-
-    unsafe fn launch(call: &MapLaunch<2>, scalars: [u32; 3], on: &Launcher<'_>) -> Result<()> {
-        let [x, y] = call.inputs.map(Global::from_address);
-        let [alpha, beta, constant] = scalars.map(f32::from_bits);
-        let arguments = (x, y, GlobalMut::from_address(call.out), call.modes, alpha, beta, constant);
-        // SAFETY: the caller's contract; the operands have the elements of the modes.
-        unsafe { on.launch(&T::KERNEL, map_grid(call).dependent(), arguments) }
+impl Launch for Affine {
+    unsafe fn launch(&self, to: To<'_>) -> Result<()> {
+        let ([from, into], map, [alpha, beta, constant]) =
+            (self.dtypes, &self.map, self.scalars.map(f32::from_bits));
+        // SAFETY: the operands have the elements of the modes.
+        of_floats!("affine", from, T => of_floats!("affine", into, U => unsafe {
+            let [x, y] = map.inputs.map(Global::from_address);
+            let arguments = (x, y, GlobalMut::from_address(map.out), map.modes, alpha, beta, constant);
+            to.launch(&<T as AffineTo<U>>::KERNEL, map_grid(map).dependent(), arguments)
+        }))
     }
 }
 
-/// The type of `alpha x + beta y`: that of both, which are broadcast.
-pub fn sum(operation: &'static str, inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
-    let [x, y] = [0, 1].map(|index| inputs[index].as_ref().expect("checked: no input is optional"));
-    if x.dtype != y.dtype {
-        let detail = format!("x has elements of {}, and y of {}; convert one", x.dtype, y.dtype);
-        return Err(Error::ShapeMismatch { operation, detail });
+/// What is computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `x + alpha y`.
+    Add,
+    /// `alpha x + beta y`.
+    Axpby,
+    /// x as another type.
+    Cast,
+    /// A constant in the shape of x.
+    Constant,
+}
+
+impl Kind {
+    /// The factors of x and y and the constant, `None` for what takes no part.
+    pub fn scalars(self, options: &Options) -> [Option<f64>; 3] {
+        match self {
+            Self::Add => [Some(1.0), Some(options.float("alpha")), None],
+            Self::Axpby => {
+                let beta = options.float("beta");
+                [Some(options.float("alpha")), (beta != 0.0).then_some(beta), None]
+            }
+            Self::Cast => [Some(1.0), None, None],
+            Self::Constant => [None, None, Some(options.float("value"))],
+        }
     }
-    Ok(vec![ArrayType { dtype: x.dtype, shape: broadcast_shape(operation, &[x, y])? }])
+}
+
+/// Type and shape of the result: of sums the type of both inputs, which are broadcast.
+pub fn results(
+    operation: &'static str,
+    kind: Kind,
+    inputs: &[Option<ArrayType>],
+    options: &Options,
+) -> Result<Vec<ArrayType>> {
+    let x = given(inputs, 0);
+    let (dtype, shape) = match kind {
+        Kind::Constant => (x.dtype, x.shape.clone()),
+        Kind::Cast => (float_option(operation, options, "dtype")?, x.shape.clone()),
+        Kind::Add | Kind::Axpby => {
+            let y = given(inputs, 1);
+            if x.dtype != y.dtype {
+                let detail = format!("x has elements of {}, and y of {}; convert one", x.dtype, y.dtype);
+                return mismatch(operation, detail);
+            }
+            (x.dtype, broadcast_shape(operation, &[x, y])?)
+        }
+    };
+    Ok(vec![ArrayType { dtype, shape }])
 }
 
 /// Computes `out = alpha x + beta y + constant`; an input that is left out needs no factor.
@@ -78,7 +110,7 @@ pub fn sum(operation: &'static str, inputs: &[Option<ArrayType>]) -> Result<Vec<
 /// elements with an input, or is the same array.
 pub unsafe fn affine(
     operation: &'static str,
-    stream: &Stream,
+    on: &On<'_>,
     inputs: [Option<&Array>; 2],
     out: &Array,
     scalars: [Option<f64>; 3],
@@ -86,41 +118,33 @@ pub unsafe fn affine(
     let dtype = inputs.iter().flatten().next().map_or(out.dtype, |input| input.dtype);
     // Adding -0 changes no bit.
     let scalars = scalars.map(|value| (value.unwrap_or(-0.0) as f32).to_bits());
-    // SAFETY: the arrays are on the stream's device until the work is complete.
-    of_floats!(operation, dtype, T => of_floats!(operation, out.dtype, U => unsafe {
-        run_elementwise::<Affine<T, U>, 2>(stream, inputs, out, scalars)
-    }))
+    let launches = map_launches(operation, inputs, out)?;
+    launches.into_iter().try_for_each(|map| {
+        // SAFETY: the arrays are on the stream's device until the work is complete.
+        unsafe { on.launch(&Affine { dtypes: [dtype, out.dtype], map, scalars }) }
+    })
 }
 
 /// Copies an array to one of the same shape, of any strides; it converts to the type of `out`.
 ///
 /// # Safety
 /// As for [`affine`].
-#[cfg(feature = "rope")]
-pub unsafe fn copy(operation: &'static str, stream: &Stream, x: &Array, out: &Array) -> Result<()> {
+#[cfg(any(feature = "append", feature = "rope"))]
+pub unsafe fn copy(operation: &'static str, on: &On<'_>, x: &Array, out: &Array) -> Result<()> {
+    if !on.launches() {
+        return Ok(());
+    }
     // SAFETY: the arrays are on the stream's device until the work is complete.
-    unsafe { affine(operation, stream, [Some(x), None], out, [Some(1.0), None, None]) }
+    unsafe { affine(operation, on, [Some(x), None], out, [Some(1.0), None, None]) }
 }
 
-/// Computes a call; an operand whose factor is `None` is not read.
+/// Computes a call; an operand without a factor is not read.
 ///
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn run(
-    operation: &'static str,
-    stream: &Stream,
-    call: &Call<'_>,
-    [alpha, beta]: [Option<f64>; 2],
-    constant: Option<f64>,
-) -> Result<()> {
-    let out = call.operand(call.operands.len() - 1);
-    let inputs = [alpha.map(|_| call.operand(0)), beta.map(|_| call.operand(1))];
+pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'_>) -> Result<()> {
+    let (scalars, out) = (kind.scalars(call.options), call.operand(call.operands.len() - 1));
+    let inputs = [0, 1].map(|index| scalars[index].map(|_| call.operand(index)));
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe { affine(operation, stream, inputs, out, [alpha, beta, constant]) }
-}
-
-/// The kernel that computes a call.
-pub fn explain(operation: &'static str, call: &Call<'_>) -> Result<&'static str> {
-    let [x, out]: [&Array; 2] = [0, call.operands.len() - 1].map(|index| call.operand(index));
-    Ok(of_floats!(operation, x.dtype, T => of_floats!(operation, out.dtype, U => Affine::<T, U>::kernel())))
+    unsafe { affine(name, on, inputs, out, scalars) }
 }

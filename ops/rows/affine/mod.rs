@@ -3,218 +3,161 @@
 //! Elements are f32, f16 or bf16 of any strides, computed in f32 and rounded to the type of the
 //! result; the operands of a sum are broadcast as in PyTorch.
 
-pub mod kernel;
-
-#[cfg(not(target_arch = "nvptx64"))]
 mod call;
-#[cfg(not(target_arch = "nvptx64"))]
 mod cases;
-#[cfg(not(target_arch = "nvptx64"))]
+pub mod kernel;
 mod oracle;
 
-#[cfg(not(target_arch = "nvptx64"))]
-pub use host::*;
+use crate::prelude::*;
+use call::Kind;
 
-#[cfg(not(target_arch = "nvptx64"))]
-mod host {
-    use super::{call, cases, oracle};
-    use moye::operation::{
-        Array, ArrayType, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value, check_device,
-    };
-    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
+#[cfg(any(feature = "append", feature = "rope"))]
+pub(crate) use call::copy;
 
-    #[cfg(feature = "rope")]
-    pub(crate) use super::call::copy;
+const LIKE: &[OperandOf] = &[X, OperandOf::new(Role::Result, "out", "the result, of the shape of x")];
 
-    const fn factor(name: &'static str, about: &'static str) -> OptionOf {
-        OptionOf { name, about, default: Value::Float(1.0) }
-    }
-    const X: OperandOf =
-        OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides");
-    const SUM: &[OperandOf] = &[
-        X,
-        OperandOf::new(Role::Input, "y", "of the type of x, broadcast with it"),
-        OperandOf::new(Role::Result, "out", "the result, of the type of x and of the shape of both"),
-    ];
-    const LIKE: &[OperandOf] = &[X, OperandOf::new(Role::Result, "out", "the result, of the shape of x")];
-
+declare! {
     /// `x + alpha y`.
-    pub static ADD: Declaration = Declaration {
+    pub static ADD(Kind::Add) = {
         name: "add",
         summary: "x + alpha * y",
-        operands: SUM,
-        options: &[factor("alpha", "a factor of y")],
-        results: |inputs, _| call::sum("add", inputs),
-        // SAFETY: the arrays of a call are on the stream's device until the work is complete.
-        run: |stream, call| unsafe {
-            call::run("add", stream, call, [Some(1.0), Some(call.options.float("alpha"))], None)
-        },
-        explain: |_, call| call::explain("add", call),
-        reference: |inputs, options| oracle::affine(inputs, [1.0, options.float("alpha"), 0.0]),
-        tolerance: oracle::tolerance,
+        operands: &[
+            X,
+            OperandOf::new(Role::Input, "y", "of the type of x, broadcast with it"),
+            OperandOf::new(Role::Result, "out", "the result, of the type of x and of the shape of both"),
+        ],
+        options: &[option("alpha", "a factor of y", Value::Float(1.0))],
         cases: cases::SUMS,
         bench: cases::BENCH,
     };
 
-    /// The factors of [`AXPBY`]; a `y` without a factor is not read.
-    fn factors(options: &Options) -> [Option<f64>; 2] {
-        let beta = options.float("beta");
-        [Some(options.float("alpha")), (beta != 0.0).then_some(beta)]
-    }
-
     /// `alpha x + beta y`.
-    pub static AXPBY: Declaration = Declaration {
+    pub static AXPBY(Kind::Axpby) = {
         name: "axpby",
         summary: "alpha * x + beta * y; y is not read where beta is 0",
-        options: &[factor("alpha", "a factor of x"), factor("beta", "a factor of y")],
-        results: |inputs, _| call::sum("axpby", inputs),
-        // SAFETY: the arrays of a call are on the stream's device until the work is complete.
-        run: |stream, call| unsafe { call::run("axpby", stream, call, factors(call.options), None) },
-        explain: |_, call| call::explain("axpby", call),
-        reference: |inputs, options| {
-            oracle::affine(inputs, [options.float("alpha"), options.float("beta"), 0.0])
-        },
+        options: &[
+            option("alpha", "a factor of x", Value::Float(1.0)),
+            option("beta", "a factor of y", Value::Float(1.0)),
+        ],
         cases: cases::AXPBY,
         ..ADD
     };
 
     /// x as another type.
-    pub static CAST: Declaration = Declaration {
+    pub static CAST(Kind::Cast) = {
         name: "cast",
         summary: "x as another type, rounded to nearest even",
         operands: LIKE,
-        options: &[OptionOf {
-            name: "dtype",
-            about: "the element type of the result: float32, float16 or bfloat16",
-            default: Value::Dtype(Dtype::F32),
-        }],
-        results: |inputs, options| {
-            let ArrayType { shape, .. } = inputs[0].clone().expect("checked: x is not optional");
-            let dtype = crate::float_option("cast", options, "dtype")?;
-            Ok(vec![ArrayType { dtype, shape }])
-        },
-        // SAFETY: the arrays of a call are on the stream's device until the work is complete.
-        run: |stream, call| unsafe { call::run("cast", stream, call, [Some(1.0), None], None) },
-        explain: |_, call| call::explain("cast", call),
-        reference: |inputs, _| oracle::affine(inputs, [1.0, 0.0, 0.0]),
+        options: &[TO_FLOATS],
         cases: cases::CASTS,
         bench: cases::BENCH_OF_ONE,
-        ..ADD
     };
 
     /// A constant in the shape and type of x.
-    pub static FULL_LIKE: Declaration = Declaration {
+    pub static FULL_LIKE(Kind::Constant) = {
         name: "full_like",
         summary: "a constant in the shape and type of x, which is not read",
         operands: LIKE,
-        options: &[OptionOf { name: "value", about: "the constant", default: Value::Float(0.0) }],
-        results: |inputs, _| Ok(vec![inputs[0].clone().expect("checked: x is not optional")]),
-        // SAFETY: the arrays of a call are on the stream's device until the work is complete.
-        run: |stream, call| unsafe {
-            call::run("full_like", stream, call, [None, None], Some(call.options.float("value")))
-        },
-        explain: |_, call| call::explain("full_like", call),
-        reference: |inputs, options| oracle::affine(inputs, [0.0, 0.0, options.float("value")]),
+        options: &[option("value", "the constant", Value::Float(0.0))],
         cases: cases::CONSTANTS,
         bench: cases::BENCH_OF_ONE,
-        ..ADD
     };
+}
 
-    const NAME: &str = "affine";
+const NAME: &str = "affine";
 
-    /// `alpha x + beta y + constant` of matrices, as any of the element types.
-    ///
-    /// ```
-    /// use moye::half::bf16;
-    /// use moye::{Device, Matrix, MatrixMut};
-    /// use moye_rows::affine::Affine;
-    ///
-    /// let device = Device::sim();
-    /// let (x, y) = (device.upload(&[1.0f32, 2.0, 3.0, 4.0])?, device.upload(&[10.0f32, 20.0])?);
-    /// let x = Matrix::row_major(&x, 2, 2)?;
-    /// let mut out = device.alloc_uninit::<f32>(4)?;
-    /// // A row is broadcast.
-    /// let sum = Affine::new(x.clone()).add(0.5, Matrix::row_major(&y, 1, 2)?);
-    /// sum.run(&device, &mut MatrixMut::row_major(&mut out, 2, 2)?)?;
-    /// assert_eq!(out.download()?, [6.0, 12.0, 8.0, 14.0]);
-    /// // A cast.
-    /// let mut cast = device.alloc_uninit::<bf16>(4)?;
-    /// Affine::new(x).run(&device, &mut MatrixMut::row_major(&mut cast, 2, 2)?)?;
-    /// assert_eq!(cast.download()?[3], bf16::from_f32(4.0));
-    /// # Ok::<(), moye::Error>(())
-    /// ```
-    #[derive(Clone, Debug)]
-    pub struct Affine<'a, T: Element> {
-        inputs: [Option<Matrix<'a, T>>; 2],
-        alpha: f32,
-        beta: f32,
-        constant: Option<f32>,
+/// `alpha x + beta y + constant` of matrices, as any of the element types.
+///
+/// ```
+/// use moye::half::bf16;
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_rows::affine::Affine;
+///
+/// let device = Device::sim();
+/// let (x, y) = (device.upload(&[1.0f32, 2.0, 3.0, 4.0])?, device.upload(&[10.0f32, 20.0])?);
+/// let x = Matrix::row_major(&x, 2, 2)?;
+/// let mut out = device.alloc_uninit::<f32>(4)?;
+/// // A row is broadcast.
+/// let sum = Affine::new(x.clone()).add(0.5, Matrix::row_major(&y, 1, 2)?);
+/// sum.run(&device, &mut MatrixMut::row_major(&mut out, 2, 2)?)?;
+/// assert_eq!(out.download()?, [6.0, 12.0, 8.0, 14.0]);
+/// // A cast.
+/// let mut cast = device.alloc_uninit::<bf16>(4)?;
+/// Affine::new(x).run(&device, &mut MatrixMut::row_major(&mut cast, 2, 2)?)?;
+/// assert_eq!(cast.download()?[3], bf16::from_f32(4.0));
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Affine<'a, T: Element> {
+    inputs: [Option<Matrix<'a, T>>; 2],
+    alpha: f32,
+    beta: f32,
+    constant: Option<f32>,
+}
+
+impl Affine<'_, f32> {
+    /// A constant: it fills the result.
+    pub fn constant(value: f32) -> Self {
+        Self { inputs: [None, None], alpha: 1.0, beta: 1.0, constant: Some(value) }
+    }
+}
+
+impl<'a, T: Element> Affine<'a, T> {
+    /// `x`, broadcast to the shape of the result.
+    pub fn new(x: Matrix<'a, T>) -> Self {
+        Self { inputs: [Some(x), None], alpha: 1.0, beta: 1.0, constant: None }
     }
 
-    impl Affine<'_, f32> {
-        /// A constant: it fills the result.
-        pub fn constant(value: f32) -> Self {
-            Self { inputs: [None, None], alpha: 1.0, beta: 1.0, constant: Some(value) }
-        }
+    /// A factor of `x`.
+    #[must_use]
+    pub fn scale(self, alpha: f32) -> Self {
+        Self { alpha, ..self }
     }
 
-    impl<'a, T: Element> Affine<'a, T> {
-        /// `x`, broadcast to the shape of the result.
-        pub fn new(x: Matrix<'a, T>) -> Self {
-            Self { inputs: [Some(x), None], alpha: 1.0, beta: 1.0, constant: None }
-        }
+    /// Adds `beta y`, broadcast to the shape of the result.
+    #[must_use]
+    pub fn add(self, beta: f32, y: Matrix<'a, T>) -> Self {
+        let [x, _] = self.inputs;
+        Self { inputs: [x, Some(y)], beta, ..self }
+    }
 
-        /// A factor of `x`.
-        #[must_use]
-        pub fn scale(self, alpha: f32) -> Self {
-            Self { alpha, ..self }
-        }
+    /// Adds a constant.
+    #[must_use]
+    pub fn add_constant(self, constant: f32) -> Self {
+        Self { constant: Some(constant), ..self }
+    }
 
-        /// Adds `beta y`, broadcast to the shape of the result.
-        #[must_use]
-        pub fn add(self, beta: f32, y: Matrix<'a, T>) -> Self {
-            let [x, _] = self.inputs;
-            Self { inputs: [x, Some(y)], beta, ..self }
-        }
+    /// Computes it on the default stream of a device.
+    ///
+    /// # Errors
+    /// [`moye::Error::ShapeMismatch`] if an input is not broadcast to the shape of `out`,
+    /// [`moye::Error::Unsupported`] for other elements than f32, f16 and bf16, and the errors
+    /// of [`Device::launch`].
+    pub fn run<U: Element>(&self, device: &Device, out: &mut MatrixMut<'_, U>) -> Result<()> {
+        // SAFETY: the default stream runs its work in order.
+        unsafe { self.run_on(&device.default_stream(), out) }
+    }
 
-        /// Adds a constant.
-        #[must_use]
-        pub fn add_constant(self, constant: f32) -> Self {
-            Self { constant: Some(constant), ..self }
+    /// Computes it on a stream.
+    ///
+    /// # Errors
+    /// As for [`Affine::run`].
+    ///
+    /// # Safety
+    /// Until the work is complete, no other stream writes the elements of the inputs, or reads
+    /// or writes those of `out`.
+    pub unsafe fn run_on<U: Element>(&self, stream: &Stream, out: &mut MatrixMut<'_, U>) -> Result<()> {
+        let devices = self.inputs.iter().flatten().map(Matrix::device).chain([out.device()]);
+        for (argument, device) in devices.enumerate() {
+            check_device(NAME, stream, argument, device)?;
         }
-
-        /// Computes it on the default stream of a device.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if an input is not broadcast to the shape of `out`,
-        /// [`moye::Error::Unsupported`] for other elements than f32, f16 and bf16, and the errors
-        /// of [`Device::launch`].
-        pub fn run<U: Element>(&self, device: &Device, out: &mut MatrixMut<'_, U>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), out) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`Affine::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the elements of the inputs, or reads
-        /// or writes those of `out`.
-        pub unsafe fn run_on<U: Element>(&self, stream: &Stream, out: &mut MatrixMut<'_, U>) -> Result<()> {
-            let devices = self.inputs.iter().flatten().map(Matrix::device).chain([out.device()]);
-            for (argument, device) in devices.enumerate() {
-                check_device(NAME, stream, argument, device)?;
-            }
-            let [x, y] = self.inputs.each_ref().map(|input| input.as_ref().map(|x| Array::of(NAME, x)));
-            let (x, y) = (x.transpose()?, y.transpose()?);
-            let factor = |factor: f32, of: &Option<Array>| of.as_ref().map(|_| f64::from(factor));
-            let scalars = [factor(self.alpha, &x), factor(self.beta, &y), self.constant.map(f64::from)];
-            let out = Array::of_mut(NAME, out)?;
-            // SAFETY: the matrices are in their buffers, on the stream's device, and the result is
-            // borrowed alone; the caller answers for other streams.
-            unsafe { call::affine(NAME, stream, [x.as_ref(), y.as_ref()], &out, scalars) }
-        }
+        let [x, y] = self.inputs.each_ref().map(|input| input.as_ref().map(|x| Array::of(NAME, x)));
+        let (x, y) = (x.transpose()?, y.transpose()?);
+        let factor = |factor: f32, of: &Option<Array>| of.as_ref().map(|_| f64::from(factor));
+        let scalars = [factor(self.alpha, &x), factor(self.beta, &y), self.constant.map(f64::from)];
+        let (on, out) = (On::stream(stream), Array::of_mut(NAME, out)?);
+        // SAFETY: the matrices are in their buffers, on the stream's device, and the result is
+        // borrowed alone; the caller answers for other streams.
+        unsafe { call::affine(NAME, &on, [x.as_ref(), y.as_ref()], &out, scalars) }
     }
 }

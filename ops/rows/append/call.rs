@@ -1,63 +1,43 @@
 //! From a call to launches.
 
 use super::kernel::{Slots, WORDS, append_16, append_32, append_128};
-use crate::groups::elements_of_word;
-use moye::operation::{Array, ArrayType, Call, Dtype, Elementwise, Launcher, run_launches};
-use moye::{Element, Error, Grid, Ptx, Result, Stream};
+use crate::prelude::*;
 use moye_device::algorithm::{FastDivmod, MAP_THREADS, MapLaunch, MapModes, MapOperand};
-use moye_device::kernel::Kernel;
-use moye_device::memory::{Global, GlobalMut};
-use std::marker::PhantomData;
 
 pub const NAME: &str = "append";
 
-/// A word of a row.
-trait RowWord: Element {
-    const KERNEL: Kernel<(Global<i32>, Global<Self>, GlobalMut<Self>, MapModes<2>, Slots)>;
+/// Rows of words.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Append {
+    map: MapLaunch<2>,
+    /// Bytes of a word.
+    bytes: usize,
+    slots: Slots,
 }
 
-macro_rules! words {
-    ($($word:ty: $kernel:ident;)+) => { $(
-        impl RowWord for $word {
-            const KERNEL: Kernel<(Global<i32>, Global<Self>, GlobalMut<Self>, MapModes<2>, Slots)> = $kernel;
+impl Launch for Append {
+    unsafe fn launch(&self, to: To<'_>) -> Result<()> {
+        let Self { map: MapLaunch { inputs: [numbers, x], out, modes }, bytes, slots } = *self;
+        let grid = Grid::new(modes.count().div_ceil(WORDS * MAP_THREADS), MAP_THREADS).dependent();
+        let numbers = Global::from_address(numbers);
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let (x, out) = (Global::from_address(x), GlobalMut::from_address(out));
+                // SAFETY: the operands have the words of the modes; the grid has all words.
+                unsafe { to.launch(&$kernel, grid, (numbers, x, out, modes, slots)) }
+            }};
         }
-    )+ };
-}
-words! {
-    u128: append_128;
-    u32: append_32;
-    u16: append_16;
-}
-
-/// Rows of words `W`.
-struct Append<W>(PhantomData<W>);
-
-impl<W: RowWord> Elementwise<2> for Append<W> {
-    type Scalars = Slots;
-    const NAME: &'static str = NAME;
-
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn kernel() -> &'static str {
-        W::KERNEL.name()
-    }
-
-    unsafe fn launch(call: &MapLaunch<2>, slots: Slots, on: &Launcher<'_>) -> Result<()> {
-        let [numbers, x] = call.inputs;
-        let (numbers, x) = (Global::from_address(numbers), Global::from_address(x));
-        let arguments = (numbers, x, GlobalMut::from_address(call.out), call.modes, slots);
-        let grid = Grid::new(call.modes.count().div_ceil(WORDS * MAP_THREADS), MAP_THREADS).dependent();
-        // SAFETY: the caller's contract; the grid has all words.
-        unsafe { on.launch(&W::KERNEL, grid, arguments) }
+        match bytes {
+            2 => launch!(append_16),
+            4 => launch!(append_32),
+            _ => launch!(append_128),
+        }
     }
 }
 
 /// The type of the result, that of the cache.
-pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
-    let [x, slots, cache] =
-        [0, 1, 2].map(|index| inputs[index].clone().expect("checked: no input is optional"));
+pub fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayType>> {
+    let [x, slots, cache] = [0, 1, 2].map(|index| given(inputs, index));
     let modes_of_slots = (cache.shape.len() + 1).saturating_sub(x.shape.len());
     let fits = !x.shape.is_empty()
         && slots.shape == x.shape[..1]
@@ -69,31 +49,30 @@ pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
              (tokens) and (slots, row...) or (pages, slots, row...), x and cache of one type",
             x.shape, x.dtype, slots.shape, cache.shape, cache.dtype
         );
-        return Err(Error::ShapeMismatch { operation: NAME, detail });
+        return mismatch(NAME, detail);
     }
     if cache.shape[..modes_of_slots].iter().product::<usize>() > i32::MAX as usize {
-        let detail = format!("the cache has shape {:?}, more than {} slots", cache.shape, i32::MAX);
-        return Err(Error::Unsupported { operation: NAME, detail });
+        return unsupported(
+            NAME,
+            format!("the cache has shape {:?}, more than {} slots", cache.shape, i32::MAX),
+        );
     }
-    Ok(vec![cache])
+    Ok(vec![cache.clone()])
 }
 
-/// The elements of a word of a call.
-fn word(call: &Call<'_>) -> usize {
-    elements_of_word([call.operand(0), call.operand(3)])
-}
-
-/// Computes a call of words `W`, each of `elements` elements.
+/// Computes a call: only the rows are written if the result is the cache.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`]; rows consist of such words.
-unsafe fn run_words<W: RowWord>(stream: &Stream, call: &Call<'_>, elements: usize) -> Result<()> {
-    let [x, slots, cache] = [0, 1, 3].map(|index| call.operand(index));
-    let in_words = |array: &Array, mode: usize| {
-        let along_row = mode + 1 == array.shape.len() && elements > 1;
-        if along_row { 1 } else { array.strides[mode] / elements as i64 }
-    };
-    let rank = x.shape.len();
+/// Same contract as [`moye::operation::Declaration::run`].
+pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
+    let [x, slots, given, cache] = [0, 1, 2, 3].map(|index| call.operand(index));
+    if (given.address, &given.strides) != (cache.address, &cache.strides) {
+        // SAFETY: the call's arrays are on the stream's device until the work is complete.
+        unsafe { crate::affine::copy(NAME, on, given, cache)? };
+    }
+    let elements = elements_of_word([x, cache]);
+    let (rank, bytes) = (x.shape.len(), elements * x.dtype.bytes());
+    let in_words = |array: &Array, mode: usize| stride_in_words(array, mode, elements);
     let mut shape = x.shape.clone();
     if rank > 1 {
         shape[rank - 1] /= elements;
@@ -113,37 +92,11 @@ unsafe fn run_words<W: RowWord>(stream: &Stream, call: &Call<'_>, elements: usiz
         wide: slots.dtype == Dtype::I64,
     };
     let operand = |array: &Array, bytes, strides| MapOperand { address: array.address, bytes, strides };
-    let inputs = [operand(slots, slots.dtype.bytes(), &of_slots[..]), operand(x, W::BYTES, &of_x)];
-    let launches = MapModes::launches_by_element(&shape, inputs, operand(cache, W::BYTES, &of_cache));
-    // SAFETY: the launches have the words of the call's arrays.
-    unsafe { run_launches::<Append<W>, 2>(stream, &launches, of_slots_in_cache) }
-}
-
-/// Computes a call: only the rows are written if the result is the cache.
-///
-/// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let [x, cache, out] = [0, 2, 3].map(|index| call.operand(index));
-    // SAFETY: the call's arrays are on the stream's device until the work is complete; rows consist
-    // of words of this size.
-    unsafe {
-        if (cache.address, &cache.strides) != (out.address, &out.strides) {
-            crate::affine::copy(NAME, stream, cache, out)?;
-        }
-        match (word(call), x.dtype.bytes()) {
-            (1, 2) => run_words::<u16>(stream, call, 1),
-            (1, _) => run_words::<u32>(stream, call, 1),
-            (elements, _) => run_words::<u128>(stream, call, elements),
-        }
-    }
-}
-
-/// The kernel that computes a call.
-pub fn explain(call: &Call<'_>) -> &'static str {
-    match (word(call), call.operand(0).dtype.bytes()) {
-        (1, 2) => u16::KERNEL.name(),
-        (1, _) => u32::KERNEL.name(),
-        _ => u128::KERNEL.name(),
-    }
+    let inputs = [operand(slots, slots.dtype.bytes(), &of_slots[..]), operand(x, bytes, &of_x)];
+    let launches = MapModes::launches_by_element(&shape, inputs, operand(cache, bytes, &of_cache));
+    launches.into_iter().try_for_each(|map| {
+        // SAFETY: the launch has the words of the call's arrays, on the stream's device until the
+        // work is complete.
+        unsafe { on.launch(&Append { map, bytes, slots: of_slots_in_cache }) }
+    })
 }

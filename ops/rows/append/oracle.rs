@@ -1,11 +1,10 @@
 //! Rows into a cache at slots.
 
-use moye::operation::{ArrayType, Dtype};
+use crate::prelude::*;
 
 /// The cache with the row of each token in its slot, if it is one.
-pub fn append(inputs: &[Option<(ArrayType, Vec<f64>)>]) -> Vec<Vec<f64>> {
-    let [(ty, x), (_, slots), (_, cache)] =
-        [0, 1, 2].map(|index| inputs[index].as_ref().expect("no input is optional"));
+pub fn reference(inputs: &Inputs, _: &Options) -> Vec<Vec<f64>> {
+    let [(ty, x), (_, slots), (_, cache)] = [0, 1, 2].map(|index| input(inputs, index));
     let (row, mut out) = (ty.shape[1..].iter().product::<usize>(), cache.clone());
     for (token, slot) in slots.iter().enumerate() {
         let place = *slot as usize * row;
@@ -17,6 +16,4 @@ pub fn append(inputs: &[Option<(ArrayType, Vec<f64>)>]) -> Vec<Vec<f64>> {
 }
 
 /// The elements are copied.
-pub fn tolerance(_: Dtype) -> f64 {
-    0.0
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |_| 0.0;

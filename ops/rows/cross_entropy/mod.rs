@@ -8,150 +8,93 @@
 //! or written there. As in PyTorch a row with NaN or plus infinity has loss NaN, and one whose
 //! target's logit is minus infinity has loss infinity.
 
-pub mod kernel;
-
-#[cfg(not(target_arch = "nvptx64"))]
 mod call;
-#[cfg(not(target_arch = "nvptx64"))]
 mod cases;
-#[cfg(not(target_arch = "nvptx64"))]
+pub mod kernel;
 mod oracle;
 
-#[cfg(not(target_arch = "nvptx64"))]
-pub use host::*;
+use crate::prelude::*;
+use kernel::CrossEntropyKernels;
 
-#[cfg(not(target_arch = "nvptx64"))]
-mod host {
-    use super::kernel::CrossEntropyKernels;
-    use super::{call, cases, oracle};
-    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
-
+declare! {
     /// Cross-entropy along an axis.
-    pub static CROSS_ENTROPY: Declaration = Declaration {
+    pub static CROSS_ENTROPY = {
         name: "cross_entropy",
         summary: "the cross-entropy of logits and targets, a loss for each row",
         operands: &[
             OperandOf::new(Role::Input, "logits", "float32, float16 or bfloat16, of any shape and strides"),
-            OperandOf::new(
-                Role::Input,
-                "targets",
-                "the class of each row, int32 or int64, of the shape of logits without the axis",
-            )
-            .of(Dtype::INTEGERS),
+            OperandOf::new(Role::Input, "targets",
+                "the class of each row, int32 or int64, of the shape of logits without the axis")
+                .of(Dtype::INTEGERS),
             OperandOf::new(Role::Result, "out", "the loss of each row, float32, of the shape of targets")
                 .of(&[Dtype::F32]),
-            OperandOf::new(
-                Role::OptionalResult,
-                "lse",
-                "the logarithm of each row's sum of exponentials, float32",
-            )
-            .of(&[Dtype::F32]),
-            OperandOf::new(
-                Role::OptionalResult,
-                "dlogits",
-                "the gradient of the losses, of the shape and type of logits, or logits itself",
-            ),
+            OperandOf::new(Role::OptionalResult, "lse",
+                "the logarithm of each row's sum of exponentials, float32")
+                .of(&[Dtype::F32]),
+            OperandOf::new(Role::OptionalResult, "dlogits",
+                "the gradient of the losses, of the shape and type of logits, or logits itself"),
         ],
         options: &[
-            OptionOf { name: "axis", about: "the axis of the classes", default: Value::Int(-1) },
-            OptionOf {
-                name: "ignore_index",
-                about: "the target of rows that have loss and gradient 0",
-                default: Value::Int(-100),
-            },
-            OptionOf {
-                name: "label_smoothing",
-                about: "the share of the target that all classes have, from 0 to 1",
-                default: Value::Float(0.0),
-            },
-            OptionOf { name: "grad_scale", about: "a factor of the gradient", default: Value::Float(1.0) },
+            option("axis", "the axis of the classes", Value::Int(-1)),
+            option("ignore_index", "the target of rows that have loss and gradient 0", Value::Int(-100)),
+            option("label_smoothing", "the share of the target that all classes have, from 0 to 1",
+                Value::Float(0.0)),
+            option("grad_scale", "a factor of the gradient", Value::Float(1.0)),
         ],
-        results: call::results,
-        run: call::run,
-        explain: call::explain,
-        reference: oracle::cross_entropy,
-        tolerance: oracle::tolerance,
         cases: cases::CASES,
         bench: cases::BENCH,
     };
+}
 
-    /// Cross-entropy of the rows of a matrix; targets are i32 or i64, in a matrix of one row.
-    ///
-    /// ```
-    /// use moye::{Device, Matrix, MatrixMut};
-    /// use moye_rows::cross_entropy::CrossEntropy;
-    ///
-    /// let device = Device::sim();
-    /// let logits = device.upload(&[0.0f32, 0.0, 8.0, 8.0])?;
-    /// let targets = device.upload(&[1i64, -100])?;
-    /// let mut loss = device.alloc_uninit::<f32>(2)?;
-    /// CrossEntropy::new(Matrix::row_major(&logits, 2, 2)?, Matrix::row_major(&targets, 1, 2)?)
-    ///     .run(&device, &mut MatrixMut::row_major(&mut loss, 1, 2)?)?;
-    /// let loss = loss.download()?;
-    /// assert!((loss[0] - 2f32.ln()).abs() < 1e-6 && loss[1] == 0.0);
-    /// # Ok::<(), moye::Error>(())
-    /// ```
-    #[derive(Clone, Debug)]
-    pub struct CrossEntropy<'a, T: CrossEntropyKernels, I: Element> {
-        logits: Matrix<'a, T>,
-        targets: Matrix<'a, I>,
-        ignore_index: i64,
-        label_smoothing: f32,
-        grad_scale: f32,
+/// Cross-entropy of the rows of a matrix; targets are i32 or i64, in a matrix of one row.
+///
+/// ```
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_rows::cross_entropy::CrossEntropy;
+///
+/// let device = Device::sim();
+/// let logits = device.upload(&[0.0f32, 0.0, 8.0, 8.0])?;
+/// let targets = device.upload(&[1i64, -100])?;
+/// let mut loss = device.alloc_uninit::<f32>(2)?;
+/// CrossEntropy::new(Matrix::row_major(&logits, 2, 2)?, Matrix::row_major(&targets, 1, 2)?)
+///     .run(&device, &mut MatrixMut::row_major(&mut loss, 1, 2)?)?;
+/// let loss = loss.download()?;
+/// assert!((loss[0] - 2f32.ln()).abs() < 1e-6 && loss[1] == 0.0);
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct CrossEntropy<'a, T: CrossEntropyKernels, I: Element> {
+    logits: Matrix<'a, T>,
+    targets: Matrix<'a, I>,
+    ignore_index: i64,
+    label_smoothing: f32,
+    grad_scale: f32,
+}
+
+impl<'a, T: CrossEntropyKernels, I: Element> CrossEntropy<'a, T, I> {
+    /// The loss of each row of `logits`.
+    pub fn new(logits: Matrix<'a, T>, targets: Matrix<'a, I>) -> Self {
+        Self { logits, targets, ignore_index: -100, label_smoothing: 0.0, grad_scale: 1.0 }
     }
 
-    impl<'a, T: CrossEntropyKernels, I: Element> CrossEntropy<'a, T, I> {
-        /// The loss of each row of `logits`.
-        pub fn new(logits: Matrix<'a, T>, targets: Matrix<'a, I>) -> Self {
-            Self { logits, targets, ignore_index: -100, label_smoothing: 0.0, grad_scale: 1.0 }
-        }
-
+    setters! {
         /// The target of rows that have loss and gradient 0, -100 by default.
-        #[must_use]
-        pub fn ignore_index(self, ignore_index: i64) -> Self {
-            Self { ignore_index, ..self }
-        }
-
+        ignore_index: i64;
         /// The share of the target that all classes have, from 0 to 1.
-        #[must_use]
-        pub fn label_smoothing(self, label_smoothing: f32) -> Self {
-            Self { label_smoothing, ..self }
-        }
-
+        label_smoothing: f32;
         /// A factor of the gradient.
-        #[must_use]
-        pub fn grad_scale(self, grad_scale: f32) -> Self {
-            Self { grad_scale, ..self }
-        }
+        grad_scale: f32;
+    }
 
+    runs! {
         /// Computes the losses, a matrix of one row, on the default stream of a device.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if a matrix has another shape or targets have another
-        /// type, [`moye::Error::Unsupported`] if rows are longer than the kernels take, and the
-        /// errors of [`Device::launch`].
-        pub fn run(&self, device: &Device, loss: &mut MatrixMut<'_, f32>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), loss, None, None) }
-        }
-
-        /// Computes losses, logarithms of the sums of exponentials and the gradient on a stream.
-        ///
-        /// # Errors
-        /// As for [`CrossEntropy::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the elements of what is read, or
-        /// reads or writes those of what is written.
-        pub unsafe fn run_on(
-            &self,
-            stream: &Stream,
-            loss: &mut MatrixMut<'_, f32>,
-            lse: Option<&mut MatrixMut<'_, f32>>,
-            dlogits: Option<&mut MatrixMut<'_, T>>,
-        ) -> Result<()> {
-            let call = TypedCall::new(&CROSS_ENTROPY, stream)
+        fn run, run_on(
+            self, stream, loss: &mut MatrixMut<'_, f32>;
+            /// Writes the logarithms of the sums of exponentials, a matrix of one row, and the
+            /// gradient too.
+            lse: Option<&mut MatrixMut<'_, f32>>, dlogits: Option<&mut MatrixMut<'_, T>>
+        ) {
+            TypedCall::new(&CROSS_ENTROPY, stream)
                 .option("ignore_index", Value::Int(self.ignore_index))?
                 .option("label_smoothing", Value::Float(self.label_smoothing.into()))?
                 .option("grad_scale", Value::Float(self.grad_scale.into()))?
@@ -159,9 +102,7 @@ mod host {
                 .read_row(&self.targets)?
                 .write_row(loss)?
                 .write_row(lse)?
-                .write(dlogits)?;
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.run() }
+                .write(dlogits)?
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Cross-entropy in float64.
 
-use moye::operation::{ArrayType, Dtype, Options};
+use crate::prelude::*;
 
 /// The loss of each row, the logarithm of its sum of exponentials, and the gradient.
-pub fn cross_entropy(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<Vec<f64>> {
-    let (ty, x) = inputs[0].as_ref().expect("logits are not optional");
-    let (_, targets) = inputs[1].as_ref().expect("targets are not optional");
+pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
+    let (ty, x) = input(inputs, 0);
+    let (_, targets) = input(inputs, 1);
     let (smoothing, scale) = (options.float("label_smoothing"), options.float("grad_scale"));
     let (mut losses, mut logarithms, mut dx) = (Vec::new(), Vec::new(), vec![0.0; x.len()]);
-    crate::each_row(&ty.shape, options.int("axis"), |row| {
+    each_row(&ty.shape, options.int("axis"), |row| {
         let (target, n) = (targets[losses.len()] as i64, row.len() as f64);
         let max = row.iter().fold(f64::NEG_INFINITY, |max, &at| max.max(x[at]));
         let lse = max + row.iter().map(|&at| (x[at] - max).exp()).sum::<f64>().ln();
@@ -31,6 +31,4 @@ pub fn cross_entropy(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options
 
 /// Half a unit of the last place of the result's type, and the errors of sums, `ex2.approx` and
 /// `lg2.approx` in f32.
-pub fn tolerance(dtype: Dtype) -> f64 {
-    crate::rounding(dtype).max(3e-6)
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |dtype| rounding(dtype).max(3e-6);

@@ -1,12 +1,12 @@
 //! Dequantisation in float64.
 
 use super::call::tile_of_scales;
+use crate::prelude::*;
 use crate::tiles::each_tile;
-use moye::operation::{ArrayType, Dtype, Options};
 
 /// The floats.
-pub fn dequantize(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec<f64>> {
-    let [(ty, q), (of, scales)] = [0, 1].map(|i| inputs[i].as_ref().expect("it is not optional"));
+pub fn reference(inputs: &Inputs, _: &Options) -> Vec<Vec<f64>> {
+    let ((ty, q), (of, scales)) = (input(inputs, 0), input(inputs, 1));
     let tile = tile_of_scales(&ty.shape, &of.shape).expect("the case has scales");
     let (mut y, mut next) = (vec![0.0; q.len()], scales.iter());
     each_tile(&ty.shape, tile, |places| {
@@ -19,6 +19,4 @@ pub fn dequantize(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<
 }
 
 /// Half a unit of the last place of the result's type.
-pub fn tolerance(dtype: Dtype) -> f64 {
-    crate::rounding(dtype)
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |dtype| rounding(dtype);

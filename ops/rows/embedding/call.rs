@@ -1,121 +1,76 @@
 //! From a call to launches.
 
 use super::kernel::{WORDS, embedding_16, embedding_32, embedding_128};
-use crate::groups::elements_of_word;
-use moye::operation::{Array, ArrayType, Call, Dtype, Elementwise, Launcher, run_launches};
-use moye::{Element, Error, Grid, Ptx, Result, Stream};
+use crate::prelude::*;
 use moye_device::algorithm::{MAP_THREADS, MapLaunch, MapModes, MapOperand};
-use moye_device::kernel::Kernel;
-use moye_device::memory::{Global, GlobalMut};
-use std::marker::PhantomData;
 
 const NAME: &str = "embedding";
 
-/// A word of a row.
-trait RowWord: Element {
-    const KERNEL: Kernel<(Global<i32>, Global<Self>, GlobalMut<Self>, MapModes<2>, i64, i64, bool)>;
+/// Rows of words.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Embedding {
+    map: MapLaunch<2>,
+    /// Bytes of a word.
+    bytes: usize,
+    /// Rows of the table, and words between them.
+    rows: i64,
+    ld: i64,
+    /// Whether indices have 64 bits.
+    wide: bool,
 }
 
-macro_rules! words {
-    ($($word:ty: $kernel:ident;)+) => { $(
-        impl RowWord for $word {
-            const KERNEL: Kernel<(Global<i32>, Global<Self>, GlobalMut<Self>, MapModes<2>, i64, i64, bool)> = $kernel;
+impl Launch for Embedding {
+    unsafe fn launch(&self, to: To<'_>) -> Result<()> {
+        let Self { map: MapLaunch { inputs: [indices, table], out, modes }, bytes, rows, ld, wide } = *self;
+        let grid = Grid::new(modes.count().div_ceil(WORDS * MAP_THREADS), MAP_THREADS).dependent();
+        let indices = Global::from_address(indices);
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let (table, out) = (Global::from_address(table), GlobalMut::from_address(out));
+                // SAFETY: the operands have the words of the modes; the grid has all words.
+                unsafe { to.launch(&$kernel, grid, (indices, table, out, modes, rows, ld, wide)) }
+            }};
         }
-    )+ };
-}
-words! {
-    u128: embedding_128;
-    u32: embedding_32;
-    u16: embedding_16;
-}
-
-/// Rows of words `W`.
-struct Embedding<W>(PhantomData<W>);
-
-impl<W: RowWord> Elementwise<2> for Embedding<W> {
-    /// Rows of the table, words between them, whether indices have 64 bits.
-    type Scalars = (i64, i64, bool);
-    const NAME: &'static str = NAME;
-
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn kernel() -> &'static str {
-        W::KERNEL.name()
-    }
-
-    unsafe fn launch(call: &MapLaunch<2>, (rows, ld, wide): Self::Scalars, on: &Launcher<'_>) -> Result<()> {
-        let [indices, table] = call.inputs;
-        let (indices, table) = (Global::from_address(indices), Global::from_address(table));
-        let arguments = (indices, table, GlobalMut::from_address(call.out), call.modes, rows, ld, wide);
-        let grid = Grid::new(call.modes.count().div_ceil(WORDS * MAP_THREADS), MAP_THREADS).dependent();
-        // SAFETY: the caller's contract; the grid has all words.
-        unsafe { on.launch(&W::KERNEL, grid, arguments) }
+        match bytes {
+            2 => launch!(embedding_16),
+            4 => launch!(embedding_32),
+            _ => launch!(embedding_128),
+        }
     }
 }
 
 /// The type of the result: a row for each index.
-pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
-    let [indices, table] = [0, 1].map(|index| inputs[index].clone().expect("checked: no input is optional"));
+pub fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayType>> {
+    let (indices, table) = (given(inputs, 0), given(inputs, 1));
     let [_, columns] = table.shape[..] else {
-        let detail = format!("weight has shape {:?}, and must have rows and columns", table.shape);
-        return Err(Error::ShapeMismatch { operation: NAME, detail });
+        return mismatch(NAME, format!("weight has shape {:?}, and must have rows and columns", table.shape));
     };
-    let shape = indices.shape.into_iter().chain([columns]).collect();
+    let shape = indices.shape.iter().copied().chain([columns]).collect();
     Ok(vec![ArrayType { dtype: table.dtype, shape }])
-}
-
-/// The elements of a word of a call.
-fn word(call: &Call<'_>) -> usize {
-    elements_of_word([call.operand(1), call.operand(2)])
-}
-
-/// Computes a call of words `W`, each of `elements` elements.
-///
-/// # Safety
-/// Same contract as [`moye::operation::Declaration::run`]; rows consist of such words.
-unsafe fn run_words<W: RowWord>(stream: &Stream, call: &Call<'_>, elements: usize) -> Result<()> {
-    let [indices, table, out] = [0, 1, 2].map(|index| call.operand(index));
-    let (last, words) = (indices.shape.len(), table.shape[1] / elements);
-    let in_words = |array: &Array, mode: usize| {
-        let along_row = mode + 1 == array.shape.len() && elements > 1;
-        if along_row { 1 } else { array.strides[mode] / elements as i64 }
-    };
-    let shape: Vec<_> = indices.shape.iter().copied().chain([words]).collect();
-    // An index is that of all words of a row, and a column that of all rows.
-    let of_indices: Vec<_> = indices.strides.iter().copied().chain([0]).collect();
-    let of_columns: Vec<_> = std::iter::repeat_n(0, last).chain([in_words(table, 1)]).collect();
-    let of_out: Vec<_> = (0..=last).map(|mode| in_words(out, mode)).collect();
-    let operand = |array: &Array, bytes, strides| MapOperand { address: array.address, bytes, strides };
-    let inputs =
-        [operand(indices, indices.dtype.bytes(), &of_indices[..]), operand(table, W::BYTES, &of_columns)];
-    let launches = MapModes::launches_by_element(&shape, inputs, operand(out, W::BYTES, &of_out));
-    let scalars = (table.shape[0] as i64, in_words(table, 0), indices.dtype == Dtype::I64);
-    // SAFETY: the launches have the words of the call's arrays.
-    unsafe { run_launches::<Embedding<W>, 2>(stream, &launches, scalars) }
 }
 
 /// Computes a call.
 ///
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    // SAFETY: rows consist of words of this size.
-    unsafe {
-        match (word(call), call.operand(1).dtype.bytes()) {
-            (1, 2) => run_words::<u16>(stream, call, 1),
-            (1, _) => run_words::<u32>(stream, call, 1),
-            (elements, _) => run_words::<u128>(stream, call, elements),
-        }
-    }
-}
-
-/// The kernel that computes a call.
-pub fn explain(call: &Call<'_>) -> &'static str {
-    match (word(call), call.operand(1).dtype.bytes()) {
-        (1, 2) => u16::KERNEL.name(),
-        (1, _) => u32::KERNEL.name(),
-        _ => u128::KERNEL.name(),
-    }
+pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
+    let [indices, table, out] = [0, 1, 2].map(|index| call.operand(index));
+    let elements = elements_of_word([table, out]);
+    let (last, bytes) = (indices.shape.len(), elements * table.dtype.bytes());
+    let in_words = |array: &Array, mode: usize| stride_in_words(array, mode, elements);
+    let shape: Vec<_> = indices.shape.iter().copied().chain([table.shape[1] / elements]).collect();
+    // An index is that of all words of a row, and a column that of all rows.
+    let of_indices: Vec<_> = indices.strides.iter().copied().chain([0]).collect();
+    let of_columns: Vec<_> = std::iter::repeat_n(0, last).chain([in_words(table, 1)]).collect();
+    let of_out: Vec<_> = (0..=last).map(|mode| in_words(out, mode)).collect();
+    let operand = |array: &Array, bytes, strides| MapOperand { address: array.address, bytes, strides };
+    let inputs =
+        [operand(indices, indices.dtype.bytes(), &of_indices[..]), operand(table, bytes, &of_columns)];
+    let launches = MapModes::launches_by_element(&shape, inputs, operand(out, bytes, &of_out));
+    let (rows, ld, wide) = (table.shape[0] as i64, in_words(table, 0), indices.dtype == Dtype::I64);
+    launches.into_iter().try_for_each(|map| {
+        // SAFETY: the launch has the words of the call's arrays, on the stream's device until the
+        // work is complete.
+        unsafe { on.launch(&Embedding { map, bytes, rows, ld, wide }) }
+    })
 }

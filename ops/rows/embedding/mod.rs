@@ -4,26 +4,16 @@
 //! index that is no row of the table, a negative one for example, gives a row of zeros and reads
 //! nothing: a table that is split over devices gives the other devices' rows so.
 
-pub mod kernel;
-
-#[cfg(not(target_arch = "nvptx64"))]
 mod call;
-#[cfg(not(target_arch = "nvptx64"))]
 mod cases;
-#[cfg(not(target_arch = "nvptx64"))]
+pub mod kernel;
 mod oracle;
 
-#[cfg(not(target_arch = "nvptx64"))]
-pub use host::*;
+use crate::prelude::*;
 
-#[cfg(not(target_arch = "nvptx64"))]
-mod host {
-    use super::{call, cases, oracle};
-    use moye::operation::{Declaration, Dtype, OperandOf, Role, TypedCall};
-    use moye::{Element, Matrix, MatrixMut};
-
+declare! {
     /// Rows of a table by indices.
-    pub static EMBEDDING: Declaration = Declaration {
+    pub static EMBEDDING = {
         name: "embedding",
         summary: "the rows of a table that indices name, zeros for an index that is no row",
         operands: &[
@@ -33,52 +23,43 @@ mod host {
             OperandOf::new(Role::Result, "out", "a row for each index, of the type of weight"),
         ],
         options: &[],
-        results: |inputs, _| call::results(inputs),
-        run: call::run,
-        explain: |_, call| Ok(call::explain(call)),
-        reference: |inputs, _| oracle::embedding(inputs),
-        tolerance: oracle::tolerance,
         cases: cases::CASES,
         bench: cases::BENCH,
     };
+}
 
-    /// The rows of a table that indices name.
-    ///
-    /// ```
-    /// use moye::{Device, Matrix, MatrixMut};
-    /// use moye_rows::embedding::Embedding;
-    ///
-    /// let device = Device::sim();
-    /// let table = device.upload(&[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5])?;
-    /// let indices = device.upload(&[2i64, 7, 0])?;
-    /// let mut out = device.alloc_uninit::<f32>(6)?;
-    /// let rows = Embedding::new(Matrix::row_major(&table, 3, 2)?, Matrix::row_major(&indices, 1,
-    /// 3)?); rows.run(&device, &mut MatrixMut::row_major(&mut out, 3, 2)?)?;
-    /// assert_eq!(out.download()?, [2.0, 2.5, 0.0, 0.0, 0.0, 0.5]);
-    /// # Ok::<(), moye::Error>(())
-    /// ```
-    #[derive(Clone, Debug)]
-    pub struct Embedding<'a, T: Element, I: Element> {
-        table: Matrix<'a, T>,
-        indices: Matrix<'a, I>,
+/// The rows of a table that indices name.
+///
+/// ```
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_rows::embedding::Embedding;
+///
+/// let device = Device::sim();
+/// let table = device.upload(&[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5])?;
+/// let indices = device.upload(&[2i64, 7, 0])?;
+/// let mut out = device.alloc_uninit::<f32>(6)?;
+/// let rows = Embedding::new(Matrix::row_major(&table, 3, 2)?, Matrix::row_major(&indices, 1,
+/// 3)?); rows.run(&device, &mut MatrixMut::row_major(&mut out, 3, 2)?)?;
+/// assert_eq!(out.download()?, [2.0, 2.5, 0.0, 0.0, 0.0, 0.5]);
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Embedding<'a, T: Element, I: Element> {
+    table: Matrix<'a, T>,
+    indices: Matrix<'a, I>,
+}
+
+impl<'a, T: Element, I: Element> Embedding<'a, T, I> {
+    /// Rows of `table` by `indices`: a matrix of one row, of i32 or i64.
+    pub fn new(table: Matrix<'a, T>, indices: Matrix<'a, I>) -> Self {
+        Self { table, indices }
     }
 
-    impl<'a, T: Element, I: Element> Embedding<'a, T, I> {
-        /// Rows of `table` by `indices`: a matrix of one row, of i32 or i64.
-        pub fn new(table: Matrix<'a, T>, indices: Matrix<'a, I>) -> Self {
-            Self { table, indices }
-        }
-
-        crate::runs! {
-            /// Computes it on the default stream of a device.
-            ///
-            /// # Errors
-            /// [`moye::Error::ShapeMismatch`] if `out` has not a row for each index or elements
-            /// have other types, and the errors of [`moye::Device::launch`].
-            fn run, run_on(self, stream, out: &mut MatrixMut<'_, T>) {
-                let call = TypedCall::new(&EMBEDDING, stream).read_row(&self.indices)?.read(&self.table)?;
-                call.write(out)?
-            }
+    runs! {
+        /// Computes it on the default stream of a device.
+        fn run, run_on(self, stream, out: &mut MatrixMut<'_, T>) {
+            let call = TypedCall::new(&EMBEDDING, stream).read_row(&self.indices)?.read(&self.table)?;
+            call.write(out)?
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Rows of a table by indices.
 
-use moye::operation::{ArrayType, Dtype};
+use crate::prelude::*;
 
 /// Gathers the table's row for each index; an index out of range gives zeros.
-pub fn embedding(inputs: &[Option<(ArrayType, Vec<f64>)>]) -> Vec<Vec<f64>> {
-    let [(_, indices), (ty, table)] =
-        [0, 1].map(|index| inputs[index].as_ref().expect("no input is optional"));
+pub fn reference(inputs: &Inputs, _: &Options) -> Vec<Vec<f64>> {
+    let ((_, indices), (ty, table)) = (input(inputs, 0), input(inputs, 1));
     let columns = ty.shape[1];
     let row = |&index: &f64| {
         let row = (0.0..ty.shape[0] as f64).contains(&index).then(|| index as usize * columns);
@@ -15,6 +14,4 @@ pub fn embedding(inputs: &[Option<(ArrayType, Vec<f64>)>]) -> Vec<Vec<f64>> {
 }
 
 /// The elements are copied.
-pub fn tolerance(_: Dtype) -> f64 {
-    0.0
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |_| 0.0;

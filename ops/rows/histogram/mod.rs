@@ -5,58 +5,35 @@
 //! int64, and the same in every run. The bin of a value is computed in f32. Unlike PyTorch, `histc`
 //! does not look for the range of the elements, and `bincount` ignores negative integers.
 
-pub mod kernel;
-
-#[cfg(not(target_arch = "nvptx64"))]
 mod call;
-#[cfg(not(target_arch = "nvptx64"))]
 mod cases;
-#[cfg(not(target_arch = "nvptx64"))]
+pub mod kernel;
 mod oracle;
 
-#[cfg(not(target_arch = "nvptx64"))]
-pub use host::*;
+use crate::prelude::*;
+use kernel::HistogramKernels;
 
-#[cfg(not(target_arch = "nvptx64"))]
-mod host {
-    use super::kernel::HistogramKernels;
-    use super::{call, cases, oracle};
-    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Matrix, MatrixMut};
+const COUNTS: OperandOf =
+    OperandOf::new(Role::Result, "out", "int64, the number of elements of each bin").of(&[Dtype::I64]);
+const BINS: OptionOf = option("bins", "the number of bins", Value::Int(100));
 
-    const COUNTS: OperandOf =
-        OperandOf::new(Role::Result, "out", "int64, the number of elements of each bin").of(&[Dtype::I64]);
-    const BINS: OptionOf = OptionOf { name: "bins", about: "the number of bins", default: Value::Int(100) };
-
+declare! {
     /// Counts of floats in bins of equal width.
-    pub static HISTC: Declaration = Declaration {
+    pub static HISTC(false) = {
         name: "histc",
         summary: "the number of elements in each of some bins of equal width",
-        operands: &[
-            OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides"),
-            COUNTS,
-        ],
+        operands: &[X, COUNTS],
         options: &[
             BINS,
-            OptionOf { name: "low", about: "the least value that is counted", default: Value::Float(0.0) },
-            OptionOf {
-                name: "high",
-                about: "the greatest value that is counted",
-                default: Value::Float(1.0),
-            },
+            option("low", "the least value that is counted", Value::Float(0.0)),
+            option("high", "the greatest value that is counted", Value::Float(1.0)),
         ],
-        results: |_, options| call::results("histc", options),
-        // SAFETY: the same contract.
-        run: |stream, call| unsafe { call::run("histc", stream, call) },
-        explain: |_, call| call::explain("histc", call),
-        reference: |inputs, options| oracle::histogram("histc", inputs, options),
-        tolerance: oracle::tolerance,
         cases: cases::CASES,
         bench: cases::BENCH,
     };
 
     /// Counts of integers.
-    pub static BINCOUNT: Declaration = Declaration {
+    pub static BINCOUNT(true) = {
         name: "bincount",
         summary: "how often each integer from 0 on is there",
         operands: &[
@@ -64,64 +41,54 @@ mod host {
             COUNTS,
         ],
         options: &[BINS],
-        results: |_, options| call::results("bincount", options),
-        // SAFETY: the same contract.
-        run: |stream, call| unsafe { call::run("bincount", stream, call) },
-        explain: |_, call| call::explain("bincount", call),
-        reference: |inputs, options| oracle::histogram("bincount", inputs, options),
         cases: cases::INTEGERS,
         bench: &[],
-        ..HISTC
     };
+}
 
-    /// The histogram of a matrix.
-    ///
-    /// ```
-    /// use moye::{Device, Matrix, MatrixMut};
-    /// use moye_rows::histogram::Histogram;
-    ///
-    /// let device = Device::sim();
-    /// let x = device.upload(&[0.0f32, 0.4, 0.5, 1.0, 7.0, f32::NAN])?;
-    /// let mut counts = device.alloc_uninit::<i64>(2)?;
-    /// let of = Histogram::of_range(Matrix::row_major(&x, 2, 3)?, 0.0, 1.0);
-    /// of.run(&device, &mut MatrixMut::row_major(&mut counts, 1, 2)?)?;
-    /// assert_eq!(counts.download()?, [2, 2]);
-    /// # Ok::<(), moye::Error>(())
-    /// ```
-    #[derive(Clone, Debug)]
-    pub struct Histogram<'a, T: HistogramKernels> {
-        x: Matrix<'a, T>,
-        range: Option<[f32; 2]>,
+/// The histogram of a matrix.
+///
+/// ```
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_rows::histogram::Histogram;
+///
+/// let device = Device::sim();
+/// let x = device.upload(&[0.0f32, 0.4, 0.5, 1.0, 7.0, f32::NAN])?;
+/// let mut counts = device.alloc_uninit::<i64>(2)?;
+/// let of = Histogram::of_range(Matrix::row_major(&x, 2, 3)?, 0.0, 1.0);
+/// of.run(&device, &mut MatrixMut::row_major(&mut counts, 1, 2)?)?;
+/// assert_eq!(counts.download()?, [2, 2]);
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Histogram<'a, T: HistogramKernels> {
+    x: Matrix<'a, T>,
+    range: Option<[f32; 2]>,
+}
+
+impl<'a, T: HistogramKernels> Histogram<'a, T> {
+    /// Bins of equal width from `low` to `high`, of floats.
+    pub fn of_range(x: Matrix<'a, T>, low: f32, high: f32) -> Self {
+        Self { x, range: Some([low, high]) }
     }
 
-    impl<'a, T: HistogramKernels> Histogram<'a, T> {
-        /// Bins of equal width from `low` to `high`, of floats.
-        pub fn of_range(x: Matrix<'a, T>, low: f32, high: f32) -> Self {
-            Self { x, range: Some([low, high]) }
-        }
+    /// A bin for each integer from 0 on.
+    pub fn of_integers(x: Matrix<'a, T>) -> Self {
+        Self { x, range: None }
+    }
 
-        /// A bin for each integer from 0 on.
-        pub fn of_integers(x: Matrix<'a, T>) -> Self {
-            Self { x, range: None }
-        }
-
-        crate::runs! {
-            /// Computes it on the default stream of a device: a row with a count for each bin.
-            ///
-            /// # Errors
-            /// [`moye::Error::Unsupported`] if there are no bins or the range is empty, or of
-            /// integers, and the errors of [`moye::Device::launch`].
-            fn run, run_on(self, stream, counts: &mut MatrixMut<'_, i64>) {
-                let declaration = if self.range.is_some() { &HISTC } else { &BINCOUNT };
-                let bins = Array::of_mut(declaration.name, counts)?.shape[1];
-                let mut call = TypedCall::new(declaration, stream).option("bins", Value::Int(bins as i64))?;
-                if let Some([low, high]) = self.range {
-                    call = call
-                        .option("low", Value::Float(low.into()))?
-                        .option("high", Value::Float(high.into()))?;
-                }
-                call.read(&self.x)?.write_row(counts)?
+    runs! {
+        /// Computes it on the default stream of a device: a row with a count for each bin.
+        fn run, run_on(self, stream, counts: &mut MatrixMut<'_, i64>) {
+            let declaration = if self.range.is_some() { &HISTC } else { &BINCOUNT };
+            let bins = Array::of_mut(declaration.name, counts)?.shape[1];
+            let mut call = TypedCall::new(declaration, stream).option("bins", Value::Int(bins as i64))?;
+            if let Some([low, high]) = self.range {
+                call = call
+                    .option("low", Value::Float(low.into()))?
+                    .option("high", Value::Float(high.into()))?;
             }
+            call.read(&self.x)?.write_row(counts)?
         }
     }
 }

@@ -1,61 +1,46 @@
 //! From a call to launches.
 
 use super::kernel::{DequantizeKernels, Groups, HELD, QuantizeKernels, THREADS};
-use crate::groups::{self, Mode, One, OneKernel, is_of_words};
-use crate::of_floats;
-use crate::place::Place;
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Options};
-use moye::{Error, Grid, Result, Stream};
-use moye_device::memory::{Global, GlobalMut};
-use std::marker::PhantomData;
+use crate::prelude::*;
 
-/// The matrices of a call.
+/// What is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Problem {
-    shape: Groups,
-    matrices: u32,
+pub enum Kind {
+    /// Quantisation with a scale a group.
+    Scales,
+    /// Quantisation with a scale and a minimum a group.
+    Minima,
+    /// Dequantisation.
+    Back,
 }
 
-/// Addresses and strides: of floats, bytes, scales, minima.
+/// Quantisation of the rows of matrices, or back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Arguments {
-    addresses: [u64; 4],
-    places: [Place; 4],
+struct Int4 {
+    /// Floats, bytes, scales and minima.
+    of: Along<4>,
+    shape: Groups,
+    back: bool,
 }
 
-/// Quantisation of elements `T`, or back.
-struct Int4<T, const BACK: bool>(PhantomData<T>);
-
-impl<T: QuantizeKernels + DequantizeKernels, const BACK: bool> OneKernel for Int4<T, BACK> {
-    type Problem = Problem;
-    type Call = Arguments;
-    const NAME: &'static str = "int4";
-
-    fn kernel() -> &'static str {
-        if BACK {
-            <T as DequantizeKernels>::KERNELS[0].name()
-        } else {
-            <T as QuantizeKernels>::KERNELS[0].name()
-        }
-    }
-
-    unsafe fn launch(problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let Problem { shape, matrices } = *problem;
-        let ([x, q, scales, minima], [of_x, of_q, of_scales, of_minima]) = (call.addresses, call.places);
+impl Launch for Int4 {
+    unsafe fn launch(&self, to: To<'_>) -> Result<()> {
+        let Self { of: Along { dtype, groups, arrays: [x, q, scales, minima], .. }, shape, back } = *self;
         let units = u64::from(shape.rows) * u64::from(shape.units);
-        let grid = Grid::new((units.div_ceil((THREADS * HELD as u32).into()) as u32, matrices), THREADS);
-        let [scales, minima] = [scales, minima].map(GlobalMut::from_address);
-        // SAFETY: the caller's contract; the grid has all units.
-        unsafe {
-            if BACK {
-                let (q, y) = (Global::from_address(q), GlobalMut::from_address(x));
-                let arguments = (q, scales, minima, y, shape, of_x, of_q, of_scales, of_minima);
-                return on.launch(&<T as DequantizeKernels>::KERNELS[0], grid, arguments);
+        let grid = Grid::new((units.div_ceil((THREADS * HELD as u32).into()) as u32, groups), THREADS);
+        let places = (x.place, q.place, scales.place, minima.place);
+        let (of_x, of_q, of_scales, of_minima) = places;
+        // SAFETY: the arrays hold the matrices; the grid has all units.
+        of_floats!("int4", dtype, T => unsafe {
+            let (scales, minima) = (scales.write(), minima.write());
+            if back {
+                let arguments = (q.read(), scales, minima, x.write(), shape, of_x, of_q, of_scales, of_minima);
+                to.launch(&<T as DequantizeKernels>::KERNELS[0], grid, arguments)
+            } else {
+                let arguments = (x.read(), q.write(), scales, minima, shape, of_x, of_q, of_scales, of_minima);
+                to.launch(&<T as QuantizeKernels>::KERNELS[0], grid, arguments)
             }
-            let (x, q) = (Global::from_address(x), GlobalMut::from_address(q));
-            let arguments = (x, q, scales, minima, shape, of_x, of_q, of_scales, of_minima);
-            on.launch(&<T as QuantizeKernels>::KERNELS[0], grid, arguments)
-        }
+        })
     }
 }
 
@@ -63,132 +48,95 @@ impl<T: QuantizeKernels + DequantizeKernels, const BACK: bool> OneKernel for Int
 pub fn group(name: &'static str, options: &Options) -> Result<usize> {
     match options.int("group") {
         group @ (32 | 64 | 128) => Ok(group as usize),
-        group => {
-            let detail = format!("group is {group}, and may be 32, 64 or 128");
-            Err(Error::Unsupported { operation: name, detail })
+        group => unsupported(name, format!("group is {group}, and may be 32, 64 or 128")),
+    }
+}
+
+/// Element types and shapes: of the bytes, the scales and, if there are any, the minima, or of the
+/// floats.
+pub fn results(
+    name: &'static str,
+    kind: Kind,
+    inputs: &[Option<ArrayType>],
+    options: &Options,
+) -> Result<Vec<ArrayType>> {
+    let first = given(inputs, 0);
+    let of = |dtype: Dtype, last: usize| {
+        let mut shape = first.shape.clone();
+        *shape.last_mut().expect("checked: it has a mode") = last;
+        ArrayType { dtype, shape }
+    };
+    if kind != Kind::Back {
+        let shape = &first.shape;
+        let Some(columns) = shape.last().copied().filter(|columns| columns.is_multiple_of(2)) else {
+            let detail =
+                format!("x has shape {shape:?}, and rows must have an even number of elements; pad them");
+            return unsupported(name, detail);
+        };
+        let dtype = options.dtype("scale_dtype");
+        if !matches!(dtype, Dtype::F32 | Dtype::F16) {
+            return unsupported(name, format!("scale_dtype is {dtype}, and may be float32 or float16"));
         }
+        let (q, scales) = (of(Dtype::U8, columns / 2), of(dtype, columns.div_ceil(group(name, options)?)));
+        let minima = (kind == Kind::Minima).then(|| scales.clone());
+        return Ok([Some(q), Some(scales), minima].into_iter().flatten().collect());
     }
-}
-
-/// A shape with another extent of the last mode.
-fn with_last(shape: &[usize], last: usize) -> Vec<usize> {
-    let mut shape = shape.to_vec();
-    *shape.last_mut().expect("checked: it has a mode") = last;
-    shape
-}
-
-/// Element types and shapes of the bytes, the scales and, if there are any, the minima.
-pub fn quantized(
-    name: &'static str,
-    inputs: &[Option<ArrayType>],
-    options: &Options,
-    has_minima: bool,
-) -> Result<Vec<ArrayType>> {
-    let shape = inputs[0].clone().expect("checked: x is not optional").shape;
-    let Some(columns) = shape.last().copied().filter(|columns| columns.is_multiple_of(2)) else {
-        let detail =
-            format!("x has shape {shape:?}, and rows must have an even number of elements; pad them");
-        return Err(Error::Unsupported { operation: name, detail });
+    let Some(&bytes) = first.shape.last() else {
+        return mismatch(name, "q has no modes; give an array of one or more".to_owned());
     };
-    let dtype = options.dtype("scale_dtype");
-    if !matches!(dtype, Dtype::F32 | Dtype::F16) {
-        let detail = format!("scale_dtype is {dtype}, and may be float32 or float16");
-        return Err(Error::Unsupported { operation: name, detail });
-    }
-    let scales = ArrayType { dtype, shape: with_last(&shape, columns.div_ceil(group(name, options)?)) };
-    let q = ArrayType { dtype: Dtype::U8, shape: with_last(&shape, columns / 2) };
-    Ok(if has_minima { vec![q, scales.clone(), scales] } else { vec![q, scales] })
-}
-
-/// Element type and shape of the floats.
-pub fn dequantized(
-    name: &'static str,
-    inputs: &[Option<ArrayType>],
-    options: &Options,
-) -> Result<Vec<ArrayType>> {
-    let [q, scales] = [0, 1].map(|index| inputs[index].clone().expect("checked: it is not optional"));
-    let mismatch = |detail| Err(Error::ShapeMismatch { operation: name, detail });
-    let Some(&bytes) = q.shape.last() else {
-        return mismatch("q has no modes; give an array of one or more".to_owned());
-    };
-    let wanted = with_last(&q.shape, (2 * bytes).div_ceil(group(name, options)?));
+    let scales = given(inputs, 1);
+    let wanted = of(scales.dtype, (2 * bytes).div_ceil(group(name, options)?)).shape;
     if scales.shape != wanted {
-        return mismatch(format!("scales have shape {:?}, and must have {wanted:?}", scales.shape));
+        return mismatch(name, format!("scales have shape {:?}, and must have {wanted:?}", scales.shape));
     }
-    if let Some(minima) = inputs[2].as_ref().filter(|minima| **minima != scales) {
-        return mismatch(format!(
+    if let Some(minima) = inputs[2].as_ref().filter(|minima| *minima != scales) {
+        let detail = format!(
             "minima have shape {:?} of {}, and must have {wanted:?} of {}",
             minima.shape, minima.dtype, scales.dtype
-        ));
+        );
+        return mismatch(name, detail);
     }
-    let dtype = crate::float_option(name, options, "dtype")?;
-    Ok(vec![ArrayType { dtype, shape: with_last(&q.shape, 2 * bytes) }])
-}
-
-/// The problem of floats, bytes, scales and minima.
-fn problem(name: &'static str, arrays: [Option<&Array>; 4], group: usize) -> Result<(Problem, Arguments)> {
-    let [Some(x), Some(q), Some(scales), _] = arrays else {
-        unreachable!("checked: minima alone are optional")
-    };
-    let last = x.shape.len() - 1;
-    let stride = |mode: usize| arrays.map(|array| array.map_or(0, |array| array.strides[mode]));
-    let modes: Vec<Mode<4>> = (0..last).map(|mode| (x.shape[mode], stride(mode))).collect();
-    let [matrices, rows] = groups::groups_and_rows(name, x, groups::joined(modes))?;
-    let columns = x.shape[last];
-    if x.elements() > i32::MAX as usize || matrices.0 > moye::MAX_BLOCKS[1] {
-        let detail = format!("x has shape {:?}, more than {} elements; split it", x.shape, i32::MAX);
-        return Err(Error::Unsupported { operation: name, detail });
-    }
-    let aligned = columns.is_multiple_of(16) && is_of_words(x, 16) && is_of_words(q, 8);
-    // Contiguous rows of whole groups are one.
-    let (mut rows_of, mut columns_of) = (rows.0, columns as u32);
-    let strides = [columns, columns / 2, columns / group, columns / group].map(|stride| stride as i64);
-    let is_one = |i: usize| arrays[i].is_none() || stride(last)[i] == 1 && rows.1[i] == strides[i];
-    if columns.is_multiple_of(group) && (0..4).all(is_one) {
-        (rows_of, columns_of) = (1, rows.0 * columns_of);
-    }
-    let shape = Groups {
-        rows: rows_of,
-        columns: columns_of,
-        log_group: group.trailing_zeros(),
-        units: columns_of.div_ceil(group as u32) * (group as u32 / 8),
-        wide: scales.dtype == Dtype::F32,
-        aligned,
-    };
-    let places =
-        [0, 1, 2, 3].map(|i| Place { group: matrices.1[i], row: rows.1[i], element: stride(last)[i] });
-    let addresses = arrays.map(|array| array.map_or(0, |array| array.address));
-    Ok((Problem { shape, matrices: matrices.0 }, Arguments { addresses, places }))
-}
-
-/// Floats, bytes, scales and minima among the operands of a call.
-fn arrays<'a>(call: &'a Call<'_>, back: bool) -> [Option<&'a Array>; 4] {
-    let order = if back { [3, 0, 1, 2] } else { [0, 1, 2, 3] };
-    order.map(|index| call.operands.get(index).and_then(Option::as_ref))
+    Ok(vec![of(float_option(name, options, "dtype")?, 2 * bytes)])
 }
 
 /// Computes a call.
 ///
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn run(name: &'static str, stream: &Stream, call: &Call<'_>, back: bool) -> Result<()> {
-    let arrays = arrays(call, back);
-    let Some(x) = arrays[0].filter(|x| x.elements() > 0) else { return Ok(()) };
-    let (problem, arguments) = problem(name, arrays, group(name, call.options)?)?;
+pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'_>) -> Result<()> {
+    let back = kind == Kind::Back;
+    let order = if back { [3, 0, 1, 2] } else { [0, 1, 2, 3] };
+    let arrays = order.map(|index| call.operands.get(index).and_then(Option::as_ref));
+    let [Some(x), Some(q), Some(scales), _] = arrays else {
+        unreachable!("checked: minima alone are optional")
+    };
+    if x.elements() == 0 {
+        return Ok(());
+    }
+    let (last, group) = (x.shape.len() - 1, group(name, call.options)?);
+    let of = Along::new(name, arrays, last)?;
+    if x.elements() > i32::MAX as usize || of.groups > moye::MAX_BLOCKS[1] {
+        let detail = format!("x has shape {:?}, more than {} elements; split it", x.shape, i32::MAX);
+        return unsupported(name, detail);
+    }
+    let columns = of.columns as usize;
+    let aligned = columns.is_multiple_of(16) && is_of_words(x, 16) && is_of_words(q, 8);
+    // Contiguous rows of whole groups are one.
+    let strides = [columns, columns / 2, columns / group, columns / group].map(|stride| stride as i64);
+    let is_one = |i: usize| {
+        let stride = arrays[i].map(|array| array.strides[last]);
+        stride.is_none_or(|stride| stride == 1 && of.arrays[i].place.row == strides[i])
+    };
+    let is_one = columns.is_multiple_of(group) && (0..4).all(is_one);
+    let (rows, columns) = if is_one { (1, of.rows * of.columns) } else { (of.rows, of.columns) };
+    let shape = Groups {
+        rows,
+        columns,
+        log_group: group.trailing_zeros(),
+        units: columns.div_ceil(group as u32) * (group as u32 / 8),
+        wide: scales.dtype == Dtype::F32,
+        aligned,
+    };
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    of_floats!(name, x.dtype, T => unsafe {
-        if back {
-            operation::run::<One<Int4<T, true>>>(stream, &problem, &arguments)
-        } else {
-            operation::run::<One<Int4<T, false>>>(stream, &problem, &arguments)
-        }
-    })
-}
-
-/// The kernel that computes a call.
-pub fn explain(name: &'static str, call: &Call<'_>, back: bool) -> Result<&'static str> {
-    let x = arrays(call, back)[0].expect("checked: it is not optional");
-    Ok(of_floats!(name, x.dtype, T => {
-        if back { Int4::<T, true>::kernel() } else { Int4::<T, false>::kernel() }
-    }))
+    unsafe { on.launch(&Int4 { of, shape, back }) }
 }

@@ -8,76 +8,48 @@
 //! become 0, or with a minimum the minimum; NaN does not change the scale. The scale of a group
 //! with an infinite element is infinite, and so is a scale that f16 cannot hold.
 
-pub mod kernel;
-
-#[cfg(not(target_arch = "nvptx64"))]
 mod call;
-#[cfg(not(target_arch = "nvptx64"))]
 mod cases;
-#[cfg(not(target_arch = "nvptx64"))]
+pub mod kernel;
 mod oracle;
 
-#[cfg(not(target_arch = "nvptx64"))]
-pub use host::*;
+use crate::prelude::*;
+use call::Kind;
+use kernel::{DequantizeKernels, QuantizeKernels};
 
-#[cfg(not(target_arch = "nvptx64"))]
-mod host {
-    use super::kernel::{DequantizeKernels, QuantizeKernels};
-    use super::{call, cases, oracle};
-    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Element, Matrix, MatrixMut};
+const SCALES: &[Dtype] = &[Dtype::F32, Dtype::F16];
+const Q: OperandOf =
+    OperandOf::new(Role::Result, "q", "uint8, two elements of a row in a byte").of(&[Dtype::U8]);
+const OF_GROUPS: OperandOf =
+    OperandOf::new(Role::Result, "scales", "float32 or float16, one of each group of a row").of(SCALES);
+const MINIMA: OperandOf =
+    OperandOf::new(Role::Result, "minima", "of the shape and type of scales").of(SCALES);
+const GROUP: OptionOf = option("group", "elements of a row with a scale: 32, 64 or 128", Value::Int(32));
 
-    const SCALES: &[Dtype] = &[Dtype::F32, Dtype::F16];
-    const X: OperandOf =
-        OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides");
-    const Q: OperandOf =
-        OperandOf::new(Role::Result, "q", "uint8, two elements of a row in a byte").of(&[Dtype::U8]);
-    const OF_GROUPS: OperandOf =
-        OperandOf::new(Role::Result, "scales", "float32 or float16, one of each group of a row").of(SCALES);
-    const MINIMA: OperandOf =
-        OperandOf::new(Role::Result, "minima", "of the shape and type of scales").of(SCALES);
-    const GROUP: OptionOf = OptionOf {
-        name: "group",
-        about: "elements of a row with a scale: 32, 64 or 128",
-        default: Value::Int(32),
-    };
-    const SCALE_DTYPE: OptionOf = OptionOf {
-        name: "scale_dtype",
-        about: "the type of scales and minima: float32 or float16",
-        default: Value::Dtype(Dtype::F16),
-    };
-
+declare! {
     /// Quantisation to 4 bits with a scale a group.
-    pub static QUANTIZE_INT4: Declaration = Declaration {
+    pub static QUANTIZE_INT4(Kind::Scales) = {
         name: "quantize_int4",
         summary: "x in 4 bits from -7 to 7, plus 8, with a scale a group",
         operands: &[X, Q, OF_GROUPS],
-        options: &[GROUP, SCALE_DTYPE],
-        results: |inputs, options| call::quantized("quantize_int4", inputs, options, false),
-        // SAFETY: the contract of `Declaration::run`.
-        run: |stream, call| unsafe { call::run("quantize_int4", stream, call, false) },
-        explain: |_, call| call::explain("quantize_int4", call, false),
-        reference: |inputs, options| oracle::quantize(inputs, options, false),
-        tolerance: oracle::tolerance,
+        options: &[
+            GROUP,
+            option("scale_dtype", "the type of scales and minima: float32 or float16", Value::Dtype(Dtype::F16)),
+        ],
         cases: cases::CASES,
         bench: cases::BENCH,
     };
 
     /// Quantisation to 4 bits with a scale and a minimum a group.
-    pub static QUANTIZE_UINT4: Declaration = Declaration {
+    pub static QUANTIZE_UINT4(Kind::Minima) = {
         name: "quantize_uint4",
         summary: "x in 4 bits from 0 to 15, with a scale and a minimum a group",
         operands: &[X, Q, OF_GROUPS, MINIMA],
-        results: |inputs, options| call::quantized("quantize_uint4", inputs, options, true),
-        // SAFETY: the contract of `Declaration::run`.
-        run: |stream, call| unsafe { call::run("quantize_uint4", stream, call, false) },
-        explain: |_, call| call::explain("quantize_uint4", call, false),
-        reference: |inputs, options| oracle::quantize(inputs, options, true),
         ..QUANTIZE_INT4
     };
 
     /// Dequantisation of either.
-    pub static DEQUANTIZE_INT4: Declaration = Declaration {
+    pub static DEQUANTIZE_INT4(Kind::Back) = {
         name: "dequantize_int4",
         summary: "elements of 4 bits, less 8, times the scale of their group; or times it plus the minimum",
         operands: &[
@@ -86,121 +58,102 @@ mod host {
             OperandOf { role: Role::Optional, ..MINIMA },
             OperandOf::new(Role::Result, "out", "the floats, twice as many in a row as bytes"),
         ],
-        options: &[
-            GROUP,
-            OptionOf {
-                name: "dtype",
-                about: "the type of the result: float32, float16 or bfloat16",
-                default: Value::Dtype(Dtype::F32),
-            },
-        ],
-        results: |inputs, options| call::dequantized("dequantize_int4", inputs, options),
-        // SAFETY: the contract of `Declaration::run`.
-        run: |stream, call| unsafe { call::run("dequantize_int4", stream, call, true) },
-        explain: |_, call| call::explain("dequantize_int4", call, true),
-        reference: oracle::dequantize,
-        tolerance: oracle::tolerance,
+        options: &[GROUP, TO_FLOATS],
         cases: cases::BACK,
         bench: cases::BENCH_BACK,
     };
+}
 
-    /// Quantisation of the rows of a matrix to 4 bits.
-    ///
-    /// ```
-    /// use moye::{Device, Matrix, MatrixMut};
-    /// use moye_rows::int4::{DequantizeInt4, QuantizeInt4};
-    ///
-    /// let device = Device::sim();
-    /// let x = device.upload(&[0.0f32, 1.0, 2.0, 15.0])?;
-    /// let mut q = device.alloc_uninit::<u8>(2)?;
-    /// let mut scales = device.alloc_uninit::<f32>(1)?;
-    /// let mut minima = device.alloc_uninit::<f32>(1)?;
-    /// QuantizeInt4::new(Matrix::row_major(&x, 1, 4)?, 32).run(
-    ///     &device,
-    ///     &mut MatrixMut::row_major(&mut q, 1, 2)?,
-    ///     &mut MatrixMut::row_major(&mut scales, 1, 1)?,
-    ///     Some(&mut MatrixMut::row_major(&mut minima, 1, 1)?),
-    /// )?;
-    /// assert_eq!(q.download()?, [0x10, 0xf2]);
-    /// let mut y = device.alloc_uninit::<f32>(4)?;
-    /// let of = DequantizeInt4::new(Matrix::row_major(&q, 1, 2)?, Matrix::row_major(&scales, 1,
-    /// 1)?, 32); of.minima(Matrix::row_major(&minima, 1, 1)?).run(&device, &mut
-    /// MatrixMut::row_major(&mut y, 1, 4)?)?; assert_eq!(y.download()?, x.download()?);
-    /// # Ok::<(), moye::Error>(())
-    /// ```
-    #[derive(Clone, Debug)]
-    pub struct QuantizeInt4<'a, T: QuantizeKernels> {
-        x: Matrix<'a, T>,
-        group: i64,
+/// Quantisation of the rows of a matrix to 4 bits.
+///
+/// ```
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_rows::int4::{DequantizeInt4, QuantizeInt4};
+///
+/// let device = Device::sim();
+/// let x = device.upload(&[0.0f32, 1.0, 2.0, 15.0])?;
+/// let mut q = device.alloc_uninit::<u8>(2)?;
+/// let mut scales = device.alloc_uninit::<f32>(1)?;
+/// let mut minima = device.alloc_uninit::<f32>(1)?;
+/// QuantizeInt4::new(Matrix::row_major(&x, 1, 4)?, 32).run(
+///     &device,
+///     &mut MatrixMut::row_major(&mut q, 1, 2)?,
+///     &mut MatrixMut::row_major(&mut scales, 1, 1)?,
+///     Some(&mut MatrixMut::row_major(&mut minima, 1, 1)?),
+/// )?;
+/// assert_eq!(q.download()?, [0x10, 0xf2]);
+/// let mut y = device.alloc_uninit::<f32>(4)?;
+/// let (q, scales) = (Matrix::row_major(&q, 1, 2)?, Matrix::row_major(&scales, 1, 1)?);
+/// DequantizeInt4::new(q, scales, 32)
+///     .minima(Matrix::row_major(&minima, 1, 1)?)
+///     .run(&device, &mut MatrixMut::row_major(&mut y, 1, 4)?)?;
+/// assert_eq!(y.download()?, x.download()?);
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct QuantizeInt4<'a, T: QuantizeKernels> {
+    x: Matrix<'a, T>,
+    group: i64,
+}
+
+impl<'a, T: QuantizeKernels> QuantizeInt4<'a, T> {
+    /// Quantisation of groups of 32, 64 or 128 elements of the rows of `x`, which have an even
+    /// number of elements.
+    pub fn new(x: Matrix<'a, T>, group: u32) -> Self {
+        Self { x, group: group.into() }
     }
 
-    impl<'a, T: QuantizeKernels> QuantizeInt4<'a, T> {
-        /// Quantisation of groups of 32, 64 or 128 elements of the rows of `x`.
-        pub fn new(x: Matrix<'a, T>, group: u32) -> Self {
-            Self { x, group: group.into() }
-        }
-
-        crate::runs! {
-            /// Computes it on the default stream of a device: bytes and, in f32 or f16, scales,
-            /// with minima if they are given.
-            ///
-            /// # Errors
-            /// [`moye::Error::ShapeMismatch`] if a result has another shape,
-            /// [`moye::Error::Unsupported`] for other groups and rows of an odd number of elements,
-            /// and the errors of [`moye::Device::launch`].
-            fn run, run_on<S: Element>(self, stream, q: &mut MatrixMut<'_, u8>, scales: &mut MatrixMut<'_, S>, minima: Option<&mut MatrixMut<'_, S>>) {
-                let declaration = if minima.is_some() { &QUANTIZE_UINT4 } else { &QUANTIZE_INT4 };
-                let dtype = Dtype::of::<S>().unwrap_or(Dtype::I8);
-                let mut call = TypedCall::new(declaration, stream)
-                    .option("group", Value::Int(self.group))?
-                    .option("scale_dtype", Value::Dtype(dtype))?
-                    .read(&self.x)?
-                    .write(q)?
-                    .write(scales)?;
-                if minima.is_some() {
-                    call = call.write(minima)?;
-                }
-                call
-            }
+    runs! {
+        /// Computes it on the default stream of a device: bytes and, in f32 or f16, scales,
+        /// with minima if they are given.
+        fn run, run_on<S: Element>(
+            self, stream, q: &mut MatrixMut<'_, u8>, scales: &mut MatrixMut<'_, S>,
+            minima: Option<&mut MatrixMut<'_, S>>
+        ) {
+            let declaration = if minima.is_some() { &QUANTIZE_UINT4 } else { &QUANTIZE_INT4 };
+            let dtype = Dtype::of::<S>().unwrap_or(Dtype::I8);
+            let call = TypedCall::new(declaration, stream)
+                .option("group", Value::Int(self.group))?
+                .option("scale_dtype", Value::Dtype(dtype))?
+                .read(&self.x)?
+                .write(q)?
+                .write(scales)?;
+            if minima.is_some() { call.write(minima)? } else { call }
         }
     }
+}
 
-    /// Dequantisation of the rows of a matrix of 4-bit elements, two a byte.
-    #[derive(Clone, Debug)]
-    pub struct DequantizeInt4<'a, S: Element> {
-        q: Matrix<'a, u8>,
-        scales: Matrix<'a, S>,
-        minima: Option<Matrix<'a, S>>,
-        group: i64,
+/// Dequantisation of the rows of a matrix of 4-bit elements, two a byte.
+#[derive(Clone, Debug)]
+pub struct DequantizeInt4<'a, S: Element> {
+    q: Matrix<'a, u8>,
+    scales: Matrix<'a, S>,
+    minima: Option<Matrix<'a, S>>,
+    group: i64,
+}
+
+impl<'a, S: Element> DequantizeInt4<'a, S> {
+    /// Dequantisation of groups of 32, 64 or 128 elements with scales of f32 or f16.
+    pub fn new(q: Matrix<'a, u8>, scales: Matrix<'a, S>, group: u32) -> Self {
+        Self { q, scales, minima: None, group: group.into() }
     }
 
-    impl<'a, S: Element> DequantizeInt4<'a, S> {
-        /// Dequantisation of groups of 32, 64 or 128 elements with scales of f32 or f16.
-        pub fn new(q: Matrix<'a, u8>, scales: Matrix<'a, S>, group: u32) -> Self {
-            Self { q, scales, minima: None, group: group.into() }
-        }
-
+    setters! {
         /// The minima of the groups.
-        #[must_use]
-        pub fn minima(self, minima: Matrix<'a, S>) -> Self {
-            Self { minima: Some(minima), ..self }
-        }
+        minima: Matrix<'a, S> as Some;
+    }
 
-        crate::runs! {
-            /// Computes it on the default stream of a device, to f32, f16 or bf16.
-            ///
-            /// # Errors
-            /// As for [`QuantizeInt4::run`].
-            fn run, run_on<T: DequantizeKernels>(self, stream, y: &mut MatrixMut<'_, T>) {
-                let dtype = Dtype::of::<T>().unwrap_or(Dtype::I8);
-                TypedCall::new(&DEQUANTIZE_INT4, stream)
+    runs! {
+        /// Computes it on the default stream of a device, to f32, f16 or bf16.
+        fn run, run_on<T: DequantizeKernels>(self, stream, y: &mut MatrixMut<'_, T>) {
+            let dtype = Dtype::of::<T>().unwrap_or(Dtype::I8);
+            TypedCall::new(&DEQUANTIZE_INT4, stream)
                 .option("group", Value::Int(self.group))?
                 .option("dtype", Value::Dtype(dtype))?
                 .read(&self.q)?
                 .read(&self.scales)?
                 .read(self.minima.as_ref())?
                 .write(y)?
-            }
         }
     }
 }

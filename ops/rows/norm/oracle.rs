@@ -2,21 +2,20 @@
 
 use super::call::Kind;
 use crate::code::{Code, scale_of};
-use moye::operation::{ArrayType, Dtype, Options};
+use crate::prelude::*;
 
 /// The result, of 8 bits its scales, and the sum of x and the residual. The inputs are x, weight,
 /// with a mean bias, and residual.
-pub fn norm(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, kind: Kind) -> Vec<Vec<f64>> {
+pub fn reference(kind: Kind, inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
     let center = kind.center;
-    let values = |index: usize| inputs[index].as_ref().map(|(_, values)| values);
-    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
-    let (weight, bias) = (values(1), if center { values(2) } else { None });
+    let (ty, x) = input(inputs, 0);
+    let (weight, bias) = (elements(inputs, 1), if center { elements(inputs, 2) } else { None });
     let mut sum = x.clone();
-    if let Some(residual) = values(inputs.len() - 1) {
+    if let Some(residual) = elements(inputs, inputs.len() - 1) {
         sum.iter_mut().zip(residual).for_each(|(sum, r)| *sum += r);
     }
     let mut y = vec![0.0; x.len()];
-    crate::each_row(&ty.shape, -1, |row| {
+    each_row(&ty.shape, -1, |row| {
         let mean = |f: &dyn Fn(f64) -> f64| row.iter().map(|&at| f(sum[at])).sum::<f64>() / row.len() as f64;
         let mid = if center { mean(&|x| x) } else { 0.0 };
         let scale = 1.0 / (mean(&|x| (x - mid).powi(2)) + options.float("eps")).sqrt();
@@ -29,7 +28,7 @@ pub fn norm(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, kind: K
         return vec![y, sum];
     }
     let (code, mut scales) = (Code::of(options.dtype("dtype")), Vec::new());
-    crate::each_row(&ty.shape, -1, |row| {
+    each_row(&ty.shape, -1, |row| {
         let amax = row.iter().fold(0.0f32, |max, &at| max.max((y[at] as f32).abs()));
         let (scale, inverse) = scale_of(code as u32, amax);
         scales.push(scale.into());
@@ -42,9 +41,7 @@ pub fn norm(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, kind: K
 
 /// Half a unit of the last place of the result's type, and the error of `rsqrt.approx` in f32, by
 /// which elements of 8 bits seldom become their neighbours.
-pub fn tolerance(dtype: Dtype) -> f64 {
-    if Dtype::BYTES.contains(&dtype) {
-        return 5e-3;
-    }
-    crate::rounding(dtype).max(1e-6)
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |dtype| match Dtype::BYTES.contains(&dtype) {
+    true => 5e-3,
+    false => rounding(dtype).max(1e-6),
+};

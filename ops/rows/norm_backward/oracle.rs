@@ -1,15 +1,14 @@
 //! The gradients of RMSNorm and LayerNorm in float64.
 
-use moye::operation::{ArrayType, Dtype, Options};
+use crate::prelude::*;
 
 /// The gradients of x, weight, and with `center` bias. The inputs are x, dy, weight, dsum.
-pub fn backward(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, center: bool) -> Vec<Vec<f64>> {
-    let values = |index: usize| inputs[index].as_ref().map(|(_, values)| values);
-    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
-    let (dy, weight, dsum) = (values(1).expect("dy is not optional"), values(2), values(3));
+pub fn reference(center: bool, inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
+    let (ty, x) = input(inputs, 0);
+    let ((_, dy), [weight, dsum]) = (input(inputs, 1), [2, 3].map(|index| elements(inputs, index)));
     let columns = *ty.shape.last().expect("x has a mode");
     let (mut dx, mut dweight, mut dbias) = (vec![0.0; x.len()], vec![0.0; columns], vec![0.0; columns]);
-    crate::each_row(&ty.shape, -1, |row| {
+    each_row(&ty.shape, -1, |row| {
         let mean = |values: &dyn Fn(usize) -> f64| (0..columns).map(values).sum::<f64>() / columns as f64;
         let mid = if center { mean(&|i| x[row[i]]) } else { 0.0 };
         let scale = 1.0 / (mean(&|i| (x[row[i]] - mid).powi(2)) + options.float("eps")).sqrt();
@@ -30,6 +29,4 @@ pub fn backward(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, cen
 
 /// Half a unit of the last place of the result's type, and the errors of sums and of `rsqrt.approx`
 /// in f32.
-pub fn tolerance(dtype: Dtype) -> f64 {
-    crate::rounding(dtype).max(2e-6)
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |dtype| rounding(dtype).max(2e-6);

@@ -1,12 +1,12 @@
 //! Quantisation. Scales are f32, and so is the product that is rounded.
 
 use crate::code::{Code, scale_of};
+use crate::prelude::*;
 use crate::tiles::{each_tile, tile_of};
-use moye::operation::{ArrayType, Dtype, Options};
 
 /// The 8-bit elements, the scales, and the elements of the transposes.
-pub fn quantize(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<Vec<f64>> {
-    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
+    let (ty, x) = input(inputs, 0);
     let tile = tile_of("quantize", options).expect("the case has a tile");
     let code = Code::of(options.dtype("dtype"));
     let (mut q, mut scales) = (vec![0.0; x.len()], Vec::new());
@@ -29,6 +29,4 @@ pub fn quantize(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> 
 }
 
 /// None: elements and scales are computed alike.
-pub fn tolerance(_: Dtype) -> f64 {
-    0.0
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |_| 0.0;

@@ -2,13 +2,8 @@
 //! to states in a workspace, which the next passes reduce along the others.
 
 use super::kernel::{ReduceKernels, Rows, Rule, Share, THREADS};
-use crate::groups::joined;
-use crate::of_floats;
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options, Workspace};
-use moye::{Error, Grid, MAX_BLOCKS, Ptx, Rates, Result, Stream};
+use crate::prelude::*;
 use moye_device::algorithm::RowStride;
-use moye_device::memory::{Global, GlobalMut};
-use std::marker::PhantomData;
 
 /// What is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,33 +47,17 @@ impl Kind {
     }
 }
 
-/// A launch: rows in groups, and the share of each block in them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Pass {
-    kind: Kind,
-    rows: u32,
-    groups: u32,
-    columns: u32,
-    share: Share,
-    slices: u32,
-    /// Elements of a slice.
-    slice: u32,
-    /// Whether states are read instead of elements, and written instead of results.
-    states: [bool; 2],
-}
-
-/// Addresses, strides and scalars of a launch.
+/// A launch: rows in groups, each in slices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Arguments {
+struct Pass {
+    dtype: Dtype,
+    /// The number of the kernel.
+    kernel: usize,
+    shape: Rows,
+    /// Blocks of the rows of a group, slices, and groups.
+    grid: [u32; 3],
     /// What is read and what is written: for states an offset in the workspace until it is there.
     addresses: [u64; 2],
-    stride: RowStride,
-    /// The distances of two groups in what is read, in the results, and in row-major order.
-    group: [i64; 3],
-    /// The distance of two results.
-    result: i64,
-    /// Row-major distances, for indices.
-    index: RowStride,
     /// The bits of sign and scale.
     rule: [u32; 2],
 }
@@ -94,89 +73,41 @@ const WARP_COLUMNS: u32 = 4096;
 /// The most launches of a pass.
 const LAUNCHES: usize = 4096;
 
-impl Pass {
-    /// The launch of rows and columns; `across` says whether neighbouring rows are closer together
-    /// than the elements of one.
-    fn new(
-        kind: Kind,
-        [groups, rows, columns]: [u32; 3],
-        across: bool,
-        of_states: bool,
-        card: &Rates,
-    ) -> Self {
-        let all = rows * groups;
-        let share = if across || columns <= 16 && rows >= 32 {
-            Share::Lane
-        } else if columns <= WARP_COLUMNS / 4 || columns <= WARP_COLUMNS && all >= 16 * card.multiprocessors {
-            Share::Warp
-        } else {
-            Share::Block
-        };
-        let least = match share {
-            Share::Warp => columns.max(1),
-            Share::Block => SLICE,
-            Share::Lane => SLICE_ACROSS,
-        };
-        let blocks = rows.div_ceil(share.rows()) * groups;
-        let slices = (BLOCKS * card.multiprocessors / blocks.max(1)).clamp(1, columns.div_ceil(least).max(1));
-        let slice = columns.div_ceil(slices).next_multiple_of(64);
-        let slices = columns.div_ceil(slice).max(1);
-        Self { kind, rows, groups, columns, share, slices, slice, states: [of_states, false] }
+impl Launch for Pass {
+    unsafe fn launch(&self, to: To<'_>) -> Result<()> {
+        let &Self { dtype, kernel, shape, grid: [blocks, slices, groups], addresses: [x, y], rule } = self;
+        let [sign, scale] = rule.map(f32::from_bits);
+        let [y, states] = if shape.to_states { [0, y] } else { [y, 0] };
+        let grid = Grid::new((blocks, slices, groups), THREADS).dependent();
+        // SAFETY: the arrays hold the rows; the workspace holds a state for each row and slice.
+        of_floats!("reduce", dtype, T => unsafe {
+            let (x, states) = (Global::from_address(x), GlobalMut::from_address(states));
+            let arguments = (x, GlobalMut::from_address(y), states, shape, Rule { sign, scale });
+            to.launch(&T::KERNELS[kernel], grid, arguments)
+        })
     }
 }
 
-/// The reduction of elements `T`.
-struct Reduce<T>(PhantomData<T>);
-
-impl<T: ReduceKernels> Operation for Reduce<T> {
-    type Problem = Pass;
-    /// The number of the kernel.
-    type Plan = usize;
-    type Call = Arguments;
-    const NAME: &'static str = "reduce";
-
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn candidates(pass: &Pass, _: &Rates) -> Vec<usize> {
-        vec![pass.kind.reduction().0]
-    }
-
-    fn kernel(plan: &usize) -> &'static str {
-        T::KERNELS[*plan].name()
-    }
-
-    unsafe fn launch(plan: &usize, pass: &Pass, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let rule = Rule { sign: f32::from_bits(call.rule[0]), scale: f32::from_bits(call.rule[1]) };
-        let [from_states, to_states] = pass.states;
-        let shape = Rows {
-            rows: pass.rows,
-            groups: pass.groups,
-            columns: pass.columns,
-            slice: pass.slice,
-            share: pass.share as u32,
-            from_states,
-            to_states,
-            stride: call.stride,
-            group: call.group[0],
-            result: RowStride { row: call.group[1], element: call.result },
-            index: call.index,
-            index_group: call.group[2],
-        };
-        let [x, y] = call.addresses;
-        let (y, states) = if to_states { (0, y) } else { (y, 0) };
-        let arguments = (
-            Global::from_address(x),
-            GlobalMut::from_address(y),
-            GlobalMut::from_address(states),
-            shape,
-            rule,
-        );
-        let blocks = (pass.rows.div_ceil(pass.share.rows()), pass.slices, pass.groups);
-        // SAFETY: the caller's contract; the workspace holds a state for each row and slice.
-        unsafe { on.launch(&T::KERNELS[*plan], Grid::new(blocks, THREADS).dependent(), arguments) }
-    }
+/// The threads of a row, the slices of each, and the elements of a slice; `across` says whether
+/// neighbouring rows are closer together than the elements of one.
+fn share([groups, rows, columns]: [u32; 3], across: bool, card: &Rates) -> (Share, u32, u32) {
+    let all = rows * groups;
+    let share = if across || columns <= 16 && rows >= 32 {
+        Share::Lane
+    } else if columns <= WARP_COLUMNS / 4 || columns <= WARP_COLUMNS && all >= 16 * card.multiprocessors {
+        Share::Warp
+    } else {
+        Share::Block
+    };
+    let least = match share {
+        Share::Warp => columns.max(1),
+        Share::Block => SLICE,
+        Share::Lane => SLICE_ACROSS,
+    };
+    let blocks = rows.div_ceil(share.rows()) * groups;
+    let slices = (BLOCKS * card.multiprocessors / blocks.max(1)).clamp(1, columns.div_ceil(least).max(1));
+    let slice = columns.div_ceil(slices).next_multiple_of(64);
+    (share, columns.div_ceil(slice).max(1), slice)
 }
 
 /// Element type and shape of the result.
@@ -186,21 +117,19 @@ pub fn results(
     inputs: &[Option<ArrayType>],
     options: &Options,
 ) -> Result<Vec<ArrayType>> {
-    let ArrayType { dtype, mut shape } = inputs[0].clone().expect("checked: x is not optional");
-    let x = Array::row_major(&ArrayType { dtype, shape: shape.clone() }, 0);
-    let axes = x.axes(name, options.axes("axis"))?;
+    let x = given(inputs, 0);
+    let (mut shape, axes) = (x.shape.clone(), Array::row_major(x, 0).axes(name, options.axes("axis"))?);
     if let Some(axes) = axes.as_ref().filter(|axes| axes.len() > 1 && kind.is_index()) {
         let detail = format!("{name} takes one axis or all, not {}: its result is one index", axes.len());
-        return Err(Error::Unsupported { operation: name, detail });
+        return unsupported(name, detail);
     }
     let axes = axes.unwrap_or_else(|| (0..shape.len()).collect());
     let reduced: usize = axes.iter().rev().map(|&axis| shape.remove(axis)).product();
     let needs_one = matches!(kind, Kind::Max | Kind::Min | Kind::ArgMax | Kind::ArgMin);
     if reduced == 0 && needs_one && shape.iter().all(|&extent| extent > 0) {
-        let detail = format!("x has shape {:?}, and no elements have no {name}", x.shape);
-        return Err(Error::Unsupported { operation: name, detail });
+        return unsupported(name, format!("x has shape {:?}, and no elements have no {name}", x.shape));
     }
-    Ok(vec![ArrayType { dtype: if kind.is_index() { Dtype::I64 } else { dtype }, shape }])
+    Ok(vec![ArrayType { dtype: if kind.is_index() { Dtype::I64 } else { x.dtype }, shape }])
 }
 
 /// A mode of what a pass reads: its extent, and its strides there, in the results and in row-major
@@ -208,17 +137,11 @@ pub fn results(
 type Mode = crate::groups::Mode<3>;
 
 /// The passes of a call, and the bytes of their workspace.
-fn passes(
-    name: &'static str,
-    kind: Kind,
-    call: &Call<'_>,
-    card: &Rates,
-) -> Result<(Vec<(Pass, Arguments)>, usize)> {
+fn passes(name: &'static str, kind: Kind, call: &Call<'_>, card: &Rates) -> Result<(Vec<Pass>, usize)> {
     let (x, y) = (call.operand(0), call.operand(1));
     let axes = x.axes(name, call.options.axes("axis"))?;
-    let unsupported = |what: String| {
-        let detail = format!("x has shape {:?} and strides {:?}: {what}", x.shape, x.strides);
-        Err(Error::Unsupported { operation: name, detail })
+    let refuse = |what: &str| {
+        unsupported(name, format!("x has shape {:?} and strides {:?}: {what}", x.shape, x.strides))
     };
     let row_major = Array::row_major(&x.ty(), 0).strides;
     let mut of_y = y.strides.iter();
@@ -238,7 +161,7 @@ fn passes(
         reduced = vec![(0, [1, 0, 0])];
     }
     let (mut kept, mut reduced) = (joined(kept), joined(reduced));
-    let (state, rule) = (kind.reduction().1, kind.rule(elements, call.options).map(f32::to_bits));
+    let ((kernel, state), rule) = (kind.reduction(), kind.rule(elements, call.options).map(f32::to_bits));
     let (mut passes, mut bytes, mut from) = (Vec::new(), 0, None);
     loop {
         let longest = (0..reduced.len()).max_by_key(|&i| reduced[i].0);
@@ -253,19 +176,35 @@ fn passes(
         let group = rows.pop().unwrap_or(none);
         let launches: usize = rows.iter().map(|(mode, _)| mode.0).product();
         if launches > 1 && (launches > LAUNCHES || kind.is_index()) {
-            return unsupported("its rows have too many strides; copy it".to_owned());
+            return refuse("its rows have too many strides; copy it");
         }
         let extents = [group.0.0, row.0.0, columns.0];
         let most = |extents: &[usize]| extents.iter().product::<usize>() <= i32::MAX as usize;
         if !most(&extents[..2]) || !most(&extents[2..]) || extents[0] > MAX_BLOCKS[2] as usize {
-            return unsupported("it has more rows or longer ones than a launch has; split it".to_owned());
+            return refuse("it has more rows or longer ones than a launch has; split it");
         }
         let element = if columns.0 > 1 { columns.1[0] } else { 1 };
         let across = element != 1 && row.0.0 >= 32 && row.0.1[0].abs() < element.abs();
-        let mut pass = Pass::new(kind, extents.map(|extent| extent as u32), across, from.is_some(), card);
-        pass.states[1] = !reduced.is_empty() || pass.slices > 1;
+        let [groups, of_rows, of_columns] = extents.map(|extent| extent as u32);
+        let (share, slices, slice) = share([groups, of_rows, of_columns], across, card);
+        let (from_states, to_states) = (from.is_some(), !reduced.is_empty() || slices > 1);
+        let shape = Rows {
+            rows: of_rows,
+            groups,
+            columns: of_columns,
+            slice,
+            share: share as u32,
+            from_states,
+            to_states,
+            stride: RowStride { row: row.0.1[0], element },
+            group: group.0.1[0],
+            result: RowStride { row: group.0.1[1], element: row.0.1[1] },
+            index: RowStride { row: row.0.1[2], element: columns.1[2] },
+            index_group: group.0.1[2],
+        };
+        let grid = [of_rows.div_ceil(share.rows()), slices, groups];
         // The states' modes, from the innermost on.
-        let (mut inner, mut strides) = (pass.slices as usize, Vec::new());
+        let (mut inner, mut strides) = (slices as usize, Vec::new());
         for (mode, of) in [row, group].iter().chain(&rows) {
             strides.push(((mode.0, [inner as i64, mode.1[1], 0]), *of));
             inner *= mode.0;
@@ -275,26 +214,18 @@ fn passes(
             for ((mode, _), (of_states, _)) in rows.iter().zip(&strides[2..]) {
                 let index = (at % mode.0) as i64;
                 at /= mode.0;
-                let written = if pass.states[1] { of_states.1[0] } else { mode.1[1] };
+                let written = if to_states { of_states.1[0] } else { mode.1[1] };
                 offset = [offset[0] + index * mode.1[0], offset[1] + index * written];
             }
             let place = |is_state: bool, base: u64, elements: i64, size: usize| {
                 base.wrapping_add_signed(elements * if is_state { state } else { size } as i64)
             };
-            let x_at = place(from.is_some(), from.unwrap_or(x.address), offset[0], x.dtype.bytes());
-            let to = if pass.states[1] { bytes as u64 } else { y.address };
-            let y_at = place(pass.states[1], to, offset[1], y.dtype.bytes());
-            let arguments = Arguments {
-                addresses: [x_at, y_at],
-                stride: RowStride { row: row.0.1[0], element },
-                group: group.0.1,
-                result: row.0.1[1],
-                index: RowStride { row: row.0.1[2], element: columns.1[2] },
-                rule,
-            };
-            passes.push((pass, arguments));
+            let x_at = place(from_states, from.unwrap_or(x.address), offset[0], x.dtype.bytes());
+            let to = if to_states { bytes as u64 } else { y.address };
+            let addresses = [x_at, place(to_states, to, offset[1], y.dtype.bytes())];
+            passes.push(Pass { dtype: x.dtype, kernel, shape, grid, addresses, rule });
         }
-        if !pass.states[1] {
+        if !to_states {
             return Ok((passes, bytes));
         }
         from = Some(bytes as u64);
@@ -302,7 +233,7 @@ fn passes(
         bytes = (bytes + inner * state).next_multiple_of(16);
         let of =
             |is_reduced: bool| strides.iter().filter(move |mode| mode.1 == is_reduced).map(|mode| mode.0);
-        let slices = (pass.slices as usize, [1, 0, 0]);
+        let slices = (slices as usize, [1, 0, 0]);
         (kept, reduced) = (joined(of(false).collect()), joined(of(true).chain([slices]).collect()));
     }
 }
@@ -311,30 +242,21 @@ fn passes(
 ///
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn run(name: &'static str, kind: Kind, stream: &Stream, call: &Call<'_>) -> Result<()> {
+pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     if call.operand(1).elements() == 0 {
         return Ok(());
     }
-    let (passes, bytes) = passes(name, kind, call, &stream.device().rates())?;
+    let (passes, bytes) = passes(name, kind, call, &on.card())?;
     // Held until all has been launched.
-    let work = Workspace::new(stream, bytes)?;
+    let work = on.workspace(bytes)?;
     let base = work.as_ref().map_or(0, Workspace::address);
-    for (pass, mut arguments) in passes {
-        for (address, of_states) in arguments.addresses.iter_mut().zip(pass.states) {
-            *address += if of_states { base } else { 0 };
+    passes.into_iter().try_for_each(|mut pass| {
+        let of_states = [pass.shape.from_states, pass.shape.to_states];
+        for (address, is_state) in pass.addresses.iter_mut().zip(of_states) {
+            *address += if is_state { base } else { 0 };
         }
         // SAFETY: the call's arrays are on the stream's device until the work is complete, and the
         // workspace has room for the states.
-        unsafe {
-            of_floats!(name, call.operand(0).dtype, T => {
-                operation::run::<Reduce<T>>(stream, &pass, &arguments)
-            })?
-        }
-    }
-    Ok(())
-}
-
-/// The kernel that computes a call.
-pub fn explain(name: &'static str, kind: Kind, _: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    Ok(of_floats!(name, call.operand(0).dtype, T => Reduce::<T>::kernel(&kind.reduction().0)))
+        unsafe { on.launch(&pass) }
+    })
 }

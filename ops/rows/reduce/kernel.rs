@@ -39,7 +39,7 @@ impl Share {
 }
 
 /// The rows of a launch, in groups. A block of the grid's `y` has a slice of each of its rows.
-#[derive(Clone, Copy, KernelParam)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, KernelParam)]
 #[repr(C)]
 pub struct Rows {
     /// Rows of a group.

@@ -6,203 +6,187 @@
 //! reduced in slices, whose states a second launch combines in order: the same bits in every run.
 //! So are the states of axes that no single stride joins.
 
-pub mod kernel;
-
-#[cfg(not(target_arch = "nvptx64"))]
 mod call;
-#[cfg(not(target_arch = "nvptx64"))]
 mod cases;
-#[cfg(not(target_arch = "nvptx64"))]
+pub mod kernel;
 mod oracle;
 
-#[cfg(not(target_arch = "nvptx64"))]
-pub use host::*;
+use crate::prelude::*;
+use call::Kind;
+use kernel::ReduceKernels;
 
-#[cfg(not(target_arch = "nvptx64"))]
-mod host {
-    use super::call::{self, Kind};
-    use super::kernel::ReduceKernels;
-    use super::{cases, oracle};
-    use moye::operation::{
-        Array, ArrayType, Axes, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value,
+const INDEX: OperandOf =
+    OperandOf::new(Role::Result, "out", "the index, int64, of the shape of x without the axis")
+        .of(&[Dtype::I64]);
+const AXIS: OptionOf = option(
+    "axis",
+    "the axes that are reduced, one or several; by default the whole array is",
+    Value::Axes(Axes::ALL),
+);
+
+declare! {
+    /// The sum along axes.
+    pub static SUM(Kind::Sum) = {
+        name: "sum",
+        summary: "The sum along axes, or of a whole array",
+        operands: &[
+            X,
+            OperandOf::new(Role::Result, "out", "the result, of the type of x and its shape without the axes"),
+        ],
+        options: &[AXIS],
+        cases: cases::CASES,
+        bench: cases::BENCH,
     };
-    use moye::{Element, Error, Matrix, MatrixMut, Result};
-
-    const X: OperandOf =
-        OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides");
-    const VALUE: &[OperandOf] = &[
-        X,
-        OperandOf::new(Role::Result, "out", "the result, of the type of x and its shape without the axes"),
-    ];
-    const INDEX: &[OperandOf] = &[
-        X,
-        OperandOf::new(Role::Result, "out", "the index, int64, of the shape of x without the axis")
-            .of(&[Dtype::I64]),
-    ];
-    const AXIS: OptionOf = OptionOf {
-        name: "axis",
-        about: "the axes that are reduced, one or several; by default the whole array is",
-        default: Value::Axes(Axes::ALL),
+    /// The mean along axes.
+    pub static MEAN(Kind::Mean) = {
+        name: "mean", summary: "The mean along axes, or of a whole array", ..SUM
     };
-    const CORRECTION: OptionOf = OptionOf {
-        name: "correction",
-        about: "subtracted from the number of elements before the division; 0 for a population",
-        default: Value::Int(1),
+    /// The root of the sum of squares along axes.
+    pub static NORM(Kind::Norm) = {
+        name: "norm", summary: "The root of the sum of squares along axes, or of a whole array", ..SUM
     };
+    /// The maximum along axes; NaN if an element is.
+    pub static MAX(Kind::Max) = {
+        name: "max", summary: "The maximum along axes, or of a whole array; NaN if an element is", ..SUM
+    };
+    /// The minimum along axes; NaN if an element is.
+    pub static MIN(Kind::Min) = {
+        name: "min", summary: "The minimum along axes, or of a whole array; NaN if an element is", ..SUM
+    };
+    /// The logarithm of the sum of exponentials along axes.
+    pub static LOG_SUM_EXP(Kind::LogSumExp) = {
+        name: "logsumexp",
+        summary: "The logarithm of the sum of exponentials along axes, or of a whole array",
+        ..SUM
+    };
+    /// The variance along axes.
+    pub static VAR(Kind::Var) = {
+        name: "var",
+        summary: "The variance along axes, or of a whole array",
+        options: &[
+            AXIS,
+            option("correction", "subtracted from the number of elements before the division; 0 for a population",
+                Value::Int(1)),
+        ],
+        ..SUM
+    };
+    /// The index of the first maximum, or NaN, along an axis.
+    pub static ARG_MAX(Kind::ArgMax) = {
+        name: "argmax",
+        summary: "The index of the first maximum, or NaN, along an axis or of a whole row-major array",
+        operands: &[X, INDEX],
+        cases: cases::OF_INDICES,
+        ..SUM
+    };
+    /// The index of the first minimum, or NaN, along an axis.
+    pub static ARG_MIN(Kind::ArgMin) = {
+        name: "argmin",
+        summary: "The index of the first minimum, or NaN, along an axis or of a whole row-major array",
+        ..ARG_MAX
+    };
+}
 
-    macro_rules! declare {
-        ($(
-            $name:ident = $text:literal, $kind:ident, $operands:ident, $cases:ident, $options:expr, $summary:literal;
-        )+) => { $(
-            #[doc = concat!($summary, ".")]
-            pub static $name: Declaration = Declaration {
-                name: $text,
-                summary: $summary,
-                operands: $operands,
-                options: $options,
-                results: |inputs, options| call::results($text, Kind::$kind, inputs, options),
-                // SAFETY: the contract of `Declaration::run`.
-                run: |stream, call| unsafe { call::run($text, Kind::$kind, stream, call) },
-                explain: |stream, call| call::explain($text, Kind::$kind, stream, call),
-                reference: |inputs, options| oracle::reduce(Kind::$kind, inputs, options),
-                tolerance: oracle::tolerance,
-                cases: cases::$cases,
-                bench: cases::BENCH,
-            };
-        )+ };
+/// A reduction of the columns or rows of a matrix, of all of it, or along axes of an array.
+///
+/// ```
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_rows::reduce::{ARG_MAX, Reduce, SUM};
+///
+/// let device = Device::sim();
+/// let x = device.upload(&[1.0f32, 5.0, 2.0, 4.0, 3.0, 4.0, 7.0, 8.0])?;
+/// let x = Matrix::row_major(&x, 2, 4)?;
+/// let mut sum = device.alloc_uninit::<f32>(2)?;
+/// let mut y = MatrixMut::row_major(&mut sum, 2, 1)?;
+/// Reduce::new(&SUM, x.clone()).axis(1).run(&device, &mut y)?;
+/// // The elements as an array of 2 x 2 x 2.
+/// Reduce::new(&SUM, x.clone()).modes(&[2, 2, 2]).axes(&[0, 2]).run(&device, &mut y)?;
+/// assert_eq!(sum.download()?, [13.0, 21.0]);
+/// let mut at = device.alloc_uninit::<i64>(4)?;
+/// Reduce::new(&ARG_MAX, x).axis(0).run(&device, &mut MatrixMut::row_major(&mut at, 1, 4)?)?;
+/// assert_eq!(at.download()?, [1, 0, 1, 1]);
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Reduce<'a, T: ReduceKernels> {
+    declaration: &'static Declaration,
+    x: Matrix<'a, T>,
+    modes: Option<Vec<usize>>,
+    axes: Option<Vec<i64>>,
+    correction: Option<u32>,
+}
+
+impl<'a, T: ReduceKernels> Reduce<'a, T> {
+    /// A reduction of all elements of `x`: [`SUM`] or another one of this module.
+    pub fn new(declaration: &'static Declaration, x: Matrix<'a, T>) -> Self {
+        Self { declaration, x, modes: None, axes: None, correction: None }
     }
-    declare! {
-        SUM = "sum", Sum, VALUE, CASES, &[AXIS],
-            "The sum along axes, or of a whole array";
-        MEAN = "mean", Mean, VALUE, CASES, &[AXIS],
-            "The mean along axes, or of a whole array";
-        NORM = "norm", Norm, VALUE, CASES, &[AXIS],
-            "The root of the sum of squares along axes, or of a whole array";
-        MAX = "max", Max, VALUE, CASES, &[AXIS],
-            "The maximum along axes, or of a whole array; NaN if an element is";
-        MIN = "min", Min, VALUE, CASES, &[AXIS],
-            "The minimum along axes, or of a whole array; NaN if an element is";
-        LOG_SUM_EXP = "logsumexp", LogSumExp, VALUE, CASES, &[AXIS],
-            "The logarithm of the sum of exponentials along axes, or of a whole array";
-        VAR = "var", Var, VALUE, CASES, &[AXIS, CORRECTION],
-            "The variance along axes, or of a whole array";
-        ARG_MAX = "argmax", ArgMax, INDEX, OF_INDICES, &[AXIS],
-            "The index of the first maximum, or NaN, along an axis or of a whole row-major array";
-        ARG_MIN = "argmin", ArgMin, INDEX, OF_INDICES, &[AXIS],
-            "The index of the first minimum, or NaN, along an axis or of a whole row-major array";
+
+    /// The elements of `x`, which is row-major without gaps, as an array of these extents.
+    #[must_use]
+    pub fn modes(self, extents: &[usize]) -> Self {
+        Self { modes: Some(extents.to_vec()), ..self }
     }
 
-    /// A reduction of the columns or rows of a matrix, of all of it, or along axes of an array.
-    ///
-    /// ```
-    /// use moye::{Device, Matrix, MatrixMut};
-    /// use moye_rows::reduce::{ARG_MAX, Reduce, SUM};
-    ///
-    /// let device = Device::sim();
-    /// let x = device.upload(&[1.0f32, 5.0, 2.0, 4.0, 3.0, 4.0, 7.0, 8.0])?;
-    /// let x = Matrix::row_major(&x, 2, 4)?;
-    /// let mut sum = device.alloc_uninit::<f32>(2)?;
-    /// let mut y = MatrixMut::row_major(&mut sum, 2, 1)?;
-    /// Reduce::new(&SUM, x.clone()).axis(1).run(&device, &mut y)?;
-    /// // The elements as an array of 2 x 2 x 2.
-    /// Reduce::new(&SUM, x.clone()).modes(&[2, 2, 2]).axes(&[0, 2]).run(&device, &mut y)?;
-    /// assert_eq!(sum.download()?, [13.0, 21.0]);
-    /// let mut at = device.alloc_uninit::<i64>(4)?;
-    /// Reduce::new(&ARG_MAX, x).axis(0).run(&device, &mut MatrixMut::row_major(&mut at, 1, 4)?)?;
-    /// assert_eq!(at.download()?, [1, 0, 1, 1]);
-    /// # Ok::<(), moye::Error>(())
-    /// ```
-    #[derive(Clone)]
-    pub struct Reduce<'a, T: ReduceKernels> {
-        declaration: &'static Declaration,
-        x: Matrix<'a, T>,
-        modes: Option<Vec<usize>>,
-        axes: Option<Vec<i64>>,
-        correction: Option<u32>,
+    /// Along an axis: of a matrix 0 for the result of each column, 1 for that of each row.
+    #[must_use]
+    pub fn axis(self, axis: u32) -> Self {
+        self.axes(&[axis.into()])
     }
 
-    impl<'a, T: ReduceKernels> Reduce<'a, T> {
-        /// A reduction of all elements of `x`: [`SUM`] or another one of this module.
-        pub fn new(declaration: &'static Declaration, x: Matrix<'a, T>) -> Self {
-            Self { declaration, x, modes: None, axes: None, correction: None }
-        }
+    /// Along several axes, which count from the end if they are negative. An index has one.
+    #[must_use]
+    pub fn axes(self, axes: &[i64]) -> Self {
+        Self { axes: Some(axes.to_vec()), ..self }
+    }
 
-        /// The elements of `x`, which is row-major without gaps, as an array of these extents.
-        #[must_use]
-        pub fn modes(self, extents: &[usize]) -> Self {
-            Self { modes: Some(extents.to_vec()), ..self }
-        }
-
-        /// Along an axis: of a matrix 0 for the result of each column, 1 for that of each row.
-        #[must_use]
-        pub fn axis(self, axis: u32) -> Self {
-            self.axes(&[axis.into()])
-        }
-
-        /// Along several axes, which count from the end if they are negative.
-        #[must_use]
-        pub fn axes(self, axes: &[i64]) -> Self {
-            Self { axes: Some(axes.to_vec()), ..self }
-        }
-
+    setters! {
         /// The correction of [`VAR`], 1 by default; the others have none.
-        #[must_use]
-        pub fn correction(self, correction: u32) -> Self {
-            Self { correction: Some(correction), ..self }
-        }
+        correction: u32 as Some;
+    }
 
-        /// The elements of a row-major matrix as an array of these extents.
-        fn as_modes(&self, matrix: &Array, extents: &[usize]) -> Result<Array> {
-            let is_same = extents.iter().product::<usize>() == matrix.elements();
-            if is_same && matrix.is_dense() {
-                let ty = ArrayType { dtype: matrix.dtype, shape: extents.to_vec() };
-                return Ok(Array::row_major(&ty, matrix.address));
+    /// The elements of a row-major matrix as an array of these extents.
+    fn as_modes(&self, matrix: &Array, extents: &[usize]) -> Result<Array> {
+        let is_same = extents.iter().product::<usize>() == matrix.elements();
+        if is_same && matrix.is_dense() {
+            let ty = ArrayType { dtype: matrix.dtype, shape: extents.to_vec() };
+            return Ok(Array::row_major(&ty, matrix.address));
+        }
+        let detail = format!(
+            "a matrix of shape {:?} and strides {:?} is no array of shape {extents:?}; it must be row-major \
+             without gaps, from a multiple of 16 bytes on, and have as many elements",
+            matrix.shape, matrix.strides
+        );
+        mismatch(self.declaration.name, detail)
+    }
+
+    runs! {
+        /// Computes it on the default stream of a device. `y` has one row, one column, or both
+        /// in place of what is reduced, or with [`modes`](Self::modes) the result's elements
+        /// row by row. Its elements are those of `x`, or i64 for indices.
+        fn run, run_on<U: Element>(self, stream, y: &mut MatrixMut<'_, U>) {
+            let name = self.declaration.name;
+            let mut call = TypedCall::new(self.declaration, stream);
+            if let Some(correction) = self.correction {
+                call = call.option("correction", Value::Int(correction.into()))?;
             }
-            let detail = format!(
-                "a matrix of shape {:?} and strides {:?} is no array of shape {extents:?}; it must be row-major \
-                 without gaps, from a multiple of 16 bytes on, and have as many elements",
-                matrix.shape, matrix.strides
-            );
-            Err(Error::ShapeMismatch { operation: self.declaration.name, detail })
-        }
-
-        crate::runs! {
-            /// Computes it on the default stream of a device. `y` has one row, one column, or both
-            /// in place of what is reduced, or with [`modes`](Self::modes) the result's elements
-            /// row by row. Its elements are those of `x`, or i64 for indices.
-            ///
-            /// # Errors
-            /// [`moye::Error::ShapeMismatch`] if `y` has another shape or type, or `x` other
-            /// elements than the modes, [`moye::Error::Unsupported`] for an axis that `x` does not
-            /// have, several of an index, or a correction of another reduction than [`VAR`], and
-            /// the errors of [`moye::Device::launch`].
-            fn run, run_on<U: Element>(self, stream, y: &mut MatrixMut<'_, U>) {
-                let name = self.declaration.name;
-                let mut call = TypedCall::new(self.declaration, stream);
-                if let Some(correction) = self.correction {
-                    call = call.option("correction", Value::Int(correction.into()))?;
-                }
-                if let Some(axes) = &self.axes {
-                    call = call.option("axis", Value::Axes(Axes::of(name, axes)?))?;
-                }
-                let Some(extents) = &self.modes else {
-                    call = call.read(&self.x)?.write(y)?;
-                    for mode in [1, 0] {
-                        let is_reduced = |axis: &i64| axis.rem_euclid(2) == mode as i64;
-                        if self.axes.as_ref().is_none_or(|axes| axes.iter().any(is_reduced)) {
-                            call = call.drop_mode(mode);
-                        }
-                    }
-                    // SAFETY: the arrays are on the stream's device until the work is complete.
-                    return unsafe { call.run() };
-                };
+            let axes = self.axes.as_deref().map_or(Ok(Axes::ALL), |axes| Axes::of(name, axes))?;
+            call = call.option("axis", Value::Axes(axes))?;
+            if let Some(extents) = &self.modes {
                 let x = self.as_modes(&Array::of(name, &self.x)?, extents)?;
-                let axes = self.axes.as_deref().map_or(Ok(Axes::ALL), |axes| Axes::of(name, axes))?;
                 let reduced = x.axes(name, axes)?.unwrap_or_else(|| (0..extents.len()).collect());
                 let kept = (0..extents.len()).filter(|mode| !reduced.contains(mode));
                 let kept: Vec<usize> = kept.map(|mode| extents[mode]).collect();
                 let of_y = self.as_modes(&Array::of_mut(name, y)?, &kept)?;
                 call.with(Some((self.x.device(), x)))?.with(Some((y.device(), of_y)))?
+            } else {
+                call = call.read(&self.x)?.write(y)?;
+                for mode in [1, 0] {
+                    let is_reduced = |axis: &i64| axis.rem_euclid(2) == mode as i64;
+                    if axes.list().is_none_or(|axes| axes.iter().any(is_reduced)) {
+                        call = call.drop_mode(mode);
+                    }
+                }
+                call
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Reductions in float64.
 
 use super::call::Kind;
-use moye::operation::{Array, ArrayType, Dtype, Options};
+use crate::prelude::*;
 
 /// The result of row-major elements, without the axes of the options.
-pub fn reduce(kind: Kind, inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<Vec<f64>> {
-    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+pub fn reference(kind: Kind, inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
+    let (ty, x) = input(inputs, 0);
     let of = |row: &[f64]| {
         let count = row.len() as f64;
         let sum: f64 = row.iter().sum();
@@ -45,6 +45,4 @@ pub fn reduce(kind: Kind, inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Op
 }
 
 /// Half a unit of the last place of the result's type, and sums of f32.
-pub fn tolerance(dtype: Dtype) -> f64 {
-    crate::rounding(dtype).max(4e-6)
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |dtype| rounding(dtype).max(4e-6);

@@ -1,47 +1,40 @@
 //! From a call to launches.
 
 use super::kernel::*;
-use crate::groups::is_of_words;
-use crate::of_floats;
-use moye::operation::{Array, ArrayType, Call, Dtype, Elementwise, Launcher, Options, run_launches};
-use moye::{Device, Error, Grid, Ptx, Result, Stream};
+use crate::prelude::*;
 use moye_device::algorithm::{MAP_THREADS, MapLaunch, MapModes, MapOperand};
-use moye_device::memory::{Global, GlobalMut};
-use std::marker::PhantomData;
 
 const NAME: &str = "rope";
 
-/// Rotations of elements `T`.
-struct Rope<T>(PhantomData<T>);
+/// Rotations of the heads of tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Rope {
+    dtype: Dtype,
+    map: MapLaunch<4>,
+    /// The addresses of cosines and sines.
+    tables: [u64; 2],
+    /// The bits of the ratio of two angles.
+    ratio: u64,
+    form: RopeForm,
+}
 
-impl<T: RopeKernels> Elementwise<4> for Rope<T> {
-    /// The addresses of cosines and sines, the bits of the ratio of two angles.
-    type Scalars = ([u64; 2], u64, RopeForm);
-    const NAME: &'static str = NAME;
-
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn kernel() -> &'static str {
-        T::KERNELS[0].name()
-    }
-
-    unsafe fn launch(call: &MapLaunch<4>, of: Self::Scalars, on: &Launcher<'_>) -> Result<()> {
-        let (tables, ratio, form) = of;
+impl Launch for Rope {
+    unsafe fn launch(&self, to: To<'_>) -> Result<()> {
+        let Self { dtype, map, tables, ratio, form } = *self;
         let mut angles = RopeAngles { first: 0.5 * std::f64::consts::FRAC_1_PI, powers: [1.0; POWERS] };
         let mut power = f64::from_bits(ratio);
         for to in &mut angles.powers {
             *to = power;
             power *= power;
         }
-        let [x, positions, ..] = call.inputs;
-        let ([cos, sin], out) = (tables.map(Global::from_address), GlobalMut::from_address(call.out));
-        let (x, positions) = (Global::from_address(x), Global::from_address(positions));
-        let blocks = (call.modes.count().div_ceil(MAP_THREADS), form.heads.div_ceil(form.heads_of_block));
-        let arguments = (x, positions, cos, sin, out, call.modes, angles, form);
-        // SAFETY: the caller's contract; the grid has all vectors and heads.
-        unsafe { on.launch(&T::KERNELS[0], Grid::new(blocks, MAP_THREADS).dependent(), arguments) }
+        let blocks = (map.modes.count().div_ceil(MAP_THREADS), form.heads.div_ceil(form.heads_of_block));
+        let ([x, positions, ..], grid) = (map.inputs, Grid::new(blocks, MAP_THREADS).dependent());
+        // SAFETY: the operands have the elements of the modes; the grid has all vectors and heads.
+        of_floats!(NAME, dtype, T => unsafe {
+            let (x, positions) = (Global::from_address(x), Global::from_address(positions));
+            let ([cos, sin], out) = (tables.map(Global::from_address), GlobalMut::from_address(map.out));
+            to.launch(&T::KERNELS[0], grid, (x, positions, cos, sin, out, map.modes, angles, form))
+        })
     }
 }
 
@@ -63,7 +56,7 @@ fn modes(shape: &[usize], options: &Options) -> Result<Modes> {
                 "x has shape {shape:?}, and tokens are axis {axis}; it is -3 of (..., tokens, heads, elements), or -2 of \
                  (..., heads, tokens, elements) and of (tokens, elements)"
             );
-            Err(Error::Unsupported { operation: NAME, detail })
+            unsupported(NAME, detail)
         }
     }
 }
@@ -80,56 +73,49 @@ fn rotated(shape: &[usize], options: &Options) -> Result<usize> {
             "{rotated} of {elements} elements are rotated; it is an even number of at most all, and {}",
             2 << POWERS
         );
-        return Err(Error::Unsupported { operation: NAME, detail });
+        return unsupported(NAME, detail);
     }
     Ok(rotated)
 }
 
 /// Type and shape of the result: those of x.
 pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>> {
-    let [x, positions, cos, sin] = [0, 1, 2, 3].map(|index| inputs[index].as_ref());
-    let x = x.expect("checked: x is not optional");
+    let (x, [positions, cos, sin]) = (given(inputs, 0), [1, 2, 3].map(|index| inputs[index].as_ref()));
     let (of, rotated) = (modes(&x.shape, options)?, rotated(&x.shape, options)?);
-    let mismatch = |detail| Err(Error::ShapeMismatch { operation: NAME, detail });
     let tokens = x.shape[of.token];
     if let Some(positions) = positions
         && ![&[tokens][..], &[&x.shape[..of.batch], &[tokens]].concat()].contains(&&positions.shape[..])
     {
         let is = &positions.shape;
-        return mismatch(format!("positions have shape {is:?}, and x of {:?} has {tokens} tokens", x.shape));
+        let detail = format!("positions have shape {is:?}, and x of {:?} has {tokens} tokens", x.shape);
+        return mismatch(NAME, detail);
     }
     if cos != sin {
-        return mismatch("cos and sin differ in shape or type, or one is left out".to_owned());
+        return mismatch(NAME, "cos and sin differ in shape or type, or one is left out".to_owned());
     }
     if let Some(cos) = cos {
         let rows = if positions.is_some() { 0 } else { tokens };
         let fits = cos.shape.len() == 2 && cos.shape[0] >= rows && cos.shape[1] == rotated / 2;
         if !fits || (cos.dtype != x.dtype && cos.dtype != Dtype::F32) {
-            return mismatch(format!(
-                "cos has shape {:?} of {}, and must have a row for each position ({rows} at least) of {} columns, float32 \
-                 or {}",
+            let detail = format!(
+                "cos has shape {:?} of {}, and must have a row for each position ({rows} at least) of {} columns, \
+                 float32 or {}",
                 cos.shape,
                 cos.dtype,
                 rotated / 2,
                 x.dtype
-            ));
+            );
+            return mismatch(NAME, detail);
         }
     }
     Ok(vec![x.clone()])
-}
-
-/// Heads of a block: few enough for all SMs, and else all, which share the angles.
-fn heads_of_block(device: &Device, vectors: usize, heads: usize) -> u32 {
-    let threads = device.rates().multiprocessors as usize * 1024;
-    let heads = (vectors * heads).div_ceil(threads).clamp(1, heads) as u32;
-    heads.next_multiple_of(GROUP)
 }
 
 /// Computes a call.
 ///
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
+pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let ([x, out], options) = ([0, 4].map(|index| call.operand(index)), call.options);
     let [positions, cos, sin] = [1, 2, 3].map(|index| call.operands[index].as_ref());
     let (of, rotated) = (modes(&x.shape, options)?, rotated(&x.shape, options)?);
@@ -143,7 +129,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
             rest
         });
         // SAFETY: the call's arrays are on the stream's device until the work is complete.
-        unsafe { crate::affine::copy(NAME, stream, &from, &to)? };
+        unsafe { crate::affine::copy(NAME, on, &from, &to)? };
     }
     let heads = of.head.map_or(1, |head| x.shape[head]);
     if pairs == 0 || heads == 0 {
@@ -181,12 +167,14 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     ];
     let launches = MapModes::launches_by_element(&shape, inputs, operand(Some(out), &of_out));
     if launches.len() > 1 {
-        let detail = format!("x has shape {:?}, more than one launch has; split it", x.shape);
-        return Err(Error::Unsupported { operation: NAME, detail });
+        return unsupported(NAME, format!("x has shape {:?}, more than one launch has; split it", x.shape));
     }
     let head = |array: &Array| of.head.map_or(0, |head| array.strides[head]);
     let part = |array: &Array| array.strides[last] * if adjacent { vector } else { pairs } as i64;
     let stride = |table: Option<&Array>, mode: usize| table.map_or(0, |table| table.strides[mode]);
+    // Few enough heads of a block for all SMs, and else all, which share the angles.
+    let threads = on.card().multiprocessors as usize * 1024;
+    let of_block = (shape.iter().product::<usize>() * heads).div_ceil(threads).clamp(1, heads) as u32;
     let form = RopeForm {
         head: head(x),
         head_out: head(out),
@@ -198,7 +186,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         sin_column: stride(sin, 1),
         rows: cos.map_or(0, |cos| cos.shape[0] as i64),
         heads: heads as u32,
-        heads_of_block: heads_of_block(stream.device(), shape.iter().product(), heads),
+        heads_of_block: of_block.next_multiple_of(GROUP),
         vectors: (vector > 1).into(),
         adjacent: adjacent.into(),
         inverse: options.bool("inverse").into(),
@@ -207,13 +195,10 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         reserved: 0,
     };
     let ratio = options.float("base").powf(-1.0 / pairs as f64).to_bits();
-    let scalars = ([cos, sin].map(|table| table.map_or(0, |table| table.address)), ratio, form);
-    // SAFETY: the launches have the elements of the call's arrays, on the stream's device until the
-    // work is complete.
-    of_floats!(NAME, x.dtype, T => unsafe { run_launches::<Rope<T>, 4>(stream, &launches, scalars) })
-}
-
-/// The kernel that computes a call.
-pub fn explain(call: &Call<'_>) -> Result<&'static str> {
-    Ok(of_floats!(NAME, call.operand(0).dtype, T => Rope::<T>::kernel()))
+    let tables = [cos, sin].map(|table| table.map_or(0, |table| table.address));
+    launches.into_iter().try_for_each(|map| {
+        // SAFETY: the launch has the elements of the call's arrays, on the stream's device
+        // until the work is complete.
+        unsafe { on.launch(&Rope { dtype: x.dtype, map, tables, ratio, form }) }
+    })
 }

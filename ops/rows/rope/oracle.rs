@@ -1,13 +1,10 @@
 //! Rotations in float64.
 
-use moye::operation::{ArrayType, Dtype, Options};
-
-/// Elements row-major with their type.
-type Values = (ArrayType, Vec<f64>);
+use crate::prelude::*;
 
 /// The heads of x, rotated.
-pub fn rope(inputs: &[Option<Values>], options: &Options) -> Vec<Vec<f64>> {
-    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
+    let (ty, x) = input(inputs, 0);
     let (rank, elements) = (ty.shape.len(), ty.shape[ty.shape.len() - 1]);
     let token = (rank as i64 + options.int("axis")) as usize;
     let heads = if rank == 2 { 1 } else { ty.shape[(2 * rank - 5) - token] };
@@ -49,6 +46,4 @@ pub fn rope(inputs: &[Option<Values>], options: &Options) -> Vec<Vec<f64>> {
 }
 
 /// Half a unit of the last place of the result's type, and the error of an angle in f32.
-pub fn tolerance(dtype: Dtype) -> f64 {
-    crate::rounding(dtype).max(5e-7)
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |dtype| rounding(dtype).max(5e-7);

@@ -2,17 +2,17 @@
 
 use super::call::rule;
 use super::kernel::random;
-use moye::operation::{ArrayType, Dtype, Options};
+use crate::prelude::*;
 
 /// The index of each row.
-pub fn sample(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<Vec<f64>> {
-    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
+    let (ty, x) = input(inputs, 0);
     let rule = rule(options).expect("the case has a rule");
     let [top_p, min_p, factor] =
         [rule.top_p, rule.min_p, rule.factor].map(|bits| f64::from(f32::from_bits(bits)));
-    let seeds = inputs[1].as_ref().map(|(_, seeds)| seeds);
+    let seeds = elements(inputs, 1);
     let mut drawn = Vec::new();
-    crate::each_row(&ty.shape, -1, |row| {
+    each_row(&ty.shape, -1, |row| {
         let own = |seeds: &Vec<f64>| (rule.seed.wrapping_add((seeds[drawn.len()] as i64).cast_unsigned()), 0);
         let (seed, number) = seeds.map_or((rule.seed, drawn.len() as u32), own);
         let mut sorted: Vec<usize> = (0..row.len()).collect();
@@ -52,6 +52,4 @@ pub fn sample(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Ve
 }
 
 /// None: an index is right or wrong.
-pub fn tolerance(_: Dtype) -> f64 {
-    0.0
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |_| 0.0;

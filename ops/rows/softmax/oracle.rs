@@ -1,25 +1,25 @@
 //! Softmax in float64.
 
 use super::call::diagonal;
-use moye::operation::{ArrayType, Dtype, Options};
+use crate::prelude::*;
 
 /// Softmax of row-major elements along the axis of the options, or its logarithm.
-pub fn softmax(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, log: bool) -> Vec<Vec<f64>> {
-    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+pub fn reference(log: bool, inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
+    let (ty, x) = input(inputs, 0);
     let scale = options.float("scale");
     let columns = ty.shape.last().copied().unwrap_or(1);
     let rows = ty.shape.len().checked_sub(2).map_or(1, |mode| ty.shape[mode]);
     let last = |row: usize| diagonal(&ty.shape, options).map_or(i64::MAX, |diagonal| row as i64 + diagonal);
     let [mask, bias] = [1, 2].map(|index| inputs[index].as_ref());
     let scaled = |place: usize| {
-        let at = |(of, values): &(ArrayType, Vec<f64>)| values[crate::broadcast(&ty.shape, &of.shape, place)];
+        let at = |(of, values): &Values| values[broadcast(&ty.shape, &of.shape, place)];
         let is_hidden = mask.is_some_and(|mask| at(mask) == 0.0)
             || (place % columns) as i64 > last(place / columns % rows);
         let bias = bias.map_or(0.0, at);
         if is_hidden { f64::NEG_INFINITY } else { x[place] * scale + bias }
     };
     let mut y = vec![0.0; x.len()];
-    crate::each_row(&ty.shape, options.int("axis"), |row| {
+    each_row(&ty.shape, options.int("axis"), |row| {
         let scaled: Vec<f64> = row.iter().map(|&place| scaled(place)).collect();
         let max = scaled.iter().fold(f64::NEG_INFINITY, |max, x| max.max(*x));
         let sum: f64 = scaled.iter().map(|x| (x - max).exp()).sum();
@@ -31,6 +31,4 @@ pub fn softmax(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, log:
 }
 
 /// Half a unit of the last place of the result's type, and the error of `ex2.approx` in f32.
-pub fn tolerance(dtype: Dtype) -> f64 {
-    crate::rounding(dtype).max(2e-6)
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |dtype| rounding(dtype).max(2e-6);

@@ -4,6 +4,8 @@
 
 #[path = "../code.rs"]
 mod code;
+#[path = "../launch.rs"]
+mod launch;
 #[path = "../plan.rs"]
 mod plan;
 #[path = "../rows.rs"]

@@ -1,17 +1,17 @@
 //! The greatest elements of rows, by sorting.
 
-use moye::operation::{ArrayType, Dtype, Options};
+use crate::prelude::*;
 
 /// Values and indices; of equal elements the first one comes first.
-pub fn topk(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<Vec<f64>> {
-    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
+    let (ty, x) = input(inputs, 0);
     let (axis, k) = (options.int("axis"), options.int("k") as usize);
     let rank = axis.rem_euclid(ty.shape.len() as i64) as usize;
     let inner: usize = ty.shape[rank + 1..].iter().product();
     let elements = x.len() / ty.shape[rank].max(1) * k;
     let (mut values, mut indices) = (vec![0.0; elements], vec![0.0; elements]);
     let mut row_number = 0;
-    crate::each_row(&ty.shape, axis, |row| {
+    each_row(&ty.shape, axis, |row| {
         let mut sorted: Vec<_> = (0..row.len()).collect();
         sorted.sort_by(|&a, &b| x[row[b]].partial_cmp(&x[row[a]]).expect("numbers"));
         let (outer, column) = (row_number / inner, row_number % inner);
@@ -25,6 +25,4 @@ pub fn topk(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<
 }
 
 /// None: elements are copied.
-pub fn tolerance(_: Dtype) -> f64 {
-    0.0
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |_| 0.0;

@@ -1,0 +1,60 @@
+//! The methods of typed builders that differ in names and types alone.
+
+/// Writes the methods of a builder that set a field: `name: Type;`, or `name: Type as Some;` for a
+/// field that is an option.
+macro_rules! setters {
+    ($($(#[doc = $about:literal])+ $field:ident: $ty:ty $(as $some:path)?;)+) => { $(
+        $(#[doc = $about])+
+        #[must_use]
+        pub fn $field(self, $field: $ty) -> Self {
+            Self { $field: $($some)?($field), ..self }
+        }
+    )+ };
+}
+pub(crate) use setters;
+
+/// Writes `run` and `run_on` of a builder, from what `run` is documented with, its results, and the
+/// [`TypedCall`](moye::operation::TypedCall) on a stream. Results after a semicolon, with what
+/// `run_on` does with them, are those of `run_on` alone: `run` leaves them out.
+macro_rules! runs {
+    (@none $more:ident) => { None };
+    (
+        $(#[doc = $about:literal])+
+        fn $run:ident, $run_on:ident $(<$generic:ident: $bound:ident>)? (
+            $self:ident, $stream:ident, $($result:ident: $ty:ty),+
+            $(; $(#[doc = $of_more:literal])+ $($more:ident: $of:ty),+)?
+        ) $call:block
+    ) => {
+        $(#[doc = $about])+
+        ///
+        /// # Errors
+        /// [`moye::Error::ShapeMismatch`] if shapes or element types do not match,
+        /// [`moye::Error::Unsupported`] if no kernel takes the element type, the length of the rows
+        /// or an option, and the errors of [`moye::Device::launch`].
+        pub fn $run $(<$generic: $bound>)? (&$self, device: &moye::Device, $($result: $ty),+) -> moye::Result<()> {
+            // SAFETY: the default stream runs its work in order.
+            unsafe { $self.$run_on(&device.default_stream(), $($result),+ $($(, $crate::builder::runs!(@none $more))+)?) }
+        }
+
+        #[doc = concat!("As [`", stringify!($run), "`](Self::", stringify!($run), "), on a stream.")]
+        $($(#[doc = $of_more])+)?
+        ///
+        /// # Errors
+        /// The same.
+        ///
+        /// # Safety
+        /// Until the work is complete, no other stream writes the elements of what is read, or
+        /// reads or writes those of what is written.
+        pub unsafe fn $run_on $(<$generic: $bound>)? (
+            &$self,
+            $stream: &moye::Stream,
+            $($result: $ty),+
+            $($(, $more: $of)+)?
+        ) -> moye::Result<()> {
+            let call: moye::operation::TypedCall<'_> = $call;
+            // SAFETY: the arrays are on the stream's device until the work is complete.
+            unsafe { call.run() }
+        }
+    };
+}
+pub(crate) use runs;

@@ -1,0 +1,145 @@
+//! What declarations have in common: operands, options, checks, and the functions of a folder.
+
+use moye::operation::{ArrayType, Dtype, OperandOf, OptionOf, Options, Role, Value};
+use moye::{Error, Result};
+
+/// The first operand of most operations.
+pub const X: OperandOf =
+    OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides");
+/// A result like x.
+pub const OUT: OperandOf = OperandOf::new(Role::Result, "out", "the result, of the shape and type of x");
+
+/// The option of results that are floats of any type.
+pub const TO_FLOATS: OptionOf =
+    option("dtype", "the type of the result: float32, float16 or bfloat16", Value::Dtype(Dtype::F32));
+
+/// An option: its name, what it changes, and its default.
+pub const fn option(name: &'static str, about: &'static str, default: Value) -> OptionOf {
+    OptionOf { name, about, default }
+}
+
+/// Declares operations by the items of their folder: `call::results`, `call::compute`,
+/// `oracle::reference` and `oracle::TOLERANCE`. The value in parentheses after a static's name
+/// tells the operations of a folder apart. It is the first argument of `reference`; `results` and
+/// `compute` have the operation's name before it.
+macro_rules! declare {
+    ($(
+        $(#[doc = $about:literal])+
+        pub static $static:ident $(($of:expr))? = {
+            name: $name:expr,
+            $($field:ident: $value:expr,)*
+            $(..$like:expr)?
+        };
+    )+) => { $(
+        $(#[doc = $about])+
+        pub static $static: moye::operation::Declaration = moye::operation::Declaration {
+            name: $name,
+            $($field: $value,)*
+            results: |inputs, options| call::results($($name, $of,)? inputs, options),
+            // SAFETY: the contract of `Declaration::run`.
+            run: |stream, call| unsafe {
+                call::compute($($name, $of,)? &crate::launch::On::stream(stream), call)
+            },
+            // SAFETY: nothing is launched.
+            explain: |stream, call| crate::launch::On::name(stream, |on| unsafe {
+                call::compute($($name, $of,)? on, call)
+            }),
+            reference: |inputs, options| oracle::reference($($of,)? inputs, options),
+            tolerance: oracle::TOLERANCE,
+            $(..$like)?
+        };
+    )+ };
+}
+pub(crate) use declare;
+
+/// Calls `$call` with `$t` as the Rust type of floats `$dtype`, in a function with a [`Result`];
+/// elements of integers have no kernels.
+macro_rules! of_floats {
+    ($operation:expr, $dtype:expr, $t:ident => $call:expr) => {{
+        macro_rules! of {
+            ($of:ty) => {{
+                type $t = $of;
+                $call
+            }};
+        }
+        match $dtype {
+            moye::operation::Dtype::F32 => of!(f32),
+            moye::operation::Dtype::F16 => of!(half::f16),
+            moye::operation::Dtype::Bf16 => of!(half::bf16),
+            other => {
+                let detail = format!("there are no kernels for elements of {other}");
+                return Err(moye::Error::Unsupported { operation: $operation, detail });
+            }
+        }
+    }};
+}
+pub(crate) use of_floats;
+
+/// Refuses a call that no kernel computes: the detail has the values and the way out.
+pub fn unsupported<T>(operation: &'static str, detail: String) -> Result<T> {
+    Err(Error::Unsupported { operation, detail })
+}
+
+/// Refuses operands whose shapes or element types do not match.
+pub fn mismatch<T>(operation: &'static str, detail: String) -> Result<T> {
+    Err(Error::ShapeMismatch { operation, detail })
+}
+
+/// The type of an input that is not optional.
+pub fn given(inputs: &[Option<ArrayType>], index: usize) -> &ArrayType {
+    inputs[index].as_ref().expect("checked: it is not optional")
+}
+
+/// The bits of an option that is a number, as the key of a launch has them.
+pub fn bits(options: &Options, name: &str) -> u32 {
+    (options.float(name) as f32).to_bits()
+}
+
+/// The value of an option that is an element type of floats.
+pub fn float_option(operation: &'static str, options: &Options, name: &str) -> Result<Dtype> {
+    let dtype = options.dtype(name);
+    if Dtype::FLOATS.contains(&dtype) {
+        return Ok(dtype);
+    }
+    unsupported(operation, format!("{name} is {dtype}, and may be float32, float16 or bfloat16"))
+}
+
+/// The value of the option `dtype` that is an element type of 8 bits.
+pub fn byte_option(operation: &'static str, options: &Options) -> Result<Dtype> {
+    let dtype = options.dtype("dtype");
+    if Dtype::BYTES.contains(&dtype) {
+        return Ok(dtype);
+    }
+    unsupported(operation, format!("dtype is {dtype}, and may be int8, float8_e4m3fn or float8_e5m2"))
+}
+
+/// The type of x, the first input, and that of a vector with an element for each of its columns.
+pub fn last_axis<'a>(
+    operation: &'static str,
+    inputs: &'a [Option<ArrayType>],
+) -> Result<(&'a ArrayType, ArrayType)> {
+    let x = given(inputs, 0);
+    let Some(&columns) = x.shape.last() else {
+        return mismatch(operation, "x has no modes; give an array of one or more".to_owned());
+    };
+    Ok((x, ArrayType { dtype: x.dtype, shape: vec![columns] }))
+}
+
+/// Refuses an input of another type and shape than x leads to.
+pub fn expect(
+    operation: &'static str,
+    name: &str,
+    input: &Option<ArrayType>,
+    wanted: &ArrayType,
+) -> Result<()> {
+    match input {
+        Some(is) if is != wanted => mismatch(
+            operation,
+            format!(
+                "{name} has shape {:?} of {}, and must have {:?} of {}",
+                is.shape, is.dtype, wanted.shape, wanted.dtype
+            ),
+        ),
+        _ => Ok(()),
+    }
+}

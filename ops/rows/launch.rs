@@ -1,0 +1,181 @@
+//! From a call to launches: where its kernels go, and a launch as the key of its repetition.
+
+use moye::operation::{self, Launcher, Operation, Workspace};
+use moye::{Grid, KernelArgs, Ptx, Rates, Result, Stream};
+use moye_device::kernel::{Kernel, Params};
+use std::cell::Cell;
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+/// Where the kernels of a call go: to a stream, or nowhere where only the first one is named.
+pub struct On<'a> {
+    stream: &'a Stream,
+    named: Option<Cell<Option<&'static str>>>,
+}
+
+impl<'a> On<'a> {
+    /// The kernels are launched on a stream.
+    pub const fn stream(stream: &'a Stream) -> Self {
+        Self { stream, named: None }
+    }
+
+    /// The name of the first kernel of a call on a stream, "none" without a kernel. Nothing is
+    /// launched.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub fn name(stream: &'a Stream, call: impl FnOnce(&Self) -> Result<()>) -> Result<&'static str> {
+        let on = Self { stream, named: Some(Cell::new(None)) };
+        call(&on)?;
+        Ok(on.named.and_then(Cell::into_inner).unwrap_or("none"))
+    }
+
+    /// Whether kernels are launched.
+    pub const fn launches(&self) -> bool {
+        self.named.is_none()
+    }
+
+    /// The rates of the stream's device.
+    pub fn card(&self) -> Rates {
+        self.stream.device().rates()
+    }
+
+    /// A workspace of the stream, which must be held until all has been launched: none for 0 bytes,
+    /// and where nothing is launched.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn workspace(&self, bytes: usize) -> Result<Option<Workspace<'a>>> {
+        if self.launches() { Workspace::new(self.stream, bytes) } else { Ok(None) }
+    }
+
+    /// Makes a launch.
+    ///
+    /// # Errors
+    /// Those of the launch.
+    ///
+    /// # Safety
+    /// The arrays of the launch are on the stream's device until the work is complete.
+    pub unsafe fn launch<L: Launch>(&self, launch: &L) -> Result<()> {
+        // SAFETY: the arrays are on the stream's device until the work is complete.
+        unsafe { self.run::<One<L>>(&(), launch, |to| launch.launch(to)) }
+    }
+
+    /// Launches the plan of a problem, or calls `name` where nothing is launched.
+    ///
+    /// # Errors
+    /// Those of the launches.
+    ///
+    /// # Safety
+    /// As for [`Operation::launch`].
+    pub unsafe fn run<O: Operation>(
+        &self,
+        problem: &O::Problem,
+        call: &O::Call,
+        name: impl FnOnce(To<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match &self.named {
+            Some(named) => name(To::Name(named)),
+            // SAFETY: the call's addresses are the problem's operands, on the stream's device.
+            None => unsafe { operation::run::<O>(self.stream, problem, call) },
+        }
+    }
+
+    /// The plan of a problem on the stream's device.
+    ///
+    /// # Errors
+    /// No candidate computes the problem.
+    pub fn plan<O: Operation>(&self, problem: &O::Problem) -> Result<O::Plan> {
+        operation::plan::<O>(self.stream.device(), problem)
+    }
+}
+
+/// Where a kernel goes.
+#[derive(Clone, Copy)]
+pub enum To<'a> {
+    /// To a stream.
+    Stream(&'a Launcher<'a>),
+    /// Nowhere: the name of the first one is kept.
+    Name(&'a Cell<Option<&'static str>>),
+}
+
+impl To<'_> {
+    /// Launches a kernel.
+    ///
+    /// # Errors
+    /// Those of the launch.
+    ///
+    /// # Safety
+    /// Grid and arguments are what the kernel's contract demands.
+    pub unsafe fn launch<P: Params>(
+        self,
+        kernel: &Kernel<P>,
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        if let Self::Name(named) = self {
+            named.set(named.get().or(Some(kernel.name())));
+        }
+        // SAFETY: grid and arguments are what the kernel's contract demands.
+        unsafe { self.prepare(kernel, grid, arguments) }
+    }
+
+    /// [`To::launch`] of a kernel that prepares memory for another one, which names the call.
+    ///
+    /// # Errors
+    /// Those of the launch.
+    ///
+    /// # Safety
+    /// Grid and arguments are what the kernel's contract demands.
+    pub unsafe fn prepare<P: Params>(
+        self,
+        kernel: &Kernel<P>,
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        match self {
+            // SAFETY: grid and arguments are what the kernel's contract demands.
+            Self::Stream(launcher) => unsafe { launcher.launch(kernel, grid, arguments) },
+            Self::Name(_) => Ok(()),
+        }
+    }
+}
+
+/// A launch of kernels with nothing to choose: all that it depends on, addresses and scalars.
+pub trait Launch: Copy + Eq + Hash + 'static {
+    /// Launches the kernels.
+    ///
+    /// # Errors
+    /// Those of the launches.
+    ///
+    /// # Safety
+    /// The arrays are on the stream's device until the work is complete.
+    unsafe fn launch(&self, to: To<'_>) -> Result<()>;
+}
+
+/// A [`Launch`] as an operation of one plan.
+struct One<L>(PhantomData<L>);
+
+impl<L: Launch> Operation for One<L> {
+    type Problem = ();
+    type Plan = ();
+    type Call = L;
+    const NAME: &'static str = "launch";
+
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
+    fn candidates((): &(), _: &Rates) -> Vec<()> {
+        vec![()]
+    }
+
+    fn kernel((): &()) -> &'static str {
+        Self::NAME
+    }
+
+    unsafe fn launch((): &(), (): &(), launch: &L, on: &Launcher<'_>) -> Result<()> {
+        // SAFETY: the arrays are on the stream's device until the work is complete.
+        unsafe { launch.launch(To::Stream(on)) }
+    }
+}
