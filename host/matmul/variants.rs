@@ -368,16 +368,16 @@ pub const BF16: &[Variant<bf16>] = &[
 pub const E4M3: &[Variant<F8E4M3>] = &[
     variant!(wgmma_e4m3_tn, StreamK(2), Full, (1387.0, 3.2)),
     variant!(wgmma_e4m3_tn_128x128, PingPong, Full, (1345.0, 2.8)),
-    variant!(wgmma_e4m3_tn_256x128_promoted, StreamK(2), Full, (1250.0, 3.2)),
-    variant!(wgmma_e4m3_tn_128x128_promoted, StreamK(2), Full, (1100.0, 3.2)),
+    variant!(wgmma_e4m3_tn_256x128_promoted, StreamK(2), Full, (1160.0, 3.2)),
+    variant!(wgmma_e4m3_tn_128x128_promoted, StreamK(2), Full, (1040.0, 3.2)),
 ];
 
 #[cfg(feature = "matmul-f8")]
 pub const E5M2: &[Variant<F8E5M2>] = &[
     variant!(wgmma_e5m2_tn, StreamK(2), Full, (1387.0, 3.2)),
     variant!(wgmma_e5m2_tn_128x128, PingPong, Full, (1345.0, 2.8)),
-    variant!(wgmma_e5m2_tn_256x128_promoted, StreamK(2), Full, (1250.0, 3.2)),
-    variant!(wgmma_e5m2_tn_128x128_promoted, StreamK(2), Full, (1100.0, 3.2)),
+    variant!(wgmma_e5m2_tn_256x128_promoted, StreamK(2), Full, (1160.0, 3.2)),
+    variant!(wgmma_e5m2_tn_128x128_promoted, StreamK(2), Full, (1040.0, 3.2)),
 ];
 
 #[cfg(feature = "matmul-f32")]
