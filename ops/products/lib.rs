@@ -9,6 +9,9 @@
 
 #[cfg(feature = "block_scaled")]
 pub mod block_scaled;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, unused_macros, unused_imports, reason = "some operation needs it")]
+mod builder;
 #[cfg(feature = "few")]
 pub mod few;
 #[cfg(all(feature = "grouped", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
@@ -38,34 +41,28 @@ mod host {
     /// The kernels of the operations that features name.
     pub static PTX: Ptx = moye::include_ptx!("moye_products");
 
-    /// The operations that features name.
-    pub static OPERATIONS: &[&Declaration] = &[
-        #[cfg(feature = "block_scaled")]
-        &crate::block_scaled::BLOCK_SCALED,
-        #[cfg(feature = "few")]
-        &crate::few::LINEAR_FEW,
-        #[cfg(feature = "fused")]
-        &crate::fused::LINEAR_RESIDUAL,
-        #[cfg(feature = "fused")]
-        &crate::fused::LINEAR_QKV,
-        #[cfg(feature = "fused")]
-        &crate::fused::LINEAR_E4M3,
-        #[cfg(feature = "grouped")]
-        &crate::grouped::GROUPED,
-        #[cfg(feature = "grouped_k")]
-        &crate::grouped_k::GROUPED_K,
-        #[cfg(feature = "moe")]
-        &crate::moe::MOE,
-        #[cfg(feature = "weights")]
-        &crate::weights::LINEAR_QUANTIZED,
-        #[cfg(feature = "weights")]
-        &crate::weights::LINEAR_QUANTIZED_A8,
-        #[cfg(feature = "weights")]
-        &crate::weights::PACK_WEIGHTS,
-        #[cfg(feature = "weights")]
-        &crate::weights::UNPACK_WEIGHTS,
-    ];
+    macro_rules! operations {
+        ($($feature:literal $folder:ident: $($operation:ident),+;)+) => {
+            /// The operations that features name.
+            pub static OPERATIONS: &[&Declaration] = &[$($(
+                #[cfg(feature = $feature)]
+                &crate::$folder::$operation,
+            )+)+];
+        };
+    }
+    operations! {
+        "block_scaled" block_scaled: BLOCK_SCALED;
+        "few" few: LINEAR_FEW;
+        "fused" fused: LINEAR_RESIDUAL, LINEAR_QKV, LINEAR_E4M3;
+        "grouped" grouped: GROUPED;
+        "grouped_k" grouped_k: GROUPED_K;
+        "moe" moe: MOE;
+        "weights" weights: LINEAR_QUANTIZED, LINEAR_QUANTIZED_A8, PACK_WEIGHTS, UNPACK_WEIGHTS;
+    }
 }
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(unused_imports, reason = "some operation needs it")]
+use builder::runs;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 

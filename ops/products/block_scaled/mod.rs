@@ -21,10 +21,11 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
+    use crate::builder::option;
     use crate::operand;
     use moye::number::{F8E4M3, F8E5M2};
-    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Element, Error, Matrix, MatrixMut, Result, Stream};
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall, Value};
+    use moye::{Element, Error, Matrix, MatrixMut, Result, Stream};
 
     const FLOATS: &[Dtype] = &[Dtype::E4m3, Dtype::E5m2];
 
@@ -73,16 +74,16 @@ mod host {
             .of(&[Dtype::F32]),
         ],
         options: &[
-            OptionOf {
-                name: "dtype",
-                about: "the type of the result: bfloat16, float16, float32, or float8_e4m3fn with out_scales",
-                default: Value::Dtype(Dtype::Bf16),
-            },
-            OptionOf {
-                name: "tile",
-                about: "a block's tile of the result, by default the one of the least estimated time",
-                default: Value::Choice("auto", call::TILES),
-            },
+            option(
+                "dtype",
+                "the type of the result: bfloat16, float16, float32, or float8_e4m3fn with out_scales",
+                Value::Dtype(Dtype::Bf16),
+            ),
+            option(
+                "tile",
+                "a block's tile of the result, by default the one of the least estimated time",
+                Value::Choice("auto", call::TILES),
+            ),
         ],
         results: call::results,
         // SAFETY: the contract of `Declaration::run`.
@@ -148,76 +149,41 @@ mod host {
             Self { ends: Some(ends), ..self }
         }
 
-        /// Computes it on the default stream of a device, to bf16, f16 or f32.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if the shapes do not agree or there are no scales,
-        /// [`moye::Error::Unsupported`] on a GPU that is not of sm_90a or for types that no kernel
-        /// has, and the errors of [`Device::launch`].
-        pub fn run<O: Element>(&self, device: &Device, c: &mut MatrixMut<'_, O>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), c) }
+        crate::runs! {
+            /// Computes it on the default stream of a device, to bf16, f16 or f32: on the simulator
+            /// and on sm_90a.
+            fn run, run_on<O: Element>(self, stream, c: &mut MatrixMut<'_, O>) {
+                let dtype = Array::of_mut(call::NAME, c)?.dtype;
+                self.call(stream, dtype)?.write(c)?.with(None)?
+            }
         }
 
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`BlockScaled::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the operands, or reads or writes the
-        /// elements of `c`.
-        pub unsafe fn run_on<O: Element>(&self, stream: &Stream, c: &mut MatrixMut<'_, O>) -> Result<()> {
-            // SAFETY: the caller answers for other streams.
-            unsafe { self.write(stream, c, None) }
+        crate::runs! {
+            /// Computes it on the default stream of a device to e4m3, with a scale for each 1 x
+            /// 128 elements of `c`, (m, ceil(n / 128)): their greatest magnitude divided by 448,
+            /// or 1 if that is below 1e-30.
+            fn run_quantized, run_quantized_on(
+                self, stream, c: &mut MatrixMut<'_, F8E4M3>, scales: &mut MatrixMut<'_, f32>
+            ) {
+                self.call(stream, Dtype::E4m3)?.write(c)?.write(scales)?
+            }
         }
 
-        /// Computes it on a stream to e4m3, with a scale for each 1 x 128 elements of `c`, (m,
-        /// ceil(n / 128)): their greatest magnitude divided by 448, or 1 if that is below 1e-30.
-        ///
-        /// # Errors
-        /// As for [`BlockScaled::run`].
-        ///
-        /// # Safety
-        /// As for [`BlockScaled::run_on`], also for `scales`.
-        pub unsafe fn run_quantized_on(
-            &self,
-            stream: &Stream,
-            c: &mut MatrixMut<'_, F8E4M3>,
-            scales: &mut MatrixMut<'_, f32>,
-        ) -> Result<()> {
-            // SAFETY: the caller answers for other streams.
-            unsafe { self.write(stream, c, Some(scales)) }
-        }
-
-        /// Computes it on a stream, with the scales of a result of 8 bits.
-        ///
-        /// # Safety
-        /// As for [`BlockScaled::run_quantized_on`].
-        unsafe fn write<O: Element>(
-            &self,
-            stream: &Stream,
-            c: &mut MatrixMut<'_, O>,
-            out_scales: Option<&mut MatrixMut<'_, f32>>,
-        ) -> Result<()> {
+        /// A call with what is read.
+        fn call<'s>(&self, stream: &'s Stream, dtype: Dtype) -> Result<TypedCall<'s>> {
             let Some([scale_a, scale_b]) = &self.scales else {
                 let detail = "there are no scales; set them with `scales`".to_owned();
                 return Err(Error::ShapeMismatch { operation: call::NAME, detail });
             };
-            let dtype = Array::of_mut(call::NAME, c)?.dtype;
             let call =
                 TypedCall::new(&BLOCK_SCALED, stream).option("dtype", Value::Dtype(dtype))?.read(&self.a)?;
-            let call = match &self.ends {
-                None => call.read(&self.b)?.read(scale_a)?.read(scale_b)?.with(None)?,
-                Some(ends) => {
-                    let b = operand::stacked((call::NAME, "b"), &self.b, ends.cols())?;
-                    let of_b = operand::stacked((call::NAME, "scale_b"), scale_b, ends.cols())?;
-                    let call = call.with(Some((self.b.device(), b)))?.read(scale_a)?;
-                    call.with(Some((scale_b.device(), of_b)))?.read_row(ends)?
-                }
+            let Some(ends) = &self.ends else {
+                return call.read(&self.b)?.read(scale_a)?.read(scale_b)?.with(None);
             };
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.write(c)?.write(out_scales)?.run() }
+            let b = operand::stacked((call::NAME, "b"), &self.b, ends.cols())?;
+            let of_b = operand::stacked((call::NAME, "scale_b"), scale_b, ends.cols())?;
+            let call = call.with(Some((self.b.device(), b)))?.read(scale_a)?;
+            call.with(Some((scale_b.device(), of_b)))?.read_row(ends)
         }
     }
 }

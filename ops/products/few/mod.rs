@@ -16,7 +16,7 @@ pub use host::*;
 mod host {
     use super::{call, cases, oracle};
     use moye::operation::{Declaration, OperandOf, Role, TypedCall};
-    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
+    use moye::{Element, Matrix, MatrixMut};
 
     /// Products of few rows.
     pub static LINEAR_FEW: Declaration = Declaration {
@@ -73,28 +73,12 @@ mod host {
             Self { residual: Some(residual), ..self }
         }
 
-        /// Computes it on the default stream of a device.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if the shapes do not agree, [`moye::Error::Unsupported`]
-        /// for other elements than f32, f16 and bf16, and the errors of [`Device::launch`].
-        pub fn run(&self, device: &Device, y: &mut MatrixMut<'_, T>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), y) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`LinearFew::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the operands, or reads or writes the
-        /// elements of `y`.
-        pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
-            let call = TypedCall::new(&LINEAR_FEW, stream).read(&self.x)?.read(&self.w)?;
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.read(self.residual.as_ref())?.write(y)?.run() }
+        crate::runs! {
+            /// Computes it on the default stream of a device, of f32, f16 or bf16.
+            fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+                let call = TypedCall::new(&LINEAR_FEW, stream).read(&self.x)?.read(&self.w)?;
+                call.read(self.residual.as_ref())?.write(y)?
+            }
         }
     }
 }

@@ -26,14 +26,15 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
+    use crate::builder::option;
     use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
-    const TILE: OptionOf = OptionOf {
-        name: "tile",
-        about: "a block's tile of the result, by default the one of the least estimated time",
-        default: Value::Choice("auto", call::TILES),
-    };
+    const TILE: OptionOf = option(
+        "tile",
+        "a block's tile of the result, by default the one of the least estimated time",
+        Value::Choice("auto", call::TILES),
+    );
 
     const fn a(name: &'static str) -> OperandOf {
         OperandOf::new(Role::Input, name, "float16 or bfloat16: (m, k)").of(ELEMENTS)
@@ -69,14 +70,7 @@ mod host {
             OperandOf::new(Role::Result, "out", "(m, n), of the type of a").of(ELEMENTS),
             f32_of(Role::OptionalResult, "squares", "float32 (m, n / 128): sums of squares of 128 columns"),
         ],
-        options: &[
-            OptionOf {
-                name: "eps",
-                about: "what is added to the mean of the squares",
-                default: Value::Float(1e-6),
-            },
-            TILE,
-        ],
+        options: &[option("eps", "what is added to the mean of the squares", Value::Float(1e-6)), TILE],
         results: |inputs, _| call::with_residual(inputs),
         // SAFETY: the contract of `Declaration::run`, here and below.
         run: |stream, call| unsafe { call::run_residual(stream, call) },
@@ -134,23 +128,15 @@ mod host {
             OperandOf::new(Role::Result, "v", "as k").of(ELEMENTS),
         ],
         options: &[
-            OptionOf {
-                name: "size",
-                about: "columns of a head: 32, 64, 128 or 256",
-                default: Value::Int(128),
-            },
-            OptionOf { name: "kv_heads", about: "heads of keys, and of values", default: Value::Int(1) },
-            OptionOf { name: "slots", about: "slots of a cache", default: Value::Int(0) },
-            OptionOf {
-                name: "page",
-                about: "slots of a page, or 0 for a cache without pages",
-                default: Value::Int(0),
-            },
-            OptionOf {
-                name: "interleaved",
-                about: "whether pairs are adjacent columns, instead of one in each half of a head",
-                default: Value::Bool(false),
-            },
+            option("size", "columns of a head: 32, 64, 128 or 256", Value::Int(128)),
+            option("kv_heads", "heads of keys, and of values", Value::Int(1)),
+            option("slots", "slots of a cache", Value::Int(0)),
+            option("page", "slots of a page, or 0 for a cache without pages", Value::Int(0)),
+            option(
+                "interleaved",
+                "whether pairs are adjacent columns, instead of one in each half of a head",
+                Value::Bool(false),
+            ),
             TILE,
         ],
         results: call::qkv,

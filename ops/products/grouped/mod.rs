@@ -24,9 +24,10 @@ pub use listed::GroupedList;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
+    use crate::builder::option;
     use crate::operand;
-    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
+    use moye::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value};
+    use moye::{Element, Matrix, MatrixMut};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
 
@@ -52,11 +53,11 @@ mod host {
             OperandOf::new(Role::Result, "out", "the products, of the type of a; rows of no group are kept")
                 .of(ELEMENTS),
         ],
-        options: &[OptionOf {
-            name: "tile",
-            about: "a block's tile of the result, by default the one of the least estimated time",
-            default: Value::Choice("auto", call::TILES),
-        }],
+        options: &[option(
+            "tile",
+            "a block's tile of the result, by default the one of the least estimated time",
+            Value::Choice("auto", call::TILES),
+        )],
         results: |inputs, _| call::results(inputs),
         // SAFETY: the contract of `Declaration::run`.
         run: |stream, call| unsafe { call::run(stream, call) },
@@ -108,30 +109,14 @@ mod host {
             Self { a, b, ends }
         }
 
-        /// Computes it on the default stream of a device.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if the shapes do not agree, [`moye::Error::Unsupported`]
-        /// for elements other than f16 and bf16 and on a GPU that is not of sm_90a, and the errors
-        /// of [`Device::launch`].
-        pub fn run(&self, device: &Device, c: &mut MatrixMut<'_, T>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), c) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`GroupedMatmul::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the operands, or reads or writes the
-        /// elements of `c`.
-        pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, T>) -> Result<()> {
-            let b = operand::stacked((call::NAME, "b"), &self.b, self.ends.cols())?;
-            let call = TypedCall::new(&GROUPED, stream).read(&self.a)?.with(Some((self.b.device(), b)))?;
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.read_row(&self.ends)?.write(c)?.run() }
+        crate::runs! {
+            /// Computes it on the default stream of a device, of f16 or bf16: on the simulator and
+            /// on sm_90a.
+            fn run, run_on(self, stream, c: &mut MatrixMut<'_, T>) {
+                let b = operand::stacked((call::NAME, "b"), &self.b, self.ends.cols())?;
+                let call = TypedCall::new(&GROUPED, stream).read(&self.a)?.with(Some((self.b.device(), b)))?;
+                call.read_row(&self.ends)?.write(c)?
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ pub use host::*;
 mod host {
     use super::{call, cases, oracle};
     use moye::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall};
-    use moye::{Device, Element, Error, Matrix, MatrixMut, Result, Stream};
+    use moye::{Element, Error, Matrix, MatrixMut};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
 
@@ -88,42 +88,25 @@ mod host {
             Self { a, b, ends }
         }
 
-        /// Computes it on the default stream of a device, to matrices that are one below the other
-        /// in `c`, (groups * m, n).
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if the shapes do not agree, [`moye::Error::Unsupported`]
-        /// for elements other than f16 and bf16 and on a GPU that is not of sm_90a, and the errors
-        /// of [`Device::launch`].
-        pub fn run(&self, device: &Device, c: &mut MatrixMut<'_, T>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), c) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`GroupedK::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the operands, or reads or writes the
-        /// elements of `c`.
-        pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, T>) -> Result<()> {
-            let (groups, m) = (self.ends.cols(), self.a.cols());
-            let rows = Array::of_mut(call::NAME, c)?;
-            let (&[of_c, n], &[row, column]) = (&rows.shape[..], &rows.strides[..]) else {
-                unreachable!("a matrix has two modes")
-            };
-            if of_c != groups * m {
-                let detail = format!("c has {of_c} rows, and must have {m} for each of {groups} groups");
-                return Err(Error::ShapeMismatch { operation: call::NAME, detail });
+        crate::runs! {
+            /// Computes it on the default stream of a device, of f16 or bf16, to matrices that are
+            /// one below the other in `c`, (groups * m, n): on the simulator and on sm_90a.
+            fn run, run_on(self, stream, c: &mut MatrixMut<'_, T>) {
+                let (groups, m) = (self.ends.cols(), self.a.cols());
+                let rows = Array::of_mut(call::NAME, c)?;
+                let (&[of_c, n], &[row, column]) = (&rows.shape[..], &rows.strides[..]) else {
+                    unreachable!("a matrix has two modes")
+                };
+                if of_c != groups * m {
+                    let detail = format!("c has {of_c} rows, and must have {m} for each of {groups} groups");
+                    return Err(Error::ShapeMismatch { operation: call::NAME, detail });
+                }
+                let shape = vec![groups, m, n];
+                let results = Array { shape, strides: vec![m as i64 * row, row, column], ..rows };
+                let call =
+                    TypedCall::new(&GROUPED_K, stream).read(&self.a)?.read(&self.b)?.read_row(&self.ends)?;
+                call.with(Some((c.device(), results)))?
             }
-            let shape = vec![groups, m, n];
-            let results = Array { shape, strides: vec![m as i64 * row, row, column], ..rows };
-            let call =
-                TypedCall::new(&GROUPED_K, stream).read(&self.a)?.read(&self.b)?.read_row(&self.ends)?;
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.with(Some((c.device(), results)))?.run() }
         }
     }
 }

@@ -17,9 +17,10 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
+    use crate::builder::option;
     use crate::operand;
-    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
+    use moye::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value};
+    use moye::{Element, Matrix, MatrixMut};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
 
@@ -41,22 +42,10 @@ mod host {
             OperandOf::new(Role::Result, "out", "(tokens, hidden), of the type of x").of(ELEMENTS),
         ],
         options: &[
-            OptionOf { name: "top", about: "experts of a token", default: Value::Int(2) },
-            OptionOf {
-                name: "routing",
-                about: "an expert's weight: of the softmax of all logits, or its logit",
-                default: Value::Choice("softmax", call::ROUTINGS),
-            },
-            OptionOf {
-                name: "renormalise",
-                about: "divide the weights of a token's experts by their sum",
-                default: Value::Bool(false),
-            },
-            OptionOf {
-                name: "tile",
-                about: "a block's tile of the first product, by default the one of the least estimated time",
-                default: Value::Choice("auto", call::TILES),
-            },
+            option("top", "experts of a token", Value::Int(2)),
+            option("routing", "an expert's weight: of the softmax of all logits, or its logit", Value::Choice("softmax", call::ROUTINGS)),
+            option("renormalise", "divide the weights of a token's experts by their sum", Value::Bool(false)),
+            option("tile", "a block's tile of the first product, by default the one of the least estimated time", Value::Choice("auto", call::TILES)),
         ],
         results: call::results,
         // SAFETY: the contract of `Declaration::run`.
@@ -138,40 +127,24 @@ mod host {
             Self { renormalise: true, ..self }
         }
 
-        /// Computes it on the default stream of a device.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if the shapes do not agree, [`moye::Error::Unsupported`]
-        /// for other elements than f16 and bf16, more than 512 experts, too many of a token, and on
-        /// a GPU that is not of sm_90a, and the errors of [`Device::launch`].
-        pub fn run(&self, device: &Device, out: &mut MatrixMut<'_, T>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), out) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`Moe::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the operands, or reads or writes the
-        /// elements of `out`.
-        pub unsafe fn run_on(&self, stream: &Stream, out: &mut MatrixMut<'_, T>) -> Result<()> {
-            let experts = self.logits.cols();
-            let gate_up = operand::stacked((call::NAME, "gate_up"), &self.gate_up, experts)?;
-            let down = operand::stacked((call::NAME, "down"), &self.down, experts)?;
-            let top = i64::try_from(self.top).unwrap_or(i64::MAX);
-            let call = TypedCall::new(&MOE, stream)
-                .option("top", Value::Int(top))?
-                .choose("routing", self.routing)?
-                .option("renormalise", Value::Bool(self.renormalise))?
-                .read(&self.x)?
-                .read(&self.logits)?
-                .with(Some((self.gate_up.device(), gate_up)))?
-                .with(Some((self.down.device(), down)))?;
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.write(out)?.run() }
+        crate::runs! {
+            /// Computes it on the default stream of a device, of f16 or bf16 and at most 512
+            /// experts: on the simulator and on sm_90a.
+            fn run, run_on(self, stream, out: &mut MatrixMut<'_, T>) {
+                let experts = self.logits.cols();
+                let gate_up = operand::stacked((call::NAME, "gate_up"), &self.gate_up, experts)?;
+                let down = operand::stacked((call::NAME, "down"), &self.down, experts)?;
+                let top = i64::try_from(self.top).unwrap_or(i64::MAX);
+                TypedCall::new(&MOE, stream)
+                    .option("top", Value::Int(top))?
+                    .choose("routing", self.routing)?
+                    .option("renormalise", Value::Bool(self.renormalise))?
+                    .read(&self.x)?
+                    .read(&self.logits)?
+                    .with(Some((self.gate_up.device(), gate_up)))?
+                    .with(Some((self.down.device(), down)))?
+                    .write(out)?
+            }
         }
     }
 }

@@ -44,6 +44,7 @@ mod host {
     use super::call::{LINEAR, LINEAR_8, PACK, UNPACK};
     use super::sizes::NAMES;
     use super::{call, cases, oracle, pack, sizes};
+    use crate::builder::option;
     use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
 
     const HALVES: &[Dtype] = &[Dtype::F16, Dtype::Bf16];
@@ -57,31 +58,26 @@ mod host {
         OperandOf::new(Role::Input, "factors", "float16 (tiles, groups, 8, 2 or 4), from pack_weights")
             .of(FACTORS)
             .dense();
-    const BITS: OptionOf = OptionOf { name: "bits", about: "bits of a code: 4 or 8", default: Value::Int(4) };
-    const ROWS: OptionOf =
-        OptionOf { name: "rows", about: "rows of W, or 0 for those of all tiles", default: Value::Int(0) };
-    const OFFSET: OptionOf = OptionOf {
-        name: "offset",
-        about: "what is subtracted from a code where factors have no minima: 8 for nibbles and q4_0, 128 for bytes and \
+    const BITS: OptionOf = option("bits", "bits of a code: 4 or 8", Value::Int(4));
+    const ROWS: OptionOf = option("rows", "rows of W, or 0 for those of all tiles", Value::Int(0));
+    const OFFSET: OptionOf = option(
+        "offset",
+        "what is subtracted from a code where factors have no minima: 8 for nibbles and q4_0, 128 for bytes and \
                 q8_0, 32 for q6_k",
-        default: Value::Int(8),
-    };
+        Value::Int(8),
+    );
 
-    const GATED: OptionOf = OptionOf {
-        name: "gated",
-        about: "the rows of W are eight gates and eight ups in turn, and the result is silu(gate) * up",
-        default: Value::Bool(false),
-    };
-    const EPS: OptionOf = OptionOf {
-        name: "eps",
-        about: "what the norm adds to the mean of the squares",
-        default: Value::Float(1e-6),
-    };
-    const TILE: OptionOf = OptionOf {
-        name: "tile",
-        about: "rows of x of a block, by default those of the least estimated time; 64 and 256 on sm_90a alone",
-        default: Value::Choice("auto", call::TILES_OF_X),
-    };
+    const GATED: OptionOf = option(
+        "gated",
+        "the rows of W are eight gates and eight ups in turn, and the result is silu(gate) * up",
+        Value::Bool(false),
+    );
+    const EPS: OptionOf = option("eps", "what the norm adds to the mean of the squares", Value::Float(1e-6));
+    const TILE: OptionOf = option(
+        "tile",
+        "rows of x of a block, by default those of the least estimated time; 64 and 256 on sm_90a alone",
+        Value::Choice("auto", call::TILES_OF_X),
+    );
 
     /// Products by quantised weights.
     pub static LINEAR_QUANTIZED: Declaration = PRODUCT;
@@ -138,11 +134,11 @@ mod host {
             GATED,
             EPS,
             TILE,
-            OptionOf {
-                name: "dtype",
-                about: "the type of the result, float16 or bfloat16, to which x times its scale is rounded",
-                default: Value::Dtype(Dtype::F16),
-            },
+            option(
+                "dtype",
+                "the type of the result, float16 or bfloat16, to which x times its scale is rounded",
+                Value::Dtype(Dtype::F16),
+            ),
         ],
         results: sizes::product_8,
         run: call::run_8,
@@ -178,11 +174,7 @@ mod host {
             OperandOf::new(Role::Result, "codes", "uint8 (tiles of 16 rows, steps, 512)").of(BYTES).dense(),
             OperandOf::new(Role::Result, "factors", "float16 (tiles, groups, 8, 2), or 4 with minima").of(FACTORS).dense(),
         ],
-        options: &[OptionOf {
-            name: "form",
-            about: "the form of the weights: nibbles, bytes, gptq, awq, q4_0, q4_1, q8_0, q4_k, q5_k or q6_k",
-            default: Value::Choice("nibbles", NAMES),
-        }],
+        options: &[option("form", "the form of the weights: nibbles, bytes, gptq, awq, q4_0, q4_1, q8_0, q4_k, q5_k or q6_k", Value::Choice("nibbles", NAMES))],
         results: sizes::packed,
         run: pack::pack,
         explain: |_, call| pack::explain_pack(call),
@@ -205,13 +197,9 @@ mod host {
         options: &[
             BITS,
             ROWS,
-            OptionOf {
-                name: "columns",
-                about: "elements of a row, or 0 for those of all steps",
-                default: Value::Int(0),
-            },
+            option("columns", "elements of a row, or 0 for those of all steps", Value::Int(0)),
             OFFSET,
-            OptionOf { name: "dtype", about: "float16 or bfloat16", default: Value::Dtype(Dtype::F16) },
+            option("dtype", "float16 or bfloat16", Value::Dtype(Dtype::F16)),
         ],
         results: sizes::unpacked,
         run: pack::unpack,

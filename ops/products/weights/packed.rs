@@ -5,7 +5,7 @@ use super::sizes::{Sizes, source_sizes};
 use super::{LINEAR_PACKED, LINEAR_QUANTIZED_A8, PACK_WEIGHTS, UNPACK_WEIGHTS};
 use half::f16;
 use moye::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value};
-use moye::{Buffer, Device, Element, Matrix, MatrixMut, Result, Stream};
+use moye::{Buffer, Element, Matrix, MatrixMut, Result, Stream};
 
 /// Quantised weights in a device's memory, in the order of the kernels.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl PackedWeights {
     ///
     /// # Errors
     /// [`moye::Error::ShapeMismatch`] if rows are not whole blocks, [`moye::Error::Unsupported`] if
-    /// there is no such form, and the errors of [`Device::launch`].
+    /// there is no such form, and the errors of [`moye::Device::launch`].
     pub fn blocks(form: &str, blocks: &Matrix<'_, u8>) -> Result<Self> {
         Self::pack::<u8, f16>(form, blocks, None, None)
     }
@@ -210,35 +210,17 @@ impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
         Self { gated: true, ..self }
     }
 
-    /// Computes it on the default stream of a device.
-    ///
-    /// # Errors
-    /// [`moye::Error::ShapeMismatch`] if `x` or `y` has another shape than the weights lead to, and
-    /// the errors of [`Device::launch`].
-    pub fn run(&self, device: &Device, y: &mut MatrixMut<'_, T>) -> Result<()> {
-        // SAFETY: the default stream runs its work in order.
-        unsafe { self.run_on(&device.default_stream(), y) }
-    }
-
-    /// Computes it on a stream.
-    ///
-    /// # Errors
-    /// As for [`LinearQuantized::run`].
-    ///
-    /// # Safety
-    /// Until the work is complete, no other stream writes the elements of `x` and the residual, or
-    /// reads or writes those of `y`.
-    pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
-        let call = self.weights.describe(TypedCall::new(&LINEAR_PACKED, stream))?;
-        let mut call = call.option("gated", Value::Bool(self.gated))?.read(&self.x)?;
-        if let Some((_, eps)) = self.norm {
-            call = call.option("eps", Value::Float(eps.into()))?;
+    crate::runs! {
+        /// Computes it on the default stream of a device.
+        fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+            let call = self.weights.describe(TypedCall::new(&LINEAR_PACKED, stream))?;
+            let mut call = call.option("gated", Value::Bool(self.gated))?.read(&self.x)?;
+            if let Some((_, eps)) = self.norm {
+                call = call.option("eps", Value::Float(eps.into()))?;
+            }
+            let norm = self.norm.as_ref().map(|(weight, _)| weight);
+            self.weights.operands(call)?.read(self.residual.as_ref())?.read_row(norm)?.write(y)?
         }
-        let norm = self.norm.as_ref().map(|(weight, _)| weight);
-        let call = self.weights.operands(call)?.read(self.residual.as_ref())?.read_row(norm)?;
-        // SAFETY: the caller's contract; weights were complete when they were packed, and no call
-        // writes them.
-        unsafe { call.write(y)?.run() }
     }
 }
 

@@ -1,0 +1,49 @@
+//! The methods of typed builders that differ in names and types alone, and options.
+
+use moye::operation::{OptionOf, Value};
+
+/// An option: its name, what it changes, and its default.
+pub const fn option(name: &'static str, about: &'static str, default: Value) -> OptionOf {
+    OptionOf { name, about, default }
+}
+
+/// Writes `run` and `run_on` of a builder, from what `run` is documented with, its results, and the
+/// [`TypedCall`](moye::operation::TypedCall) on a stream.
+macro_rules! runs {
+    (
+        $(#[doc = $about:literal])+
+        fn $run:ident, $run_on:ident $(<$generic:ident: $bound:ident>)? (
+            $self:ident, $stream:ident, $($result:ident: $ty:ty),+
+        ) $call:block
+    ) => {
+        $(#[doc = $about])+
+        ///
+        /// # Errors
+        /// [`moye::Error::ShapeMismatch`] if shapes or element types do not match,
+        /// [`moye::Error::Unsupported`] if no kernel of the device takes the element type, an
+        /// extent or an option, and the errors of [`moye::Device::launch`].
+        pub fn $run $(<$generic: $bound>)? (&$self, device: &moye::Device, $($result: $ty),+) -> moye::Result<()> {
+            // SAFETY: the default stream runs its work in order.
+            unsafe { $self.$run_on(&device.default_stream(), $($result),+) }
+        }
+
+        #[doc = concat!("As [`", stringify!($run), "`](Self::", stringify!($run), "), on a stream.")]
+        ///
+        /// # Errors
+        /// The same.
+        ///
+        /// # Safety
+        /// Until the work is complete, no other stream writes the elements of what is read, or
+        /// reads or writes those of what is written.
+        pub unsafe fn $run_on $(<$generic: $bound>)? (
+            &$self,
+            $stream: &moye::Stream,
+            $($result: $ty),+
+        ) -> moye::Result<()> {
+            let call: moye::operation::TypedCall<'_> = $call;
+            // SAFETY: the arrays are on the stream's device until the work is complete.
+            unsafe { call.run() }
+        }
+    };
+}
+pub(crate) use runs;
