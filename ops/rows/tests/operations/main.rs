@@ -1,6 +1,10 @@
 //! Every operation against its float64 reference: all cases, element types and memory layouts.
 
-use moye::operation::harness;
+#[cfg(all(feature = "activation", feature = "affine", feature = "embedding", feature = "rope"))]
+mod maps;
+
+use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options, Value, harness};
+use moye::{Buffer, Device, Element};
 
 /// Operations that have a workspace in some case, which a caller gives.
 const WITH_WORKSPACES: &[&str] = &[
@@ -94,11 +98,34 @@ operations! {
         topk_is_that_of_a_sort moye_rows::topk::TOPK;
 }
 
+/// An array of the elements of a buffer, row-major.
+#[allow(dead_code, reason = "some operation needs it")]
+fn array<T: Element>(buffer: &Buffer<T>, shape: &[usize]) -> Option<Array> {
+    let ty = ArrayType { dtype: Dtype::of::<T>().unwrap(), shape: shape.to_vec() };
+    Some(Array::row_major(&ty, buffer.address()))
+}
+
+/// Computes a call, or says why not.
+#[allow(dead_code, reason = "some operation needs it")]
+fn run(
+    device: &Device,
+    declaration: &Declaration,
+    operands: &[Option<Array>],
+    given: &[(&str, Value)],
+) -> Result<(), String> {
+    let mut options = Options::of(declaration);
+    for (name, value) in given {
+        options.set(declaration.name, name, *value).map_err(|error| error.to_string())?;
+    }
+    let call = Call { operands, options: &options };
+    declaration.check(&call).map_err(|error| error.to_string())?;
+    // SAFETY: the arrays are in buffers of the tests, which outlive the call.
+    unsafe { (declaration.run)(&device.default_stream(), &call) }.map_err(|error| error.to_string())
+}
+
 #[cfg(feature = "cross_entropy")]
 #[test]
 fn cross_entropy_of_what_is_not_finite_is_that_of_pytorch_and_the_gradient_may_replace_the_logits() {
-    use moye::operation::{Array, ArrayType, Call, Dtype, Options, Value};
-    let declaration = &moye_rows::cross_entropy::CROSS_ENTROPY;
     const INF: f32 = f32::INFINITY;
     #[rustfmt::skip]
     let logits = [
@@ -113,22 +140,10 @@ fn cross_entropy_of_what_is_not_finite_is_that_of_pytorch_and_the_gradient_may_r
     for device in harness::devices() {
         let (x, t) = (device.upload(&logits).unwrap(), device.upload(&targets).unwrap());
         let loss = device.alloc_uninit::<f32>(6).unwrap();
-        let array = |dtype, shape: &[usize], address| {
-            Some(Array::row_major(&ArrayType { dtype, shape: shape.to_vec() }, address))
-        };
-        let operands = [
-            array(Dtype::F32, &[6, 4], x.address()),
-            array(Dtype::I32, &[6], t.address()),
-            array(Dtype::F32, &[6], loss.address()),
-            None,
-            array(Dtype::F32, &[6, 4], x.address()),
-        ];
-        let mut options = Options::of(declaration);
-        options.set("cross_entropy", "grad_scale", Value::Float(2.0)).unwrap();
-        let call = Call { operands: &operands, options: &options };
-        declaration.check(&call).unwrap();
-        // SAFETY: the arrays are in buffers that live on.
-        unsafe { (declaration.run)(&device.default_stream(), &call) }.unwrap();
+        let (of_x, of_loss) = (array(&x, &[6, 4]), array(&loss, &[6]));
+        let operands = [of_x.clone(), array(&t, &[6]), of_loss, None, of_x];
+        let options = [("grad_scale", Value::Float(2.0))];
+        run(&device, &moye_rows::cross_entropy::CROSS_ENTROPY, &operands, &options).unwrap();
         let loss = loss.download().unwrap();
         assert!(loss[0].is_nan() && loss[1].is_nan() && loss[5].is_nan(), "{loss:?}");
         assert!((loss[2] - 2f32.ln()).abs() < 1e-6 && loss[3] == INF && loss[4] == 0.0, "{loss:?}");
@@ -142,19 +157,13 @@ fn cross_entropy_of_what_is_not_finite_is_that_of_pytorch_and_the_gradient_may_r
 #[cfg(feature = "cumsum")]
 #[test]
 fn a_scan_of_more_than_1024_chunks_is_exact_for_whole_numbers() {
-    use moye::operation::{Array, ArrayType, Call, Dtype, Options};
-    let declaration = &moye_rows::cumsum::CUMSUM;
     let n = 1029 * moye_rows::cumsum::kernel::chunk(4) as usize + 4;
     let one_in_three: Vec<f32> = (0..n).map(|i| if i % 3 == 0 { 1.0 } else { 0.0 }).collect();
     // The simulator takes a minute.
     for device in harness::devices().into_iter().filter(moye::Device::is_gpu) {
         let (x, y) = (device.upload(&one_in_three).unwrap(), device.upload(&one_in_three).unwrap());
-        let array =
-            |address| Some(Array::row_major(&ArrayType { dtype: Dtype::F32, shape: vec![n] }, address));
-        let options = Options::of(declaration);
-        let call = Call { operands: &[array(x.address()), array(y.address())], options: &options };
-        // SAFETY: the arrays are in buffers that live on.
-        unsafe { (declaration.run)(&device.default_stream(), &call) }.unwrap();
+        let operands = [array(&x, &[n]), array(&y, &[n])];
+        run(&device, &moye_rows::cumsum::CUMSUM, &operands, &[]).unwrap();
         let expected = (0..n).map(|i| (i / 3 + 1) as f32);
         assert!(y.download().unwrap().into_iter().eq(expected));
     }
@@ -240,7 +249,6 @@ fn blocks_and_clusters_step_over_rows_that_are_loaded_ahead() {
 
 #[test]
 fn integers_are_refused_with_the_operand_and_what_it_takes() {
-    use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options};
     let x = |dtype| Some(Array::row_major(&ArrayType { dtype, shape: vec![2, 8] }, 4096));
     let takes_floats = |of: &&&Declaration| of.operands[0].dtypes == Dtype::FLOATS;
     for declaration in moye_rows::OPERATIONS.iter().filter(takes_floats) {
@@ -257,12 +265,8 @@ fn integers_are_refused_with_the_operand_and_what_it_takes() {
 
 /// The result of each of `rows` rows of f32.
 #[cfg(feature = "reduce")]
-fn reduced<U: moye::Element>(
-    declaration: &'static moye::operation::Declaration,
-    rows: usize,
-    x: &[f32],
-) -> moye::Result<Vec<U>> {
-    use moye::{Device, Matrix, MatrixMut};
+fn reduced<U: Element>(declaration: &'static Declaration, rows: usize, x: &[f32]) -> moye::Result<Vec<U>> {
+    use moye::{Matrix, MatrixMut};
     let device = Device::sim();
     let x = device.upload(x)?;
     let mut y = device.alloc_uninit::<U>(rows)?;
@@ -316,7 +320,7 @@ fn logsumexp_and_variance_keep_their_digits_far_from_zero_and_at_infinity() {
 #[cfg(feature = "topk")]
 #[test]
 fn topk_has_nan_first_and_the_first_of_equal_elements_whatever_is_masked() {
-    use moye::{Device, Matrix, MatrixMut};
+    use moye::{Matrix, MatrixMut};
     let device = Device::sim();
     // Masked but for 7 elements, 2,000 above all others, and NaN among zeros.
     let mut rows = [[f32::NEG_INFINITY; 4000]; 3];
@@ -341,7 +345,7 @@ fn topk_has_nan_first_and_the_first_of_equal_elements_whatever_is_masked() {
 #[cfg(all(feature = "softmax", feature = "softmax_backward"))]
 #[test]
 fn hidden_elements_have_no_probability_and_no_gradient_whatever_they_are() {
-    use moye::{Device, Matrix, MatrixMut};
+    use moye::{Matrix, MatrixMut};
     use moye_rows::{softmax::Softmax, softmax_backward::SoftmaxBackward};
     const INF: f32 = f32::INFINITY;
     let device = Device::sim();
@@ -379,7 +383,6 @@ fn hidden_elements_have_no_probability_and_no_gradient_whatever_they_are() {
 
 #[test]
 fn options_that_no_kernel_has_are_refused_with_what_they_may_be() {
-    use moye::operation::{ArrayType, Dtype, Options, Value};
     let refused = |name: &str, shape: &[usize], given: &[(&str, Value)]| {
         let declaration = moye_rows::OPERATIONS.iter().find(|of| of.name == name)?;
         let mut options = Options::of(declaration);
@@ -389,7 +392,7 @@ fn options_that_no_kernel_has_are_refused_with_what_they_may_be() {
         let inputs: Vec<_> = inputs.map(|(i, _)| (i == 0).then(|| x.clone())).collect();
         Some((declaration.results)(&inputs, &options).unwrap_err().to_string())
     };
-    fn name_of(declaration: &'static moye::operation::Declaration) -> &'static str {
+    fn name_of(declaration: &'static Declaration) -> &'static str {
         declaration.name
     }
     let cases: &[(&str, &[usize], &[(&str, Value)], &str)] = &[
@@ -415,7 +418,7 @@ fn options_that_no_kernel_has_are_refused_with_what_they_may_be() {
 #[test]
 fn nan_is_kept_by_floats_of_8_bits_and_does_not_change_the_scale() {
     use moye::number::F8E4M3;
-    use moye::{Device, Matrix, MatrixMut};
+    use moye::{Matrix, MatrixMut};
     use moye_rows::quantize::{Quantize, Scale};
     let device = Device::sim();
     let x = device.upload(&[f32::NAN, 2.0, -4.0, 0.0, f32::NAN, 0.0]).unwrap();

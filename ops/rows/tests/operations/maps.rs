@@ -1,36 +1,14 @@
 //! Elementwise operations beyond the cases of the harness: in place, special values, and what they
 //! refuse.
-#![cfg(all(feature = "activation", feature = "affine", feature = "embedding", feature = "rope"))]
 
+use crate::{array, run};
 use half::{bf16, f16};
-use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options, Value};
-use moye::{Buffer, Device, Element, Matrix, MatrixMut};
+use moye::operation::{Array, Value};
+use moye::{Device, Matrix, MatrixMut};
 use moye_rows::activation::{Activate, Activation, BIAS_ACTIVATION, SWIGLU};
 use moye_rows::affine::{ADD, AXPBY, Affine, CAST};
 use moye_rows::embedding::EMBEDDING;
 use moye_rows::rope::ROPE;
-
-fn array<T: Element>(buffer: &Buffer<T>, shape: &[usize]) -> Option<Array> {
-    let ty = ArrayType { dtype: Dtype::of::<T>().unwrap(), shape: shape.to_vec() };
-    Some(Array::row_major(&ty, buffer.address()))
-}
-
-/// Computes a call on the simulator, or says why not.
-fn run(
-    device: &Device,
-    declaration: &Declaration,
-    operands: &[Option<Array>],
-    given: &[(&str, Value)],
-) -> Result<(), String> {
-    let mut options = Options::of(declaration);
-    for (name, value) in given {
-        options.set(declaration.name, name, *value).map_err(|error| error.to_string())?;
-    }
-    let call = Call { operands, options: &options };
-    declaration.check(&call).map_err(|error| error.to_string())?;
-    // SAFETY: the arrays are in buffers of the tests, which outlive the call.
-    unsafe { (declaration.run)(&device.default_stream(), &call) }.map_err(|error| error.to_string())
-}
 
 fn numbers(count: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 37) % 101) as f32 / 16.0 - 3.0).collect()
