@@ -82,7 +82,9 @@ pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx, PtxParam, SHIPPED_PTX};
 #[cfg(feature = "movement")]
-pub use movement::{copy, copy_on, transpose, transpose_on};
+pub use movement::{
+    COPY, TRANSPOSE, copy, copy_on, explain_copy, explain_transpose, transpose, transpose_on,
+};
 pub use moye_device::half;
 pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::layout;

@@ -32,8 +32,6 @@ mod run;
 #[cfg(feature = "operations")]
 mod transfer;
 #[cfg(feature = "operations")]
-mod transpose;
-#[cfg(feature = "operations")]
 mod tune;
 
 use anyhow::Result;
@@ -68,9 +66,9 @@ enum Command {
     /// head, token, column).
     #[cfg(feature = "attention")]
     Attention(Box<attention::Attention>),
-    /// Transpose a matrix in a two-dimensional float32 NumPy file.
     #[cfg(feature = "operations")]
-    Transpose(transpose::Transpose),
+    #[command(flatten)]
+    Movement(run::Movement),
     /// Run an operation on NumPy files: `moye run softmax x.npy -o y.npy --axis -1`.
     #[cfg(feature = "operations")]
     Run(run::Run),
@@ -123,7 +121,7 @@ impl Cli {
             #[cfg(feature = "attention")]
             Command::Attention(command) => command.run(),
             #[cfg(feature = "operations")]
-            Command::Transpose(command) => command.run(),
+            Command::Movement(command) => command.run(),
             #[cfg(feature = "operations")]
             Command::Run(command) => command.run(),
             #[cfg(feature = "operations")]
