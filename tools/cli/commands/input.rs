@@ -121,7 +121,6 @@ impl NpyFile {
 
     /// The array in the file, in C order with `N` dimensions, and its extents. The elements must
     /// have type `T`.
-    #[cfg(feature = "attention")]
     pub fn tensor<T: Stored, const N: usize>(&self) -> Result<(Cow<'_, [T]>, [usize; N])> {
         let (header, data) = self.header_of::<T>()?;
         let Ok(shape) = <[usize; N]>::try_from(&header.shape[..]) else {

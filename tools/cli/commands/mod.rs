@@ -1,7 +1,7 @@
 //! The command line: one file for each command.
 
 mod atoms;
-#[cfg(feature = "attention")]
+#[cfg(feature = "operations")]
 mod attention;
 #[cfg(feature = "operations")]
 mod bench;
@@ -64,7 +64,7 @@ enum Command {
     Matmul(Box<matmul::Matmul>),
     /// Attention of queries, keys and values in float16 or bfloat16 NumPy files of shape (batch,
     /// head, token, column).
-    #[cfg(feature = "attention")]
+    #[cfg(feature = "operations")]
     Attention(Box<attention::Attention>),
     #[cfg(feature = "operations")]
     #[command(flatten)]
@@ -118,7 +118,7 @@ impl Cli {
         match self.command {
             #[cfg(feature = "operations")]
             Command::Matmul(command) => command.run(),
-            #[cfg(feature = "attention")]
+            #[cfg(feature = "operations")]
             Command::Attention(command) => command.run(),
             #[cfg(feature = "operations")]
             Command::Movement(command) => command.run(),

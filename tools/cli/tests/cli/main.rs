@@ -1,6 +1,5 @@
 //! The program `moye`: its results from files, and its messages about bad ones.
 
-#[cfg(feature = "attention")]
 mod attention;
 mod bench;
 #[path = "../../../../tests/fixtures/common/mod.rs"]
