@@ -142,7 +142,7 @@ unsafe fn run<T: Element, const TRANSPOSED: bool>(
     let Some((problem, call)) = problem else { return Ok(()) };
     // SAFETY: both matrices are inside their buffers (`Matrix::new`), and have these extents and
     // strides. `dst` is borrowed mutably, shares no element with `src`, and has no element twice.
-    // The caller answers for other streams.
+    // The caller orders other streams.
     unsafe { operation::run::<Movement<TRANSPOSED>>(stream, &problem, &call) }
 }
 
