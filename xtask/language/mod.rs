@@ -6,6 +6,7 @@
 //!   on one line;
 //! - [`words`]: no word from the list of those that hide a term or an actor;
 //! - [`lengths`]: no file of a shipped kernel above 450 lines;
+//! - [`floors`]: no module imports one above it;
 //! - [`contracts`]: `unsafe` in kernels and examples, and comments on it without a condition,
 //!   within their limits.
 //!
@@ -14,6 +15,7 @@
 
 mod columns;
 mod contracts;
+mod floors;
 mod lengths;
 mod source;
 #[cfg(feature = "spelling")]
@@ -117,6 +119,7 @@ fn check(name: &str, text: &str) -> Vec<Fault> {
     spelling::check(name, text, &mut faults);
     columns::check(name, text, &mut faults);
     lengths::check(name, text, &mut faults);
+    floors::check(name, text, &mut faults);
     for piece in source::pieces(name, text) {
         words::check(name, &piece, &mut faults);
     }

@@ -5,8 +5,8 @@
 //! it twice would only take build time.
 
 use super::packed::{Only, PackedImage, only};
-use super::ptx::Ptx;
-use crate::device::Arch;
+use super::Ptx;
+use crate::arch::Arch;
 
 /// The packed images that run on an architecture, the best one first.
 pub(crate) struct Texts(Vec<PackedImage>);
@@ -27,7 +27,7 @@ impl Texts {
 #[cfg(test)]
 mod tests {
     use super::super::entry::EntryParams;
-    use super::super::ptx::can_wait;
+    use super::super::can_wait;
     use super::*;
 
     const OLD: &str = "\
