@@ -1,5 +1,6 @@
 //! Tasks for a checkout: set-up, demo, tests, PTX report, bundle. `cargo xtask --help` lists it.
 
+mod adding;
 mod bundle;
 mod checkout;
 mod dist;
