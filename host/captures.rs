@@ -64,4 +64,3 @@ pub(crate) fn of_code(call: &'static str, code: DriverCode) -> Option<Error> {
         _ => return None,
     })
 }
-

@@ -79,7 +79,8 @@ fn table(files: &[File], registries: &str) -> String {
     text.push('\n');
     for (folder, files) in &operations {
         let name = folder.rsplit('/').next().unwrap_or_default();
-        let listed = registries.split_once(&format!("\" {name}: ")).and_then(|(_, rest)| rest.split_once(';'));
+        let listed =
+            registries.split_once(&format!("\" {name}: ")).and_then(|(_, rest)| rest.split_once(';'));
         let declared = match listed {
             Some((names, _)) => names.split(',').count(),
             None => registries.matches(&format!("&crate::{name}::")).count(),

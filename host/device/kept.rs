@@ -1,8 +1,8 @@
 //! Memory that a stream on a GPU keeps: counters and a workspace.
 
-use crate::Result;
 use super::gpu::Gpu;
 use super::{Backend, Device};
+use crate::Result;
 use crate::driver::{check, sys};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -38,13 +38,7 @@ const LEAST_KEPT: usize = 1 << 20;
 
 impl Kept {
     /// The address of this many words, all 0, which kernels reset to 0 after use.
-    pub(crate) fn counters(
-        &self,
-        device: &Device,
-        gpu: &'static Gpu,
-        of: Raw,
-        count: usize,
-    ) -> Result<u64> {
+    pub(crate) fn counters(&self, device: &Device, gpu: &'static Gpu, of: Raw, count: usize) -> Result<u64> {
         if let Some(&address) = self.counters.get() {
             return Ok(address);
         }

@@ -11,8 +11,8 @@ pub(crate) mod simulated;
 pub(crate) mod simulator;
 
 pub use crate::arch::Arch;
-pub use choice::{DeviceChoice, VARIABLE as DEVICE_VARIABLE};
 pub use crate::grid::{MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK};
+pub use choice::{DeviceChoice, VARIABLE as DEVICE_VARIABLE};
 pub use properties::{Properties, STATIC_SHARED_BYTES};
 pub use rates::Rates;
 

@@ -1,13 +1,13 @@
 //! The capture of a graph.
 
 use super::executable::Graph;
+use crate::Result;
 use crate::captures::Counted;
 use crate::device::gpu::Gpu;
 use crate::device::simulated::Simulated;
 use crate::device::{Backend, Device};
 use crate::driver::{check, sys};
 use crate::stream::Stream;
-use crate::{Error, Result};
 use std::ptr::null_mut;
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@ mod args;
 mod named;
 mod prepared;
 
-pub use args::{KernelArg, KernelArgs};
 pub use crate::grid::Grid;
+pub use args::{KernelArg, KernelArgs};
 pub(crate) use prepared::{Prepared, noting};
 
 use crate::device::{Backend, Device};

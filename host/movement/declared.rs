@@ -1,9 +1,7 @@
 //! Copies and transposes as declared operations, of arrays of any element type of [`Dtype`].
 
 use super::plan::{Movement, Problem, Side};
-use crate::operation::{
-    self, Array, ArrayType, Call, Case, Declaration, Dtype, OperandOf, Operation, Role,
-};
+use crate::operation::{self, Array, ArrayType, Call, Case, Declaration, Dtype, OperandOf, Operation, Role};
 use crate::stream::Stream;
 use crate::{Error, Result};
 

@@ -9,8 +9,8 @@ mod entry;
 mod packed;
 mod texts;
 
-pub use entry::PtxParam;
 pub(crate) use entry::EntryParams;
+pub use entry::PtxParam;
 pub(crate) use packed::Only;
 pub(crate) use texts::Texts;
 

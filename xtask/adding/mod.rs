@@ -94,7 +94,14 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
 /// Copies the files of the crate.
 fn copy(checkout: &Checkout, to: &Path) -> Result<()> {
     let mut list = Command::new("git");
-    list.current_dir(&checkout.root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard", CRATE]);
+    list.current_dir(&checkout.root).args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        CRATE,
+    ]);
     let names = quietly(&mut list).context("the files of the checkout cannot be listed")?;
     for name in names.split('\0').filter(|name| !name.is_empty()) {
         let (from, to) = (checkout.root.join(name), to.join(name));

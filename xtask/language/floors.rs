@@ -42,13 +42,13 @@ impl House {
 
 /// Imports of a module above, and uses by the path.
 pub fn check(name: &str, text: &str, faults: &mut Vec<Fault>) {
-    let Some((house, path)) =
-        HOUSES.iter().find_map(|house| Some((house, name.strip_prefix(house.folder)?)))
+    let Some((house, path)) = HOUSES.iter().find_map(|house| Some((house, name.strip_prefix(house.folder)?)))
     else {
         return;
     };
     let module = path.split(['/', '.']).next().unwrap_or_default();
-    let Some(own) = house.floor(module).filter(|_| name.ends_with(".rs") && !name.ends_with("/tests.rs")) else {
+    let Some(own) = house.floor(module).filter(|_| name.ends_with(".rs") && !name.ends_with("/tests.rs"))
+    else {
         return;
     };
     for (line, number) in text.lines().zip(1..).take_while(|(line, _)| *line != OWN_TESTS) {
@@ -79,7 +79,11 @@ mod tests {
         let text = "use crate::device::Device;\nuse crate::stream::Stream;\n";
         assert_eq!(said("host/device/gpu.rs", text), ["2: `device` imports `stream`, which is above it"]);
         assert_eq!(said("host/event.rs", text), [""; 0]);
-        for fine in ["/// [`Stream`](crate::stream::Stream)", "$crate::matmul::a()", "#[cfg(test)]\nuse crate::graph;"] {
+        for fine in [
+            "/// [`Stream`](crate::stream::Stream)",
+            "$crate::matmul::a()",
+            "#[cfg(test)]\nuse crate::graph;",
+        ] {
             assert_eq!(said("host/device/gpu.rs", fine), [""; 0], "{fine}");
         }
     }

@@ -86,7 +86,10 @@ fn tensors_that_an_operation_does_not_take_are_refused_with_the_way_out() -> Res
         (said(Ok(softmax()), &[]), "softmax has no tensor; give x"),
         (said(Ok(few()), &[Some(&x)]), "linear_few: w is left out; it is not optional"),
         (said(Ok(softmax()), &[Some(&x); 9]), "softmax takes 3 tensors, and has 9"),
-        (said(softmax().option("axis", Value::Int(5)), &[Some(&x)]), "axis is 5, and an array of shape [4, 6]"),
+        (
+            said(softmax().option("axis", Value::Int(5)), &[Some(&x)]),
+            "axis is 5, and an array of shape [4, 6]",
+        ),
         (said(softmax().keep("lse"), &[Some(&x)]), "softmax has no optional result lse"),
         (said(int8, &[Some(&x)]), "candle has no tensors of int8; choose another type"),
     ] {

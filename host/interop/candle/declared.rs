@@ -237,7 +237,9 @@ fn of_candle(dtype: Dtype) -> Result<DType> {
         Dtype::I64 => DType::I64,
         Dtype::U8 => DType::U8,
         Dtype::E4m3 => DType::F8E4M3,
-        Dtype::I8 | Dtype::E5m2 => candle_core::bail!("candle has no tensors of {dtype}; choose another type"),
+        Dtype::I8 | Dtype::E5m2 => {
+            candle_core::bail!("candle has no tensors of {dtype}; choose another type")
+        }
     })
 }
 
