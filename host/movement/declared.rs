@@ -1,6 +1,6 @@
 //! Copies and transposes as declared operations, of arrays of any element type of [`Dtype`].
 
-use super::plan::{Movement, Problem, Side};
+use super::plan::{Addresses, Movement, Problem, Side};
 use crate::operation::{self, Array, ArrayType, Call, Case, Declaration, Dtype, OperandOf, Operation, Role};
 use crate::stream::Stream;
 use crate::{Error, Result};
@@ -108,7 +108,7 @@ fn batched(array: &Array) -> ([usize; 3], [i64; 3]) {
 }
 
 /// The problem of each matrix of a call, and its addresses: none without elements.
-fn matrices<const TRANSPOSED: bool>(call: &Call<'_>) -> Result<Vec<(Problem, [u64; 2])>> {
+fn matrices<const TRANSPOSED: bool>(call: &Call<'_>) -> Result<Vec<(Problem, Addresses)>> {
     let (operation, x, out) = (Movement::<TRANSPOSED>::NAME, call.operand(0), call.operand(1));
     input::<TRANSPOSED>(&[Some(x.ty())])?;
     out.check_distinct(operation)?;

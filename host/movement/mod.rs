@@ -12,7 +12,7 @@ pub(crate) mod repack;
 
 pub use self::declared::{COPY, TRANSPOSE};
 
-use self::plan::{Movement, Problem, Side};
+use self::plan::{Addresses, Movement, Problem, Side};
 use crate::device::Device;
 use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
 use crate::operation::{self, Operation};
@@ -108,7 +108,7 @@ fn problem<T: Element, const TRANSPOSED: bool>(
     device: &Device,
     src: &Matrix<'_, T>,
     dst: &mut MatrixMut<'_, T>,
-) -> Result<Option<(Problem, [u64; 2])>> {
+) -> Result<Option<(Problem, Addresses)>> {
     let operation = Movement::<TRANSPOSED>::NAME;
     let (from, to) = (src.shape(), dst.shape());
     // In the order of the source's modes.

@@ -14,6 +14,7 @@ use moye_kernels::{
     copy_lines, copy_long_lines, transpose_u8, transpose_u16, transpose_u32, transpose_u64, transpose_u128,
     transpose_words_u8, transpose_words_u16,
 };
+use std::hash::{Hash, Hasher};
 
 /// 16-byte vectors of a line into which lines without gaps are cut.
 const LINE: u64 = 4096;
@@ -27,20 +28,32 @@ pub(super) struct Movement<const TRANSPOSED: bool>;
 
 /// One side: the address of the first element, in a problem modulo 16, and the strides in elements.
 /// Both sides have their modes in the same order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Side {
     pub address: u64,
     pub strides: [i64; 2],
 }
 
+/// The addresses of source and destination.
+pub(super) type Addresses = (u64, u64);
+
 /// All that the choice of kernels depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     /// Bytes of an element.
     bytes: usize,
     extents: [u32; 2],
     from: Side,
     to: Side,
+}
+
+/// A hash of a few words: with the addresses it is the key of a repeated call.
+impl Hash for Problem {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let ([m, n], [first, second]) = (self.extents, self.from.strides);
+        state.write_u64(u64::from(m) << 32 | u64::from(n));
+        state.write_i64(first ^ second.rotate_left(32));
+    }
 }
 
 impl Problem {
@@ -53,7 +66,7 @@ impl Problem {
         bytes: usize,
         [rows, cols]: [usize; 2],
         [from, to]: [Side; 2],
-    ) -> Result<Option<(Self, [u64; 2])>> {
+    ) -> Result<Option<(Self, Addresses)>> {
         // One more tile still fits into 31 bits.
         const LIMIT: usize = i32::MAX as usize - 256;
         for (what, value) in [("rows", rows), ("columns", cols)] {
@@ -71,11 +84,11 @@ impl Problem {
         let side = |of: Side| Side { address: of.address % 16, strides: ordered(of.strides) };
         let extents = if swaps { [cols as u32, rows as u32] } else { [rows as u32, cols as u32] };
         let problem = Self { bytes, extents, from: side(from), to: side(to) };
-        Ok(Some((problem, [from.address, to.address])))
+        Ok(Some((problem, (from.address, to.address))))
     }
 
     /// The problem with the addresses of a call.
-    const fn at(self, [from, to]: [u64; 2]) -> Self {
+    const fn at(self, (from, to): Addresses) -> Self {
         let (of_from, of_to) = (self.from.strides, self.to.strides);
         let (from, to) = (Side { address: from, strides: of_from }, Side { address: to, strides: of_to });
         Self { from, to, ..self }
@@ -277,8 +290,7 @@ impl Tiles {
 impl<const TRANSPOSED: bool> Operation for Movement<TRANSPOSED> {
     type Problem = Problem;
     type Plan = Plan;
-    /// The addresses of source and destination.
-    type Call = [u64; 2];
+    type Call = Addresses;
 
     const NAME: &'static str = if TRANSPOSED { "transpose" } else { "copy" };
 
@@ -295,7 +307,7 @@ impl<const TRANSPOSED: bool> Operation for Movement<TRANSPOSED> {
         vectors.or(plan.tiles.map(|tiles| tiles.name())).unwrap_or_default()
     }
 
-    unsafe fn launch(plan: &Plan, problem: &Problem, call: &[u64; 2], on: &Launcher<'_>) -> Result<()> {
+    unsafe fn launch(plan: &Plan, problem: &Problem, call: &Addresses, on: &Launcher<'_>) -> Result<()> {
         // SAFETY: the addresses of the call are those of the problem's sides, on the stream's device.
         unsafe { plan.launch(Self::NAME, on.stream(), &problem.at(*call)) }
     }
@@ -367,7 +379,7 @@ mod tests {
         let (from, to) = (side(256, [6, 1]), side(512, [6, 1]));
         let (problem, call) = of([from, to]);
         let (same, elsewhere) = of([side(768, [6, 1]), to]);
-        assert!(problem == same && call == [256, 512] && elsewhere == [768, 512]);
+        assert!(problem == same && call == (256, 512) && elsewhere == (768, 512));
         assert!(problem != of([side(260, [6, 1]), to]).0, "another alignment");
         let limit = Problem::of("copy", 4, [1 << 31, 1], [from, to]).unwrap_err().to_string();
         assert!(limit.contains("2147483648") && limit.contains("2147483391"), "{limit}");
