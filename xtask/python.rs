@@ -4,7 +4,7 @@
 use crate::checkout::Checkout;
 use crate::krate::New;
 use crate::steps::{must, name, quietly};
-use crate::{adding, test, transcript};
+use crate::{test, transcript};
 use anyhow::{Context, Result};
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fs;
@@ -65,7 +65,6 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     eprintln!("   {}", name(&tests));
     must(&mut tests)?;
     own_functions(checkout, python)?;
-    adding::test(checkout, python)?;
     let stand_in = stand_in(checkout)?;
     let stand_in = stand_in.to_str().context("the target directory is no text")?;
     transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", PLAIN), ("CARGO", stand_in)])
