@@ -46,8 +46,8 @@ fn is_test(name: &str) -> bool {
     name.split('/').any(|part| matches!(part, "tests" | "tests.rs"))
 }
 
-/// Both tables as text. `registries` holds the lists of operations: lines `"FEATURE" FOLDER: NAME, NAME;`, or
-/// `&crate::FOLDER::NAME`.
+/// Both tables as text. `registries` holds the lists of operations: lines
+/// `"FEATURE" FOLDER: NAME, NAME;`, or `&crate::FOLDER::NAME`.
 fn table(files: &[File], registries: &str) -> String {
     let mut folders: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
     let mut operations: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();

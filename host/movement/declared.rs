@@ -15,8 +15,7 @@ pub static COPY: Declaration = Declaration {
     ],
     options: &[],
     results: |inputs, _| Ok(vec![input::<false>(inputs)?.clone()]),
-    // SAFETY: the caller's contract: the arrays are in memory of the stream's device, and stay there
-    // until the work is complete.
+    // SAFETY: the arrays are in memory of the stream's device until the work is complete.
     run: |stream, call| unsafe { run::<false>(stream, call) },
     explain: explain::<false>,
     reference: |inputs, _| inputs.iter().flatten().map(|(_, elements)| elements.clone()).collect(),

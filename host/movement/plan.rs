@@ -77,8 +77,8 @@ impl Problem {
         if rows == 0 || cols == 0 {
             return Ok(None);
         }
-        // The destination's mode with the smaller stride comes first, but never a mode with a single
-        // element.
+        // The destination's mode with the smaller stride becomes the first, but never a mode with a
+        // single element.
         let swaps = rows == 1 || cols > 1 && to.strides[1] < to.strides[0];
         let ordered = |[first, second]: [i64; 2]| if swaps { [second, first] } else { [first, second] };
         let side = |of: Side| Side { address: of.address % 16, strides: ordered(of.strides) };
@@ -279,8 +279,8 @@ impl Tiles {
             }
             Self::Transpose(Transpose { tile, launch, .. }) => {
                 let blocks = blocks(operation, n.div_ceil(tile[0]), m.div_ceil(tile[1]))?;
-                // SAFETY: both sides are accessible and do not overlap; `Tiles::of` has checked that
-                // their lines consist of the kernel's words.
+                // SAFETY: both sides are accessible and do not overlap; `Tiles::of` has checked
+                // that their lines consist of the kernel's words.
                 unsafe { launch(stream, Grid::new(blocks, 256).dependent(), problem) }
             }
         }
@@ -308,7 +308,7 @@ impl<const TRANSPOSED: bool> Operation for Movement<TRANSPOSED> {
     }
 
     unsafe fn launch(plan: &Plan, problem: &Problem, call: &Addresses, on: &Launcher<'_>) -> Result<()> {
-        // SAFETY: the addresses of the call are those of the problem's sides, on the stream's device.
+        // SAFETY: the call has the addresses of the problem's sides, on the stream's device.
         unsafe { plan.launch(Self::NAME, on.stream(), &problem.at(*call)) }
     }
 }

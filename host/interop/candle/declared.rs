@@ -112,7 +112,7 @@ impl Declared {
     }
 
     /// Computes the operation: `inputs` in the order of the declaration, `None` for those left out.
-    /// Returns the results in that order, of optional ones those that [`Declared::keep`] names.
+    /// Returns the results in that order, optional ones only if [`Declared::keep`] names them.
     ///
     /// # Errors
     /// Tensors that the declaration does not take, tensors of different devices, and the errors of
@@ -341,8 +341,8 @@ mod on_gpu {
                 let written =
                     |ty: &Option<ArrayType>| Some(Array::row_major(ty.as_ref()?, writing.next()?.address()));
                 let operands: Vec<_> = inputs.iter().map(read).chain(results.iter().map(written)).collect();
-                // SAFETY: the arrays are in the views, whose uses on other streams are ordered after
-                // this one's.
+                // SAFETY: the arrays are in the views, which cudarc orders before later uses on
+                // other streams.
                 unsafe { self.launch(&stream, &operands) }.map_err(Error::wrap)?;
             }
             Ok(written.into_iter().map(Storage::Cuda).collect())

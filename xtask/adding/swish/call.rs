@@ -1,62 +1,40 @@
 //! From a call to launches.
 
 use super::kernel::SwishKernels;
-use half::{bf16, f16};
-use moye::operation::{Call, Dtype, Elementwise, Launcher, map_grid, run_elementwise};
-use moye::{Error, Global, GlobalMut, Ptx, Result, Stream};
+use crate::prelude::*;
 use moye_device::algorithm::MapLaunch;
-use std::marker::PhantomData;
 
-/// The operation on elements `T`.
-struct Swish<T>(PhantomData<T>);
+/// A launch for elements of a type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Swish {
+    dtype: Dtype,
+    map: MapLaunch<1>,
+}
 
-impl<T: SwishKernels> Elementwise<1> for Swish<T> {
-    type Scalars = ();
-    const NAME: &'static str = "swish";
-
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn kernel() -> &'static str {
-        T::KERNELS[0].name()
-    }
-
-    unsafe fn launch(call: &MapLaunch<1>, (): (), on: &Launcher<'_>) -> Result<()> {
-        let arguments = (Global::from_address(call.inputs[0]), GlobalMut::from_address(call.out), call.modes);
+impl Launch for Swish {
+    unsafe fn launch(&self, to: To<'_>) -> Result<()> {
+        let (map, x) = (&self.map, self.map.inputs[0]);
         // SAFETY: the operands have the elements of the modes.
-        unsafe { on.launch(&T::KERNELS[0], map_grid(call).dependent(), arguments) }
+        of_floats!("swish", self.dtype, T => unsafe {
+            let arguments = (Global::from_address(x), GlobalMut::from_address(map.out), map.modes);
+            to.launch(&<T as SwishKernels>::KERNELS[0], map_grid(map).dependent(), arguments)
+        })
     }
+}
+
+/// Type and shape of the result: those of x.
+pub fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayType>> {
+    Ok(vec![given(inputs, 0).clone()])
 }
 
 /// Computes a call.
 ///
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
+pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (x, out) = (call.operand(0), call.operand(1));
-    // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe {
-        match x.dtype {
-            Dtype::F32 => run_elementwise::<Swish<f32>, 1>(stream, [Some(x)], out, ()),
-            Dtype::F16 => run_elementwise::<Swish<f16>, 1>(stream, [Some(x)], out, ()),
-            Dtype::Bf16 => run_elementwise::<Swish<bf16>, 1>(stream, [Some(x)], out, ()),
-            other => Err(no_kernel(other)),
-        }
-    }
-}
-
-/// The name of the kernel of a call.
-pub fn explain(call: &Call<'_>) -> Result<&'static str> {
-    match call.operand(0).dtype {
-        Dtype::F32 => Ok(Swish::<f32>::kernel()),
-        Dtype::F16 => Ok(Swish::<f16>::kernel()),
-        Dtype::Bf16 => Ok(Swish::<bf16>::kernel()),
-        other => Err(no_kernel(other)),
-    }
-}
-
-fn no_kernel(dtype: Dtype) -> Error {
-    let detail = format!("there are no kernels for elements of {dtype}; convert them to float32");
-    Error::Unsupported { operation: "swish", detail }
+    map_launches("swish", [Some(x)], out)?.into_iter().try_for_each(|map| {
+        // SAFETY: the call's arrays are on the stream's device until the work is complete.
+        unsafe { on.launch(&Swish { dtype: x.dtype, map }) }
+    })
 }

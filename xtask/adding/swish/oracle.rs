@@ -1,18 +1,11 @@
 //! Swish in float64.
 
-use moye::operation::{ArrayType, Dtype};
+use crate::prelude::*;
 
 /// `x / (1 + exp(-x))` of each element.
-pub fn swish(inputs: &[Option<(ArrayType, Vec<f64>)>]) -> Vec<Vec<f64>> {
-    let of = |values: &Vec<f64>| values.iter().map(|x| x / (1.0 + (-x).exp())).collect();
-    inputs.iter().flatten().map(|(_, values)| of(values)).collect()
+pub fn reference(inputs: &Inputs, _: &Options) -> Vec<Vec<f64>> {
+    vec![input(inputs, 0).1.iter().map(|x| x / (1.0 + (-x).exp())).collect()]
 }
 
 /// Half a unit of the last place of the result's type, and the error of `ex2.approx` in f32.
-pub fn tolerance(dtype: Dtype) -> f64 {
-    match dtype {
-        Dtype::F16 => 5e-4,
-        Dtype::Bf16 => 4e-3,
-        _ => 1e-6,
-    }
-}
+pub const TOLERANCE: fn(Dtype) -> f64 = |dtype| rounding(dtype).max(1e-6);
