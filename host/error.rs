@@ -1,6 +1,6 @@
 //! The errors of the host side, with the values and the way out.
 
-use crate::device::Arch;
+use crate::arch::Arch;
 use crate::driver::{self, DriverCode};
 use std::fmt;
 use thiserror::Error as ThisError;
@@ -494,7 +494,7 @@ pub enum Error {
 impl Error {
     /// The error for a failed raw call of the driver.
     pub(crate) fn of_code(call: &'static str, code: DriverCode) -> Self {
-        if let Some(error) = crate::graph::of_code(call, code) {
+        if let Some(error) = crate::captures::of_code(call, code) {
             return error;
         }
         match (code, driver::missing_function()) {

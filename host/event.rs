@@ -1,10 +1,11 @@
 //! Events: points in a stream's work, to wait for and to measure times between them.
 
+use crate::captures::not_captured;
 use crate::device::gpu::Gpu;
+use crate::device::simulated::Recorded;
 use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
 use crate::driver::{check, sys};
-use crate::graph::{Recorded, not_captured, of_wait};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use std::ffi::c_void;
@@ -36,6 +37,44 @@ struct OnGpu {
 unsafe impl Send for OnGpu {}
 // SAFETY: as above.
 unsafe impl Sync for OnGpu {}
+
+impl Device {
+    /// The device time of the launches of `work` on the stream it receives, the device's default
+    /// one.
+    ///
+    /// A GPU measures it by two events, the simulator by the host's clock.
+    ///
+    /// # Errors
+    /// The errors of `work`, and of its launches.
+    pub fn time(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Duration> {
+        let stream = self.default_stream();
+        let start = stream.record()?;
+        work(&stream)?;
+        let end = stream.record()?;
+        end.synchronize()?;
+        end.elapsed_since(&start)
+    }
+}
+
+impl Stream {
+    /// An event that happens when all launches so far on the stream have completed.
+    ///
+    /// # Errors
+    /// An error of the driver.
+    pub fn record(&self) -> Result<Event> {
+        Event::record(self)
+    }
+
+    /// Makes later launches on this stream wait for an event, which may be of another stream.
+    /// Waiting for an event of a [capture](Device::capture) joins this stream to the capture.
+    ///
+    /// # Errors
+    /// [`Error::EventsOfTwoDevices`] for an event of another device, [`Error::Capture`] if exactly
+    /// one of the stream and the event belongs to a capture, or an error of the driver.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        event.hold(self)
+    }
+}
 
 impl Event {
     pub(crate) fn record(stream: &Stream) -> Result<Self> {
@@ -104,7 +143,7 @@ impl Event {
                 gpu.bind()?;
                 // SAFETY: both are alive and belong to the current context.
                 check(unsafe { sys::cuStreamWaitEvent(stream.raw(gpu), on.raw, 0) })
-                    .map_err(|code| of_wait(gpu, "cuStreamWaitEvent", code))
+                    .map_err(|code| gpu.error_of_wait("cuStreamWaitEvent", code))
             }
             _ => Err(Error::EventsOfTwoDevices),
         }
@@ -122,7 +161,7 @@ impl Event {
                 on.gpu.bind()?;
                 // SAFETY: the event is alive, and its context is current.
                 check(unsafe { sys::cuEventSynchronize(on.raw) })
-                    .map_err(|code| of_wait(on.gpu, "cuEventSynchronize", code))
+                    .map_err(|code| on.gpu.error_of_wait("cuEventSynchronize", code))
             }
         }
     }

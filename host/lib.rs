@@ -42,13 +42,16 @@
 // Shared by the operations: workspaces, counters.
 #![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]
 
+mod arch;
 #[cfg(feature = "attention-common")]
 mod attention;
+mod captures;
 mod device;
 pub mod driver;
 mod error;
 mod event;
 mod graph;
+mod grid;
 pub mod interop;
 mod launch;
 #[cfg(feature = "matmul-common")]
@@ -61,6 +64,7 @@ mod module;
 mod movement;
 pub mod operation;
 mod peer;
+mod ptx;
 mod stream;
 mod tensor_map;
 #[cfg(feature = "tune")]
@@ -80,9 +84,11 @@ pub use launch::{Grid, KernelArg, KernelArgs};
 pub use matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
-pub use module::{KernelAttributes, Module, Ptx, PtxParam, SHIPPED_PTX};
+pub use module::{KernelAttributes, Module};
 #[cfg(feature = "movement")]
-pub use movement::{copy, copy_on, transpose, transpose_on};
+pub use movement::{
+    COPY, TRANSPOSE, copy, copy_on, explain_copy, explain_transpose, transpose, transpose_on,
+};
 pub use moye_device::half;
 pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::layout;
@@ -103,6 +109,7 @@ pub use moye_sim::{
     TensorSwizzle,
 };
 pub use peer::Shared;
+pub use ptx::{Ptx, PtxParam, SHIPPED_PTX};
 pub use stream::Stream;
 pub use tensor_map::{TensorMap, TensorMapOf};
 #[cfg(feature = "tune")]

@@ -5,10 +5,10 @@
 //! ([`wait_flag`](moye_device::arch::wait_flag)). Flag values increase modulo 2^32 and are not
 //! reset.
 
+use crate::captures::not_captured;
 use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
 use crate::driver::{DriverCode, peer};
-use crate::graph::not_captured;
 use crate::stream::Stream;
 use crate::{Buffer, Element, Error, Result};
 use std::sync::Arc;

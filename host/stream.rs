@@ -1,12 +1,12 @@
 //! Streams: queues of work on a device.
 
+use crate::captures::not_captured;
 use crate::device::gpu::Gpu;
+use crate::device::kept::{Kept, Raw};
+use crate::device::simulated::{Capture, Simulated};
 use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
 use crate::driver::{check, sys};
-use crate::event::Event;
-use crate::graph::{Capture, Simulated, not_captured};
-use crate::memory::Kept;
 use crate::{Error, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -72,6 +72,21 @@ impl Drop for Shared {
             // SAFETY: created in `new`, destroyed once.
             let _ = unsafe { sys::cuStreamDestroy_v2(self.raw) };
         }
+    }
+}
+
+impl Device {
+    /// The stream of [`Device::launch`].
+    pub fn default_stream(&self) -> Stream {
+        Stream::default_of(self)
+    }
+
+    /// A new stream: its work may overlap with that of other streams.
+    ///
+    /// # Errors
+    /// An error of the driver.
+    pub fn new_stream(&self) -> Result<Stream> {
+        Stream::new(self)
     }
 }
 
@@ -217,6 +232,11 @@ impl Stream {
         }
     }
 
+    /// The owner of the memory that the stream keeps on `gpu`, the GPU of this stream.
+    pub(crate) fn owner(&self, gpu: &'static Gpu) -> Raw {
+        Raw { stream: self.raw(gpu), captures: self.captures() }
+    }
+
     /// The stream's counters and workspace on `gpu`, the GPU of this stream.
     pub(crate) fn kept<'a>(&'a self, gpu: &'static Gpu) -> &'a Kept {
         match &self.kind {
@@ -293,24 +313,6 @@ impl Stream {
                     .map_err(|code| gpu.error_of_code("cuStreamSynchronize", code))
             }
         }
-    }
-
-    /// An event that happens when all launches so far on the stream have completed.
-    ///
-    /// # Errors
-    /// An error of the driver.
-    pub fn record(&self) -> Result<Event> {
-        Event::record(self)
-    }
-
-    /// Makes later launches on this stream wait for an event, which may be of another stream.
-    /// Waiting for an event of a [capture](Device::capture) joins this stream to the capture.
-    ///
-    /// # Errors
-    /// [`Error::EventsOfTwoDevices`] for an event of another device, [`Error::Capture`] if exactly
-    /// one of the stream and the event belongs to a capture, or an error of the driver.
-    pub fn wait(&self, event: &Event) -> Result<()> {
-        event.hold(self)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tasks for a checkout: set-up, demo, tests, PTX report, bundle. `cargo xtask --help` lists it.
 
+mod adding;
 mod bundle;
 mod checkout;
 mod dist;
@@ -37,7 +38,7 @@ cargo xtask COMMAND
   demo                 Sets up, builds, and multiplies two matrices on the best device there is.
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
                        format, language, lints, docs, tests, doctests, examples, transcript, own-kernels, candle,
-                       hopper-steps, python, packages.
+                       hopper-steps, python, adding, packages.
   ptx [KERNEL ...]     What each shipped kernel uses on the GPU: registers, memory, instructions.
       --arch NAME      only for this architecture (may be repeated)
       --attention      attention's kernels too, which take as long to compile as all others

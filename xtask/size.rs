@@ -46,7 +46,8 @@ fn is_test(name: &str) -> bool {
     name.split('/').any(|part| matches!(part, "tests" | "tests.rs"))
 }
 
-/// Both tables as text. `registries` holds the lists of operations, `"FEATURE" FOLDER: NAME, ...;`.
+/// Both tables as text. `registries` holds the lists of operations: lines
+/// `"FEATURE" FOLDER: NAME, NAME;`, or `&crate::FOLDER::NAME`.
 fn table(files: &[File], registries: &str) -> String {
     let mut folders: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
     let mut operations: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
@@ -78,9 +79,12 @@ fn table(files: &[File], registries: &str) -> String {
     text.push('\n');
     for (folder, files) in &operations {
         let name = folder.rsplit('/').next().unwrap_or_default();
-        let list =
-            registries.split_once(&format!("\" {name}: ")).and_then(|(_, list)| list.split(';').next());
-        let declared = list.map_or(0, |list| list.split(',').count());
+        let listed =
+            registries.split_once(&format!("\" {name}: ")).and_then(|(_, rest)| rest.split_once(';'));
+        let declared = match listed {
+            Some((names, _)) => names.split(',').count(),
+            None => registries.matches(&format!("&crate::{name}::")).count(),
+        };
         let _ = write!(text, "{folder:<30} {:>7} {declared:>10}", files.values().sum::<usize>());
         for part in PARTS {
             let _ = write!(text, " {:>9}", files.get(part).copied().unwrap_or(0));
@@ -102,14 +106,16 @@ mod tests {
             ("host/tests/a.rs", 7),
             ("ops/rows/add/kernel.rs", 20),
             ("ops/rows/add/mod.rs", 30),
+            ("ops/rows/norm/mod.rs", 4),
             ("ops/rows/lib.rs", 5),
         ];
-        let registry = "\"add\" add: ADD,\n    SUBTRACT;\n\"other\" other: ADD;";
+        let registry = "\"all\" add: ADD, SUBTRACT;\n&crate::norm::NORM,\n&crate::other::ADD";
         let text = table(&files.map(|(name, lines)| (name.to_owned(), lines)), registry);
         let has = |row: &[&str]| text.lines().any(|line| line.split_whitespace().eq(row.iter().copied()));
         assert!(has(&["host", "2", "17", "7"]), "{text}");
-        assert!(has(&["all", "6", "75", "7"]), "{text}");
+        assert!(has(&["all", "7", "79", "7"]), "{text}");
         assert!(has(&["ops/rows/add", "50", "2", "30", "20", "0", "0", "0"]), "{text}");
+        assert!(has(&["ops/rows/norm", "4", "1", "4", "0", "0", "0", "0"]), "{text}");
         assert!(!text.contains("ops/rows  "), "{text}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::checkout::Checkout;
 use crate::steps::{Summary, must, name};
-use crate::{language, own_kernels, packages, ptx, ptxas, python, setup, transcript};
+use crate::{adding, language, own_kernels, packages, ptx, ptxas, python, setup, transcript};
 use anyhow::{Result, bail};
 use std::env::consts::EXE_EXTENSION;
 use std::process::{Command, ExitCode, Stdio};
@@ -22,6 +22,7 @@ const STEPS: &[&str] = &[
     "candle",
     "hopper-steps",
     "python",
+    "adding",
     "packages",
 ];
 
@@ -220,17 +221,22 @@ fn run_step(
                 shown(Command::new(program).args(["--device", "sim"]).env_remove(DEVICE))
             })
         }
-        "python" => {
+        "python" | "adding" => {
             let environment = python::environment(checkout, "python3");
             let required = std::env::var_os("MOYE_REQUIRE_PYTHON").is_some_and(|value| value == "1");
             match (environment, is_wanted || required) {
                 // The environment must exist if the step is named, or if the variable requires it.
                 (Err(error), false) => {
-                    summary.skip(format!("python: its environment cannot be set up: {error:#}"))
+                    summary.skip(format!("{step}: Python's environment cannot be set up: {error:#}"))
                 }
-                (environment, _) => summary.step("python: the package is built and tested by pytest", || {
-                    python::test(checkout, &environment?)
-                }),
+                (environment, _) if step == "python" => summary
+                    .step("python: the package is built and tested by pytest", || {
+                        python::test(checkout, &environment?)
+                    }),
+                (environment, _) => summary
+                    .step("adding: an operation is added to a copy, as CONTRIBUTING.md says", || {
+                        adding::test(checkout, &environment?)
+                    }),
             }
         }
         _ => unreachable!("`run` lets only known steps through"),

@@ -1,9 +1,12 @@
 //! A GPU with its context.
 
-use super::{Arch, Device, Properties, Rates};
+use super::kept::Kept;
+use super::loaded::{Cache, Loaded};
+use super::{Device, Properties, Rates};
+use crate::arch::Arch;
+use crate::captures;
 use crate::driver::{self, DriverCode, check, sys};
-use crate::memory::Kept;
-use crate::module::{Cache, Loaded, SHIPPED_PTX};
+use crate::ptx::SHIPPED_PTX;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -246,6 +249,12 @@ impl Gpu {
             }
             _ => self.error_of_code(call, code),
         }
+    }
+
+    /// The error for a failed wait for a recorded event.
+    pub fn error_of_wait(&self, call: &'static str, code: DriverCode) -> Error {
+        // The driver discards an event's record when its capture ends.
+        if code == DriverCode::INVALID_VALUE { captures::ENDED } else { self.error_of_code(call, code) }
     }
 
     /// The error for a failed raw call on this GPU.

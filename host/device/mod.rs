@@ -1,22 +1,22 @@
 //! Devices: a GPU, or the simulator.
 
-mod arch;
 mod choice;
 pub(crate) mod gpu;
+pub(crate) mod kept;
+pub(crate) mod loaded;
 mod properties;
 mod rates;
+pub(crate) mod recording;
+pub(crate) mod simulated;
 pub(crate) mod simulator;
 
-pub use arch::Arch;
+pub use crate::arch::Arch;
+pub use crate::grid::{MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK};
 pub use choice::{DeviceChoice, VARIABLE as DEVICE_VARIABLE};
-pub use properties::{
-    MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK, Properties, STATIC_SHARED_BYTES,
-};
-
+pub use properties::{Properties, STATIC_SHARED_BYTES};
 pub use rates::Rates;
 
-use crate::graph::not_captured;
-use crate::stream::Stream;
+use crate::captures::not_captured;
 use crate::{Error, Result};
 use gpu::Gpu;
 use moye_sim::profile::{Card, Profile};
@@ -24,15 +24,14 @@ use simulator::Simulator;
 pub use simulator::interruptible;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A device owns buffers and runs kernels: a GPU, or the CPU simulator of one.
 ///
 /// A clone is another handle to the same device, and every handle may be used from any thread.
 ///
-/// Work on a device is ordered as on a GPU with CUDA's default settings: launches on one [`Stream`]
-/// run in order, [`Device::launch`] uses the device's default stream, and a transfer waits for all
-/// earlier launches and delays all later ones.
+/// Work on a device is ordered as on a GPU with CUDA's default settings: launches on one
+/// [`Stream`](crate::Stream) run in order, [`Device::launch`] uses the device's default stream, and
+/// a transfer waits for all earlier launches and delays all later ones.
 ///
 /// ```
 /// let device = moye::Device::sim();
@@ -200,35 +199,6 @@ impl Device {
                 Ok(())
             }
         }
-    }
-
-    /// The stream of [`Device::launch`].
-    pub fn default_stream(&self) -> Stream {
-        Stream::default_of(self)
-    }
-
-    /// A new stream: its work may overlap with that of other streams.
-    ///
-    /// # Errors
-    /// An error of the driver.
-    pub fn new_stream(&self) -> Result<Stream> {
-        Stream::new(self)
-    }
-
-    /// The device time of the launches of `work` on the stream it receives, the device's default
-    /// one.
-    ///
-    /// A GPU measures it by two events, the simulator by the host's clock.
-    ///
-    /// # Errors
-    /// The errors of `work`, and of its launches.
-    pub fn time(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Duration> {
-        let stream = self.default_stream();
-        let start = stream.record()?;
-        work(&stream)?;
-        let end = stream.record()?;
-        end.synchronize()?;
-        end.elapsed_since(&start)
     }
 
     /// Calls `report` with the number of finished blocks and of all blocks during a launch on the

@@ -1,18 +1,6 @@
 //! The properties of a device.
 
-use super::Arch;
-
-/// The largest grid along x, y and z, on every architecture from sm_30 on.
-pub const MAX_BLOCKS: [u32; 3] = [i32::MAX as u32, 65535, 65535];
-
-/// The largest block along x, y and z, on every architecture from sm_30 on.
-pub const MAX_THREADS: [u32; 3] = [1024, 1024, 64];
-
-/// The maximum number of threads of a block.
-pub const MAX_THREADS_PER_BLOCK: u32 = 1024;
-
-/// The maximum number of blocks of a cluster, on every architecture with clusters (sm_90 on).
-pub const MAX_BLOCKS_PER_CLUSTER: u32 = 8;
+use crate::arch::Arch;
 
 /// Shared memory of a block without an opt-in, in bytes.
 pub const STATIC_SHARED_BYTES: usize = 48 * 1024;

@@ -1,6 +1,6 @@
 //! The rates for planning operations.
 
-use super::Arch;
+use crate::arch::Arch;
 
 /// The rates of a device for planning operations, from the driver's attributes.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,9 +1,10 @@
 //! The simulator as a device.
 
-use super::{Arch, Properties, Rates};
-use crate::graph::Simulated;
-use crate::launch::Grid;
-use crate::module::Ptx;
+use super::simulated::Simulated;
+use super::{Properties, Rates};
+use crate::arch::Arch;
+use crate::grid::Grid;
+use crate::ptx::Ptx;
 use crate::{Error, Result};
 use moye_sim::Launch;
 use moye_sim::memory::GlobalMemory;

@@ -1,47 +1,15 @@
 //! The capture of a graph.
 
 use super::executable::Graph;
-use super::simulated::Simulated;
+use crate::Result;
+use crate::captures::Counted;
 use crate::device::gpu::Gpu;
+use crate::device::simulated::Simulated;
 use crate::device::{Backend, Device};
-use crate::driver::{self, check, sys};
+use crate::driver::{check, sys};
 use crate::stream::Stream;
-use crate::{Error, Result};
-use std::cell::Cell;
 use std::ptr::null_mut;
-use std::sync::{Arc, OnceLock};
-
-thread_local! {
-    /// The number of running captures of this thread.
-    static CAPTURES: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Refuses a synchronous call while a graph is captured on this thread.
-pub(crate) fn not_captured(call: &'static str) -> Result<()> {
-    if CAPTURES.get() == 0 { Ok(()) } else { Err(Error::Captured { call }) }
-}
-
-/// Whether PDL launches can be captured: from CUDA 12.3 on.
-pub(crate) fn takes_dependent_launches() -> bool {
-    static TAKES: OnceLock<bool> = OnceLock::new();
-    *TAKES.get_or_init(|| driver::version().is_ok_and(|version| version >= (12, 3)))
-}
-
-/// Increments this thread's number of captures while it lives.
-struct Counted;
-
-impl Counted {
-    fn new() -> Self {
-        CAPTURES.set(CAPTURES.get() + 1);
-        Self
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        CAPTURES.set(CAPTURES.get() - 1);
-    }
-}
+use std::sync::Arc;
 
 /// A capture of the driver. It ends even if the work panics.
 struct Running {

@@ -1,8 +1,8 @@
 //! Graphs and executable graphs.
 
-use super::capture::not_captured;
-use super::recording::Recording;
+use crate::captures::not_captured;
 use crate::device::gpu::Gpu;
+use crate::device::recording::Recording;
 use crate::device::{Backend, Device};
 use crate::driver::{self, check, sys};
 use crate::stream::Stream;

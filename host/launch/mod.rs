@@ -1,21 +1,22 @@
 //! Launches: a kernel, a grid and arguments, checked and run.
 
 mod args;
-mod grid;
+mod named;
 mod prepared;
 
+pub use crate::grid::Grid;
 pub use args::{KernelArg, KernelArgs};
-pub use grid::Grid;
 pub(crate) use prepared::{Prepared, noting};
 
 use crate::device::{Backend, Device};
+use crate::driver;
 use crate::driver::launch::Extents;
-use crate::graph::takes_dependent_launches;
 use crate::matrix::check_device;
 use crate::module::Module;
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::kernel::{Kernel, Params};
+use std::sync::OnceLock;
 
 impl Device {
     /// Launches a kernel of this crate on the default stream. Returns while the kernel runs; on the
@@ -50,6 +51,45 @@ impl Device {
     }
 }
 
+impl Module {
+    /// Launches a kernel of this module on the device's default stream, and returns while it runs
+    /// (on the simulator, when it has completed).
+    ///
+    /// # Errors
+    /// As for [`Device::launch`]; also if the module has no such kernel.
+    ///
+    /// # Safety
+    /// As for [`Device::launch`].
+    pub unsafe fn launch<P: Params>(
+        &self,
+        kernel: &Kernel<P>,
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
+        unsafe { self.launch_on(&self.device().default_stream(), kernel, grid, arguments) }
+    }
+
+    /// Launches a kernel of this module on a stream of the device.
+    ///
+    /// # Errors
+    /// As for [`Device::launch`]; also if the module has no such kernel, or the stream belongs to
+    /// another device.
+    ///
+    /// # Safety
+    /// As for [`Device::launch`].
+    pub unsafe fn launch_on<P: Params>(
+        &self,
+        stream: &Stream,
+        kernel: &Kernel<P>,
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
+        unsafe { launch(self, stream, kernel, grid, arguments) }
+    }
+}
+
 impl Stream {
     /// [`Device::launch`] on this stream.
     ///
@@ -68,6 +108,12 @@ impl Stream {
         // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
         unsafe { launch(&module, self, kernel, grid, arguments) }
     }
+}
+
+/// Whether PDL launches can be captured: from CUDA 12.3 on.
+fn takes_dependent_launches() -> bool {
+    static TAKES: OnceLock<bool> = OnceLock::new();
+    *TAKES.get_or_init(|| driver::version().is_ok_and(|version| version >= (12, 3)))
 }
 
 /// Checks a launch and performs it.

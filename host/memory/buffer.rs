@@ -2,8 +2,8 @@
 
 use super::raw::Memory;
 use super::{BufferSlice, BufferSliceMut, bytes_of, bytes_of_mut};
+use crate::captures::not_captured;
 use crate::device::Device;
-use crate::graph::not_captured;
 use crate::{Error, Result};
 use moye_device::memory::Element;
 use std::marker::PhantomData;

@@ -40,7 +40,7 @@ impl<'a> Counters<'a> {
                         .map_err(|code| gpu.error_of_code("cuMemsetD32Async", code))?;
                     return Ok(Self::Captured(memory));
                 }
-                Ok(Self::Kept(stream.kept(gpu).counters(device, gpu, stream, count)?))
+                Ok(Self::Kept(stream.kept(gpu).counters(device, gpu, stream.owner(gpu), count)?))
             }
         }
     }

@@ -3,7 +3,6 @@
 mod buffer;
 #[cfg(feature = "matmul-common")]
 mod counters;
-mod kept;
 mod raw;
 mod slice;
 mod workspace;
@@ -11,7 +10,6 @@ mod workspace;
 pub use buffer::Buffer;
 #[cfg(feature = "matmul-common")]
 pub(crate) use counters::Counters;
-pub(crate) use kept::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
 pub(crate) use workspace::Used;
 pub use workspace::Workspace;

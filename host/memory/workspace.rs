@@ -1,8 +1,8 @@
 //! The workspace of an operation.
 
-use super::kept::{Bytes, MOST_KEPT, keep_freed_memory};
 use crate::Result;
 use crate::device::Backend;
+use crate::device::kept::{Bytes, MOST_KEPT, keep_freed_memory};
 use crate::driver::{check, sys};
 use crate::memory::Buffer;
 use crate::stream::{Stream, WORKSPACE_ALIGN};
@@ -102,7 +102,7 @@ impl<'a> Memory<'a> {
         }
         // A graph captured by this crate owns its workspaces, whatever their size.
         if !is_captured && (bytes <= MOST_KEPT || stream.captures()) {
-            let kept = stream.kept(gpu).workspace(device, gpu, stream, bytes)?;
+            let kept = stream.kept(gpu).workspace(device, gpu, stream.owner(gpu), bytes)?;
             return Ok((Self::Kept(kept), false));
         }
         if !is_captured {

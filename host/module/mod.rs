@@ -1,48 +1,16 @@
 //! Modules: PTX loaded on a device.
 
-mod differences;
-mod entry;
-mod loaded;
-mod named;
-mod packed;
-mod ptx;
 mod recalled;
-mod texts;
 
-pub use entry::PtxParam;
-pub use loaded::KernelAttributes;
-pub(crate) use loaded::{Cache, GpuFunction, Loaded};
-pub use ptx::Ptx;
+pub use crate::device::loaded::KernelAttributes;
+pub use crate::ptx::{Ptx, SHIPPED_PTX};
 
 use crate::device::gpu::Gpu;
+use crate::device::loaded::{GpuFunction, Loaded};
 use crate::device::{Backend, Device};
-use crate::launch::{Grid, KernelArgs, launch};
-use crate::stream::Stream;
+use crate::ptx::{EntryParams, SHIPPED_PACKAGE};
 use crate::{Error, Result};
-use entry::EntryParams;
 use moye_device::kernel::{Kernel, Params};
-
-/// The kernels of this crate, by the features of its operations.
-#[cfg(any(
-    feature = "attention-bf16",
-    feature = "attention-e4m3",
-    feature = "attention-f16",
-    feature = "ladder",
-    feature = "movement"
-))]
-pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_kernels");
-/// The kernels of this crate: none without any operation's feature.
-#[cfg(not(any(
-    feature = "attention-bf16",
-    feature = "attention-e4m3",
-    feature = "attention-f16",
-    feature = "ladder",
-    feature = "movement"
-)))]
-pub static SHIPPED_PTX: Ptx = Ptx::new("moye_kernels", &[]);
-
-/// The package that declares this crate's kernels.
-pub(crate) const SHIPPED_PACKAGE: &str = "moye-kernels";
 
 /// The kernels of a crate, loaded on a device.
 ///
@@ -111,46 +79,14 @@ impl Module {
         &self.ptx
     }
 
+    /// The module in the GPU's context; `None` on the simulator.
+    pub(crate) const fn loaded(&self) -> Option<&'static Loaded> {
+        self.loaded
+    }
+
     /// The device on which it is loaded.
     pub fn device(&self) -> &Device {
         &self.device
-    }
-
-    /// Launches a kernel of this module on the device's default stream, and returns while it runs
-    /// (on the simulator, when it has completed).
-    ///
-    /// # Errors
-    /// As for [`Device::launch`]; also if the module has no such kernel.
-    ///
-    /// # Safety
-    /// As for [`Device::launch`].
-    pub unsafe fn launch<P: Params>(
-        &self,
-        kernel: &Kernel<P>,
-        grid: Grid,
-        arguments: impl KernelArgs<P>,
-    ) -> Result<()> {
-        // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
-        unsafe { self.launch_on(&self.device.default_stream(), kernel, grid, arguments) }
-    }
-
-    /// Launches a kernel of this module on a stream of the device.
-    ///
-    /// # Errors
-    /// As for [`Device::launch`]; also if the module has no such kernel, or the stream belongs to
-    /// another device.
-    ///
-    /// # Safety
-    /// As for [`Device::launch`].
-    pub unsafe fn launch_on<P: Params>(
-        &self,
-        stream: &Stream,
-        kernel: &Kernel<P>,
-        grid: Grid,
-        arguments: impl KernelArgs<P>,
-    ) -> Result<()> {
-        // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
-        unsafe { launch(self, stream, kernel, grid, arguments) }
     }
 
     /// The attributes of a compiled kernel of this module; `None` on the simulator.

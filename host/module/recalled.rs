@@ -1,7 +1,7 @@
 //! A cache of the kernels that this thread launched before, by the addresses of their names and
 //! parameter types: without a lock, and without a comparison of names and parameters.
 
-use super::{GpuFunction, Loaded};
+use crate::device::loaded::{GpuFunction, Loaded};
 use crate::mix::place;
 use moye_device::kernel::{Kernel, Params};
 use std::cell::Cell;

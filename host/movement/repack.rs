@@ -56,6 +56,17 @@ pub(crate) unsafe fn repack(
     }
 }
 
+/// The name of the kernel of [`repack`] for elements of this many bytes.
+pub(super) fn kernel(bytes: u64) -> &'static str {
+    match bytes {
+        1 => repack_u8.name(),
+        2 => repack_u16.name(),
+        4 => repack_u32.name(),
+        8 => repack_u64.name(),
+        _ => repack_u128.name(),
+    }
+}
+
 /// A kernel that repacks elements `B`.
 type Repack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
 

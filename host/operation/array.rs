@@ -266,6 +266,22 @@ impl Array {
             && (self.elements() == 0 || modes.all(|(&extent, (&is, of))| extent == 1 || is == of))
     }
 
+    /// Whether no stride of 0 lets elements of a result share a place.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] with the axis.
+    pub fn check_distinct(&self, operation: &'static str) -> Result<()> {
+        let mut modes = 0..self.shape.len();
+        let Some(mode) = modes.find(|&mode| self.strides[mode] == 0 && self.shape[mode] > 1) else {
+            return Ok(());
+        };
+        let detail = format!(
+            "the result has stride 0 along axis {mode}, of {} elements; give an array that has each element once",
+            self.shape[mode]
+        );
+        Err(Error::Unsupported { operation, detail })
+    }
+
     /// The number of elements.
     pub fn elements(&self) -> usize {
         self.shape.iter().product()

@@ -103,12 +103,17 @@ impl OperandOf {
     pub fn dtype(&self, name: &str) -> Result<Dtype, String> {
         let known = self.dtypes.iter().find(|dtype| dtype.name() == name);
         known.copied().ok_or_else(|| {
-            let names: Vec<_> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
-            let (last, others) = names.split_last().expect("an operand has an element type");
-            let takes =
-                if others.is_empty() { (*last).to_owned() } else { others.join(", ") + " or " + last };
-            format!("{} has elements of {name}, and must have {takes}", self.name)
+            format!("{} has elements of {name}, and must have {}", self.name, self.dtype_names())
         })
+    }
+
+    /// The names of the element types, for messages.
+    pub fn dtype_names(&self) -> String {
+        let names: Vec<_> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
+        match names.split_last() {
+            Some((last, others)) if !others.is_empty() => others.join(", ") + " or " + last,
+            _ => names.concat(),
+        }
     }
 }
 

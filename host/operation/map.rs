@@ -69,13 +69,7 @@ pub fn map_launches<const N: usize>(
     inputs: [Option<&Array>; N],
     out: &Array,
 ) -> Result<Vec<MapLaunch<N>>> {
-    if let Some(mode) = (0..out.shape.len()).find(|&mode| out.strides[mode] == 0 && out.shape[mode] > 1) {
-        let detail = format!(
-            "the result has stride 0 along axis {mode}, of {} elements; give an array that has each element once",
-            out.shape[mode]
-        );
-        return Err(Error::Unsupported { operation, detail });
-    }
+    out.check_distinct(operation)?;
     let none = vec![0; out.shape.len()];
     let mut strides = Vec::with_capacity(N);
     for input in inputs {

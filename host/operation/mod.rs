@@ -24,7 +24,7 @@ pub use crate::memory::Workspace;
 
 use crate::device::Rates;
 use crate::launch::{Grid, KernelArgs};
-use crate::module::{Module, Ptx};
+use crate::module::Ptx;
 use crate::stream::Stream;
 use crate::{Device, Error, Result};
 use moye_device::kernel::{Kernel, Params};
@@ -84,7 +84,7 @@ pub trait Operation: 'static {
 /// The stream, the module and the workspace with which an operation launches its kernels.
 pub struct Launcher<'a> {
     stream: &'a Stream,
-    module: Module,
+    ptx: &'static Ptx,
     workspace: u64,
 }
 
@@ -102,18 +102,19 @@ impl<'a> Launcher<'a> {
     /// Launches a kernel of the operation's PTX on the stream.
     ///
     /// # Errors
-    /// As for [`Module::launch`].
+    /// As for [`Device::load`] and [`Module::launch`](crate::Module::launch).
     ///
     /// # Safety
-    /// As for [`Module::launch`].
+    /// As for [`Module::launch`](crate::Module::launch).
     pub unsafe fn launch<P: Params>(
         &self,
         kernel: &Kernel<P>,
         grid: Grid,
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
+        let module = self.stream.device().load(self.ptx)?;
         // SAFETY: the caller keeps the kernel's contract.
-        unsafe { self.module.launch_on(self.stream, kernel, grid, arguments) }
+        unsafe { module.launch_on(self.stream, kernel, grid, arguments) }
     }
 }
 
@@ -134,7 +135,7 @@ pub fn plan<O: Operation>(device: &Device, problem: &O::Problem) -> Result<O::Pl
 }
 
 /// Computes a problem on a stream: plans it, and launches the plan. On a GPU, a thread that has
-/// made the same call before replays its launches.
+/// made the same call twice replays its launches.
 ///
 /// # Errors
 /// As for [`plan`], and the errors of the launches.
@@ -151,7 +152,7 @@ pub unsafe fn run<O: Operation>(stream: &Stream, problem: &O::Problem, call: &O:
             None => Workspace::new(stream, bytes)?,
         };
         let used = workspace.as_ref().map(Workspace::used).unwrap_or_default();
-        let on = Launcher { stream, module: stream.device().load(O::ptx())?, workspace: used.address };
+        let on = Launcher { stream, ptx: O::ptx(), workspace: used.address };
         // SAFETY: the call's addresses are the problem's operands, on the stream's device.
         unsafe { O::launch(&plan, problem, call, &on) }.map(|()| used)
     };

@@ -80,8 +80,36 @@ pub mod topk;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub static PTX: moye::Ptx = moye::include_ptx!("moye_rows");
 
-#[cfg(not(target_arch = "nvptx64"))]
+/// Calls a macro with the declarations of each folder: the list and the tests are made of them.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! operations {
+    ($with:ident) => {
+        $with! {
+            "activation" activation: SWIGLU, GEGLU, RELU2GLU, BIAS_ACTIVATION;
+            "affine" affine: ADD, AXPBY, CAST, FULL_LIKE;
+            "append" append: APPEND;
+            "cross_entropy" cross_entropy: CROSS_ENTROPY;
+            "cumsum" cumsum: CUMSUM;
+            "embedding" embedding: EMBEDDING;
+            "histogram" histogram: HISTC, BINCOUNT;
+            "int4" int4: QUANTIZE_INT4, QUANTIZE_UINT4, DEQUANTIZE_INT4;
+            "norm" norm: RMS_NORM, LAYER_NORM, RMS_NORM_QUANTIZED, LAYER_NORM_QUANTIZED;
+            "norm_backward" norm_backward: RMS_NORM_BACKWARD, LAYER_NORM_BACKWARD;
+            "quantize" quantize: QUANTIZE;
+            "dequantize" dequantize: DEQUANTIZE;
+            "reduce" reduce: SUM, MEAN, NORM, MAX, MIN, LOG_SUM_EXP, VAR, ARG_MAX, ARG_MIN;
+            "rope" rope: ROPE;
+            "sample" sample: SAMPLE;
+            "softmax" softmax: SOFTMAX, LOG_SOFTMAX;
+            "softmax_backward" softmax_backward: SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD;
+            "topk" topk: TOPK;
+        }
+    };
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! list {
     ($($feature:literal $folder:ident: $($operation:ident),+;)+) => {
         /// The operations that features name.
         #[cfg(feature = "kernels")]
@@ -93,7 +121,7 @@ macro_rules! operations {
 }
 /// A GPU has the kernels alone.
 #[cfg(target_arch = "nvptx64")]
-macro_rules! operations {
+macro_rules! list {
     ($($feature:literal $folder:ident: $($operation:ident),+;)+) => { $(
         #[cfg(feature = $feature)]
         #[allow(missing_docs, reason = "its file is the host's")]
@@ -102,29 +130,10 @@ macro_rules! operations {
         }
     )+ };
 }
-operations! {
-    "activation" activation: SWIGLU, GEGLU, RELU2GLU, BIAS_ACTIVATION;
-    "affine" affine: ADD, AXPBY, CAST, FULL_LIKE;
-    "append" append: APPEND;
-    "cross_entropy" cross_entropy: CROSS_ENTROPY;
-    "cumsum" cumsum: CUMSUM;
-    "embedding" embedding: EMBEDDING;
-    "histogram" histogram: HISTC, BINCOUNT;
-    "int4" int4: QUANTIZE_INT4, QUANTIZE_UINT4, DEQUANTIZE_INT4;
-    "norm" norm: RMS_NORM, LAYER_NORM, RMS_NORM_QUANTIZED, LAYER_NORM_QUANTIZED;
-    "norm_backward" norm_backward: RMS_NORM_BACKWARD, LAYER_NORM_BACKWARD;
-    "quantize" quantize: QUANTIZE;
-    "dequantize" dequantize: DEQUANTIZE;
-    "reduce" reduce: SUM, MEAN, NORM, MAX, MIN, LOG_SUM_EXP, VAR, ARG_MAX, ARG_MIN;
-    "rope" rope: ROPE;
-    "sample" sample: SAMPLE;
-    "softmax" softmax: SOFTMAX, LOG_SOFTMAX;
-    "softmax_backward" softmax_backward: SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD;
-    "topk" topk: TOPK;
-}
+operations!(list);
 
-/// The number of this thread in its block, read again for each tile: otherwise addresses that
-/// depend on it would stay in registers from tile to tile.
+/// The number of this thread in its block, anew for each tile: otherwise addresses that follow from
+/// it would stay in registers from tile to tile.
 #[inline(always)]
 #[allow(dead_code, reason = "some operation needs it")]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -227,6 +227,7 @@ def scaled_dot_product_attention(
 ) -> tuple[A, A]: ...
 def transpose(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
 def copy(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
+# Declared operations, written by stubs.py.
 def add(
     x: A, y: A, *, alpha: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
@@ -234,10 +235,20 @@ def append(
     x: A, slots: A, cache: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
 def argmax(
-    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    *,
+    axis: int | Sequence[int] | None = None,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def argmin(
-    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    *,
+    axis: int | Sequence[int] | None = None,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def axpby(
     x: A,
@@ -411,13 +422,7 @@ def linear_e4m3(
     stream: int | None = None,
 ) -> tuple[A, A]: ...
 def linear_few(
-    x: A,
-    w: A,
-    residual: A | None = None,
-    *,
-    out: A | None = None,
-    device: str | None = None,
-    stream: int | None = None,
+    x: A, w: A, residual: A | None = None, *, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
 def linear_qkv(
     x: A,
@@ -755,6 +760,7 @@ def var(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+# End of the declared operations.
 def evaluate(text: str) -> Any: ...
 def mma_atoms() -> list[str]: ...
 def device_name(device: str | None = None) -> str: ...

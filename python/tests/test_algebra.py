@@ -4,8 +4,6 @@ import copy
 import inspect
 import pathlib
 import pickle
-import subprocess
-import sys
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -97,14 +95,10 @@ def test_wrong_arguments_are_exceptions_with_the_values(kind, text, call):
     assert isinstance(raised.value, (ValueError, TypeError, IndexError))
 
 
-def test_every_operation_has_a_text_a_signature_and_a_stub():
-    stub = pathlib.Path(moye.__file__).with_name("algebra.pyi").read_text()
+def test_every_operation_has_a_text_and_a_signature():
     for name in algebra.__all__:
         operation = getattr(algebra, name)
         assert operation.__doc__ and inspect.signature(operation).parameters, name
-    script = pathlib.Path(__file__).parent.parent / "stubs.py"
-    written = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
-    assert stub == written, "write it anew: python python/stubs.py > python/moye/algebra.pyi"
 
 
 @pytest.mark.parametrize(

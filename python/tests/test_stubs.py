@@ -3,6 +3,7 @@ itself."""
 
 import ast
 import inspect
+import runpy
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,13 @@ def of_stub(function):
 def of_package(function):
     kinds = inspect.signature(function).parameters.values()
     return [(x.name, x.kind is x.KEYWORD_ONLY, x.default) for x in kinds]
+
+
+def test_the_stubs_are_as_the_script_writes_them():
+    script = runpy.run_path(str(STUB.parents[1] / "stubs.py"))
+    stubs = {"algebra.pyi": script["algebra"](), "__init__.pyi": script["init"](STUB.read_text())}
+    for name, text in stubs.items():
+        assert STUB.with_name(name).read_text() == text, "write them anew: python python/stubs.py"
 
 
 def test_the_stub_has_the_names_of_the_package():

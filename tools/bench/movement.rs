@@ -5,7 +5,7 @@ use super::timing::in_turn;
 use super::{Measure, Monitor, Seen};
 use anyhow::{Context, Result, bail};
 use cudarc::driver::sys;
-use moye::{Buffer, Element, Matrix, MatrixMut, copy, transpose};
+use moye::{Buffer, Element, Matrix, MatrixMut, copy, explain_copy, explain_transpose, transpose};
 
 /// The element sizes, in bytes.
 pub const BYTES: [usize; 5] = [1, 2, 4, 8, 16];
@@ -60,6 +60,11 @@ fn row_of<T: Element + PartialEq>(
         }
     };
     run(&mut dst)?;
+    let kernel = match transposed {
+        true => explain_transpose(device, &from, &mut MatrixMut::col_major(&mut dst, cols, rows)?)?,
+        false => explain_copy(device, &from, &mut MatrixMut::col_major(&mut dst, rows, cols)?)?,
+    };
+    let kernel = kernel.unwrap_or("none").to_owned();
     let name = if transposed { "transpose" } else { "copy" };
     let after = dst.download()?;
     // All elements must be equal bit by bit.
@@ -102,31 +107,9 @@ fn row_of<T: Element + PartialEq>(
         no_peer: None,
         limit: measure.facts.as_ref().map(|facts| facts.memory_rate / 1e9).filter(|&rate| rate > 0.0),
         relative_error: None,
-        kernel: if transposed {
-            transposed_by((rows, cols), bytes)
-        } else {
-            copied_by(rows * bytes, cols, bytes)
-        },
+        kernel,
         seen: Seen::typical(&seen),
     })
-}
-
-/// The kernel that transposes elements of this size from column-major to column-major.
-fn transposed_by((rows, cols): (usize, usize), bytes: usize) -> String {
-    let words = |elements: usize| (elements * bytes).is_multiple_of(4);
-    let name = if bytes < 4 && words(rows) && words(cols) { "transpose_words" } else { "transpose" };
-    format!("{name}_u{}", 8 * bytes)
-}
-
-/// The kernel that copies column-major matrices with contiguous columns of `column` bytes.
-fn copied_by(column: usize, cols: usize, bytes: usize) -> String {
-    // A matrix of a multiple of 64 KB is copied as lines of that size.
-    let long = column >= 16 * 2048 || (column * cols).is_multiple_of(16 * 4096);
-    match column.is_multiple_of(16) {
-        true if long => "copy_long_lines".to_owned(),
-        true => "copy_lines".to_owned(),
-        false => format!("repack_u{}", 8 * bytes),
-    }
 }
 
 /// The driver's copy, on the device's default stream. Nothing is launched before the returned

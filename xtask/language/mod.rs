@@ -4,11 +4,11 @@
 //! - [`spelling`]: no misspelt word, in text or in names;
 //! - [`columns`]: comments and docstrings wrapped at 100 columns, paragraphs of Markdown at 120 or
 //!   on one line;
-//! - [`words`]: no word of the list that hides a term or an actor;
-//! - [`lengths`]: no file of a shipped kernel beyond 450 lines;
-//! - [`floors`]: no module of the language imports one above it;
-//! - [`contracts`]: no more `unsafe` in kernels and examples, and no more comments on it without a
-//!   condition, than there are.
+//! - [`words`]: no word from the list of those that hide a term or an actor;
+//! - [`lengths`]: no file of a shipped kernel above 450 lines;
+//! - [`floors`]: no module imports one above it;
+//! - [`contracts`]: `unsafe` in kernels and examples, and comments on it without a condition,
+//!   within their limits.
 //!
 //! A line that needs such a word is marked `language-ok: REASON`, on the line itself or the one
 //! above.

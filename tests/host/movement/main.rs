@@ -7,6 +7,7 @@ mod common;
 mod repack;
 
 use common::devices;
+use moye::operation::harness;
 use moye::{Device, Element, Matrix, MatrixMut, copy, transpose};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -160,5 +161,54 @@ fn long_lines_and_short_ones_are_copied_by_words(
     let place = Place { rows_first: true, leading: shape.0 + gap, start: 0 };
     for device in devices() {
         moves_between(&device, false, shape, (place, place), &mut random, |x| x as u32);
+    }
+}
+
+#[test]
+fn declared_copies_are_exact_in_each_type_and_memory_layout() {
+    harness::check(&moye::COPY);
+}
+
+#[test]
+fn declared_transposes_are_exact_in_each_type_and_memory_layout() {
+    harness::check(&moye::TRANSPOSE);
+}
+
+#[test]
+fn arrays_that_cannot_be_moved_are_refused_with_the_way_out() {
+    use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options};
+    let device = Device::sim();
+    let buffer = device.alloc_zeroed::<f32>(64).unwrap();
+    let refused = |declaration: &Declaration, shapes: [&[usize]; 2], strides: Option<&[i64]>| {
+        let of = |shape: &[usize], address| {
+            Array::row_major(&ArrayType { dtype: Dtype::F32, shape: shape.to_vec() }, address)
+        };
+        let (x, mut out) = (of(shapes[0], buffer.address()), of(shapes[1], buffer.address()));
+        if let Some(strides) = strides {
+            out.strides = strides.to_vec();
+        }
+        let (operands, options) = ([Some(x), Some(out)], Options::of(declaration));
+        let call = Call { operands: &operands, options: &options };
+        // SAFETY: the arrays are in the buffer, or the call is refused.
+        let ran = declaration
+            .check(&call)
+            .and_then(|()| unsafe { (declaration.run)(&device.default_stream(), &call) });
+        ran.unwrap_err().to_string()
+    };
+    let (copy, transpose) = (&moye::COPY, &moye::TRANSPOSE);
+    for (said, part) in [
+        (refused(transpose, [&[4], &[4]], None), "x has shape [4], and must have two or three modes"),
+        (
+            refused(copy, [&[1, 1, 2, 2]; 2], None),
+            "x has shape [1, 1, 2, 2], and must have three modes at most",
+        ),
+        (
+            refused(transpose, [&[2, 3], &[2, 3]], None),
+            "out has shape [2, 3] of float32, and must have [3, 2]",
+        ),
+        (refused(transpose, [&[4, 4]; 2], None), "out is x"),
+        (refused(copy, [&[4, 4]; 2], Some(&[0, 1])), "the result has stride 0 along axis 0"),
+    ] {
+        assert!(said.contains(part), "{said}");
     }
 }

@@ -130,7 +130,7 @@ impl Attention {
         let lse = self.lse.as_deref().map(|path| Output::create(path, self.force)).transpose()?;
         let report = Output::report(Some(&output));
         let files = [NpyFile::read(&self.q)?, NpyFile::read(&self.k)?, NpyFile::read(&self.v)?];
-        match files[0].dtype(self.dtype)? {
+        match files[0].dtype(self.dtype, "attention takes float16, bfloat16 or float8_e4m3fn")? {
             Dtype::F16 => self.compute::<f16>(report, &files, output, lse),
             Dtype::Bf16 => self.compute::<bf16>(report, &files, output, lse),
             Dtype::E4m3 => self.compute::<F8E4M3>(report, &files, output, lse),

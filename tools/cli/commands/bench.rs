@@ -1,6 +1,5 @@
 //! `moye bench`
 
-#[cfg(feature = "attention")]
 mod attention;
 mod declared;
 mod parallel;
@@ -90,7 +89,6 @@ pub struct Bench {
     force: bool,
     #[command(flatten)]
     device: GpuArgument,
-    #[cfg(feature = "attention")]
     #[command(flatten)]
     attention: attention::Cases,
 }
@@ -119,7 +117,6 @@ enum What {
     Transpose,
     /// Attention: long prompts, tokens against a cache, a chunk of a prompt; with --types e4m3
     /// prompts in 8-bit floats
-    #[cfg(feature = "attention")]
     Attention,
 }
 
@@ -375,19 +372,14 @@ impl Bench {
             && self.sizes.is_empty()
             && self.element_bytes.is_empty()
             && self.kernel.is_none()
-            && Epilogue::named(self.bias, self.activation).is_nothing());
-        #[cfg(feature = "attention")]
-        let named = named || self.attention.is_given();
+            && Epilogue::named(self.bias, self.activation).is_nothing()
+            && !self.attention.is_given());
         if !named {
             return Ok(suite::rows());
         }
-        let moves = self.names(What::Copy) || self.names(What::Transpose);
-        let multiplies = self.work.is_empty() || self.names(What::Matmul);
-        #[cfg(feature = "attention")]
-        let attends = self.names(What::Attention);
-        #[cfg(not(feature = "attention"))]
-        let attends = false;
-        #[cfg(feature = "attention")]
+        let moves = self.work.iter().any(|work| matches!(work, What::Copy | What::Transpose));
+        let multiplies = self.work.is_empty() || self.work.contains(&What::Matmul);
+        let attends = self.work.contains(&What::Attention);
         if !attends && self.attention.is_given() {
             bail!(
                 "an option of attention is given, and attention is not named: add `attention`, or leave the option out"
@@ -430,7 +422,6 @@ impl Bench {
                     let products = self.products().into_iter();
                     works.extend(products.map(|(kind, majors, size)| Work::Matmul { kind, majors, size }));
                 }
-                #[cfg(feature = "attention")]
                 What::Attention => {
                     let cases = self.attention.all(&self.sizes, self.bias, self.types == [Kind::E4m3]);
                     works.extend(cases.into_iter().map(Work::Attention));
@@ -568,7 +559,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "attention")]
     fn options_of_attention_are_for_attention() {
         for arguments in [&["copy", "--head-dim", "64"][..], &["--softcap", "30"], &["matmul", "--causal"]] {
             let program = <Program as clap::Parser>::parse_from([&["bench"], arguments].concat());

@@ -3,7 +3,7 @@
 use super::npy::{Header, Kind, MAGIC};
 use super::progress;
 use anyhow::{Context, Result, anyhow, bail};
-use moye_bench::dtype::{Dtype, InFile, PRODUCTS, Stored};
+use moye_bench::dtype::{Dtype, InFile, Stored};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix1, Ix2, ShapeBuilder};
 use std::borrow::Cow;
 use std::fs::File;
@@ -48,8 +48,9 @@ impl NpyFile {
 
     /// The element type. Two bytes without a NumPy type are bfloat16, and `f1` is float8_e5m2, as
     /// `ml_dtypes` writes them. uint16, uint8 and single bytes without a type are ambiguous:
-    /// `given` is the type from the command line.
-    pub fn dtype(&self, given: Option<Dtype>) -> Result<Dtype> {
+    /// `given` is the type from the command line. `takes` says of a file with other elements which
+    /// ones the operation takes.
+    pub fn dtype(&self, given: Option<Dtype>, takes: &str) -> Result<Dtype> {
         let (header, _) = self.header()?;
         let (name, descriptor) = (self.name(), header.descriptor);
         let known = match &descriptor.kind {
@@ -70,7 +71,7 @@ impl NpyFile {
                 "{name} holds bytes without a type; if they are float8_e4m3fn of ml_dtypes, add --dtype e4m3"
             ),
             _ => bail!(
-                "{name} holds {}, and products take {PRODUCTS}; {}",
+                "{name} holds {}, and {takes}; {}",
                 descriptor.name(),
                 descriptor.conversion(Dtype::F32)
             ),
@@ -120,7 +121,6 @@ impl NpyFile {
 
     /// The array in the file, in C order with `N` dimensions, and its extents. The elements must
     /// have type `T`.
-    #[cfg(feature = "attention")]
     pub fn tensor<T: Stored, const N: usize>(&self) -> Result<(Cow<'_, [T]>, [usize; N])> {
         let (header, data) = self.header_of::<T>()?;
         let Ok(shape) = <[usize; N]>::try_from(&header.shape[..]) else {

@@ -187,11 +187,12 @@ impl Matmul {
 
     /// The common type of both files.
     fn common_type(&self, a: &NpyFile, b: &NpyFile) -> Result<Dtype> {
-        let types = [a.dtype(self.dtype)?, b.dtype(self.dtype)?];
+        let takes = format!("products take {PRODUCTS}");
+        let types = [a.dtype(self.dtype, &takes)?, b.dtype(self.dtype, &takes)?];
         for (file, dtype) in [a, b].into_iter().zip(types) {
             let name = file.name();
             if matches!(dtype, Dtype::I32 | Dtype::I64 | Dtype::U8) {
-                bail!("{name} holds {dtype}, and products take {PRODUCTS}; {}", file.conversion(Dtype::F32)?);
+                bail!("{name} holds {dtype}, and {takes}; {}", file.conversion(Dtype::F32)?);
             }
             if let Some(given) = self.dtype
                 && dtype != given

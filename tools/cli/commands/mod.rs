@@ -1,7 +1,7 @@
 //! The command line: one file for each command.
 
 mod atoms;
-#[cfg(feature = "attention")]
+#[cfg(feature = "operations")]
 mod attention;
 #[cfg(feature = "operations")]
 mod bench;
@@ -31,8 +31,6 @@ mod report;
 mod run;
 #[cfg(feature = "operations")]
 mod transfer;
-#[cfg(feature = "operations")]
-mod transpose;
 #[cfg(feature = "operations")]
 mod tune;
 
@@ -66,11 +64,11 @@ enum Command {
     Matmul(Box<matmul::Matmul>),
     /// Attention of queries, keys and values in float16 or bfloat16 NumPy files of shape (batch,
     /// head, token, column).
-    #[cfg(feature = "attention")]
-    Attention(Box<attention::Attention>),
-    /// Transpose a matrix in a two-dimensional float32 NumPy file.
     #[cfg(feature = "operations")]
-    Transpose(transpose::Transpose),
+    Attention(Box<attention::Attention>),
+    #[cfg(feature = "operations")]
+    #[command(flatten)]
+    Movement(run::Movement),
     /// Run an operation on NumPy files: `moye run softmax x.npy -o y.npy --axis -1`.
     #[cfg(feature = "operations")]
     Run(run::Run),
@@ -120,10 +118,10 @@ impl Cli {
         match self.command {
             #[cfg(feature = "operations")]
             Command::Matmul(command) => command.run(),
-            #[cfg(feature = "attention")]
+            #[cfg(feature = "operations")]
             Command::Attention(command) => command.run(),
             #[cfg(feature = "operations")]
-            Command::Transpose(command) => command.run(),
+            Command::Movement(command) => command.run(),
             #[cfg(feature = "operations")]
             Command::Run(command) => command.run(),
             #[cfg(feature = "operations")]

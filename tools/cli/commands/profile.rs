@@ -28,7 +28,6 @@ enum Operation {
     /// A transpose
     Transpose,
     /// Attention
-    #[cfg(feature = "attention")]
     Attention,
 }
 
@@ -114,7 +113,6 @@ impl Profile {
             Operation::Matmul => self.product(&device)?,
             Operation::Copy => self.movement(&device, moye::copy, false)?,
             Operation::Transpose => self.movement(&device, moye::transpose, true)?,
-            #[cfg(feature = "attention")]
             Operation::Attention => match self.of.unwrap_or(Type::F16) {
                 Type::F16 => self.attention::<f16>(&device)?,
                 Type::Bf16 => self.attention::<bf16>(&device)?,
@@ -155,7 +153,6 @@ impl Profile {
 
     /// The profile of attention of one head: M queries and N keys of K columns each, by default
     /// 128, 128 and 64.
-    #[cfg(feature = "attention")]
     fn attention<T: moye::AttentionElement + Member>(&self, device: &Device) -> Result<Counted> {
         let Size { m, n, k } = self.size.unwrap_or(Size { m: 128, n: 128, k: 64 });
         let mut random = fastrand::Rng::with_seed(0);

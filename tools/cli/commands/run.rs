@@ -1,11 +1,12 @@
-//! `moye run OPERATION`: a command for each declared operation, built from its declaration.
+//! `moye run OPERATION`, `moye copy` and `moye transpose`: a command for each declared operation,
+//! built from its declaration.
 
 use super::input::NpyFile;
 use super::output::Output;
 use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, anyhow};
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, value_parser};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
 use moye::operation::{Array, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
@@ -13,8 +14,14 @@ use moye::{Buffer, Device};
 use moye_bench::dtype::{Dtype as DtypeOfFile, InFile};
 use std::path::PathBuf;
 
-/// The operation and its arguments.
-pub struct Run {
+/// The operation of `moye run` and its arguments.
+pub struct Run(Declared);
+
+/// An operation that is a command of the program, and its arguments.
+pub struct Movement(Declared);
+
+/// A declared operation and its arguments.
+struct Declared {
     declaration: &'static Declaration,
     matches: ArgMatches,
 }
@@ -79,10 +86,13 @@ fn command(declaration: &'static Declaration) -> Command {
     DeviceArgument::augment_args(command)
 }
 
-/// All declared operations.
-pub fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
+/// The operations of `moye run`.
+fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
     moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS)
 }
+
+/// The operations that are commands of the program.
+const MOVEMENTS: [&Declaration; 2] = [&moye::COPY, &moye::TRANSPOSE];
 
 impl Args for Run {
     fn augment_args(command: Command) -> Command {
@@ -98,16 +108,51 @@ impl Args for Run {
 
 impl FromArgMatches for Run {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let found = matches.subcommand().and_then(|(name, matches)| {
-            let declaration = operations().find(|declaration| declaration.name == name)?;
-            Some(Self { declaration, matches: matches.clone() })
-        });
-        found.ok_or_else(|| clap::Error::new(clap::error::ErrorKind::MissingSubcommand))
+        Declared::named(matches, operations().copied()).map(Self)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
+    }
+}
+
+impl Subcommand for Movement {
+    fn augment_subcommands(command: Command) -> Command {
+        command.subcommands(MOVEMENTS.map(self::command))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        MOVEMENTS.iter().any(|declaration| declaration.name == name)
+    }
+}
+
+impl FromArgMatches for Movement {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Declared::named(matches, MOVEMENTS.into_iter()).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Declared {
+    /// The operation that the subcommand names.
+    fn named(
+        matches: &ArgMatches,
+        mut operations: impl Iterator<Item = &'static Declaration>,
+    ) -> Result<Self, clap::Error> {
+        let found = matches.subcommand().and_then(|(name, matches)| {
+            let declaration = operations.find(|declaration| declaration.name == name)?;
+            Some(Self { declaration, matches: matches.clone() })
+        });
+        found.ok_or_else(|| clap::Error::new(clap::error::ErrorKind::MissingSubcommand))
     }
 }
 
@@ -164,7 +209,7 @@ fn uninit<T: InFile + Default>(device: &Device, elements: usize) -> Result<Box<d
 /// The element type of a file that is passed for an operand.
 fn dtype(operand: &OperandOf, file: &NpyFile) -> Result<Dtype> {
     let bytes = operand.dtypes.contains(&Dtype::U8).then_some(DtypeOfFile::U8);
-    let stored = file.dtype(bytes)?;
+    let stored = file.dtype(bytes, &format!("{} takes {}", operand.name, operand.dtype_names()))?;
     let wanted = if operand.dtypes[0].is_integer() { DtypeOfFile::I64 } else { DtypeOfFile::F32 };
     let advice = file.conversion(wanted)?;
     operand.dtype(stored.name()).map_err(|is| anyhow!("{}: {is}; {advice}", file.name()))
@@ -172,6 +217,18 @@ fn dtype(operand: &OperandOf, file: &NpyFile) -> Result<Dtype> {
 
 impl Run {
     pub fn run(self) -> Result<()> {
+        self.0.run()
+    }
+}
+
+impl Movement {
+    pub fn run(self) -> Result<()> {
+        self.0.run()
+    }
+}
+
+impl Declared {
+    fn run(self) -> Result<()> {
         let Self { declaration, matches } = self;
         let path = |operand: &OperandOf| matches.get_one::<PathBuf>(operand.name);
         let mut options = Options::of(declaration);
@@ -280,7 +337,7 @@ impl Run {
 mod tests {
     #[test]
     fn every_operation_is_a_command() {
-        for declaration in super::operations() {
+        for declaration in super::operations().copied().chain(super::MOVEMENTS) {
             super::command(declaration).debug_assert();
         }
     }

@@ -23,79 +23,51 @@ const WITH_WORKSPACES: &[&str] = &[
     "var",
 ];
 
-/// A test of each declaration of an operation's feature.
-macro_rules! operations {
-    ($($feature:literal: $($name:ident $declaration:path),+;)+) => { $($(
+/// A test of each declaration.
+macro_rules! tests {
+    ($($feature:literal $folder:ident: $($operation:ident),+;)+) => { $(
         #[cfg(feature = $feature)]
-        #[test]
-        fn $name() {
-            match WITH_WORKSPACES.contains(&$declaration.name) {
-                true => harness::check_with_workspace(&$declaration),
-                false => harness::check(&$declaration),
+        mod $folder { $(
+            #[test]
+            fn $operation() {
+                let declaration = &moye_rows::$folder::$operation;
+                match super::super::WITH_WORKSPACES.contains(&declaration.name) {
+                    true => super::super::harness::check_with_workspace(declaration),
+                    false => super::super::harness::check(declaration),
+                }
             }
-        }
-    )+)+ };
+        )+ }
+    )+ };
 }
-operations! {
-    "activation":
-        swiglu_is_that_of_float64 moye_rows::activation::SWIGLU,
-        geglu_is_that_of_float64 moye_rows::activation::GEGLU,
-        relu2glu_is_that_of_float64 moye_rows::activation::RELU2GLU,
-        bias_activation_is_that_of_float64 moye_rows::activation::BIAS_ACTIVATION;
-    "affine":
-        add_is_that_of_float64 moye_rows::affine::ADD,
-        axpby_is_that_of_float64 moye_rows::affine::AXPBY,
-        cast_is_that_of_float64 moye_rows::affine::CAST,
-        full_like_is_that_of_float64 moye_rows::affine::FULL_LIKE;
-    "append":
-        append_puts_each_row_into_its_slot moye_rows::append::APPEND;
-    "cross_entropy":
-        cross_entropy_is_that_of_float64 moye_rows::cross_entropy::CROSS_ENTROPY;
-    "cumsum":
-        cumsum_is_that_of_float64 moye_rows::cumsum::CUMSUM;
-    "dequantize":
-        dequantize_is_that_of_float64 moye_rows::dequantize::DEQUANTIZE;
-    "embedding":
-        embedding_is_that_of_float64 moye_rows::embedding::EMBEDDING;
-    "histogram":
-        histc_counts_what_the_reference_counts moye_rows::histogram::HISTC,
-        bincount_counts_what_the_reference_counts moye_rows::histogram::BINCOUNT;
-    "int4":
-        int4_elements_scales_and_bytes_are_those_of_the_reference moye_rows::int4::QUANTIZE_INT4,
-        uint4_elements_scales_and_minima_are_those_of_the_reference moye_rows::int4::QUANTIZE_UINT4,
-        dequantize_int4_is_that_of_float64 moye_rows::int4::DEQUANTIZE_INT4;
-    "norm":
-        rms_norm_is_that_of_float64 moye_rows::norm::RMS_NORM,
-        layer_norm_is_that_of_float64 moye_rows::norm::LAYER_NORM,
-        rms_norm_of_8_bits_is_that_of_float64 moye_rows::norm::RMS_NORM_QUANTIZED,
-        layer_norm_of_8_bits_is_that_of_float64 moye_rows::norm::LAYER_NORM_QUANTIZED;
-    "norm_backward":
-        rms_norm_backward_is_that_of_float64 moye_rows::norm_backward::RMS_NORM_BACKWARD,
-        layer_norm_backward_is_that_of_float64 moye_rows::norm_backward::LAYER_NORM_BACKWARD;
-    "quantize":
-        quantised_elements_and_scales_are_those_of_the_reference moye_rows::quantize::QUANTIZE;
-    "reduce":
-        sum_is_that_of_float64 moye_rows::reduce::SUM,
-        mean_is_that_of_float64 moye_rows::reduce::MEAN,
-        norm_is_that_of_float64 moye_rows::reduce::NORM,
-        max_is_that_of_float64 moye_rows::reduce::MAX,
-        min_is_that_of_float64 moye_rows::reduce::MIN,
-        logsumexp_is_that_of_float64 moye_rows::reduce::LOG_SUM_EXP,
-        var_is_that_of_float64 moye_rows::reduce::VAR,
-        argmax_is_that_of_float64 moye_rows::reduce::ARG_MAX,
-        argmin_is_that_of_float64 moye_rows::reduce::ARG_MIN;
-    "rope":
-        rope_is_that_of_float64 moye_rows::rope::ROPE;
-    "sample":
-        sample_draws_what_the_reference_draws_with_the_same_random_bits moye_rows::sample::SAMPLE;
-    "softmax":
-        softmax_is_that_of_float64 moye_rows::softmax::SOFTMAX,
-        log_softmax_is_that_of_float64 moye_rows::softmax::LOG_SOFTMAX;
-    "softmax_backward":
-        softmax_backward_is_that_of_float64 moye_rows::softmax_backward::SOFTMAX_BACKWARD,
-        log_softmax_backward_is_that_of_float64 moye_rows::softmax_backward::LOG_SOFTMAX_BACKWARD;
-    "topk":
-        topk_is_that_of_a_sort moye_rows::topk::TOPK;
+
+#[allow(non_snake_case, reason = "each has the name of its declaration")]
+mod is_that_of_its_float64_reference {
+    moye_rows::operations!(tests);
+}
+
+/// An array of the elements of a buffer, row-major.
+#[allow(dead_code, reason = "some operation needs it")]
+fn array<T: Element>(buffer: &Buffer<T>, shape: &[usize]) -> Option<Array> {
+    let ty = ArrayType { dtype: Dtype::of::<T>().unwrap(), shape: shape.to_vec() };
+    Some(Array::row_major(&ty, buffer.address()))
+}
+
+/// Computes a call, or says why not.
+#[allow(dead_code, reason = "some operation needs it")]
+fn run(
+    device: &Device,
+    declaration: &Declaration,
+    operands: &[Option<Array>],
+    given: &[(&str, Value)],
+) -> Result<(), String> {
+    let mut options = Options::of(declaration);
+    for (name, value) in given {
+        options.set(declaration.name, name, *value).map_err(|error| error.to_string())?;
+    }
+    let call = Call { operands, options: &options };
+    declaration.check(&call).map_err(|error| error.to_string())?;
+    // SAFETY: the arrays are in buffers of the tests, which outlive the call.
+    unsafe { (declaration.run)(&device.default_stream(), &call) }.map_err(|error| error.to_string())
 }
 
 /// An array of the elements of a buffer, row-major.

@@ -1,6 +1,5 @@
 //! The program `moye`: its results from files, and its messages about bad ones.
 
-#[cfg(feature = "attention")]
 mod attention;
 mod bench;
 #[path = "../../../../tests/fixtures/common/mod.rs"]
@@ -170,14 +169,26 @@ fn the_order_of_a_file_of_one_row_or_column_or_none_does_not_count() {
 }
 
 #[test]
-fn transposed_files_are_those_of_ndarray() {
+fn transposed_and_copied_files_are_those_of_ndarray() {
     for fortran in [false, true] {
         let folder = TempDir::new().unwrap();
         let a = matrix(35, 70, fortran);
         save(folder.path(), "a.npy", &a);
-        succeeded(&moye(folder.path(), &["transpose", "a.npy", "-o", "b.npy"]));
+        let said = succeeded(&moye(folder.path(), &["transpose", "a.npy", "-o", "b.npy"]));
+        for word in ["simulator", "x [35, 70] float32", "_u32", "time"] {
+            assert!(said.contains(word), "{word} is missing: {said}");
+        }
         assert_eq!(load(folder.path(), "b.npy"), a.t(), "Fortran order: {fortran}");
+        succeeded(&moye(folder.path(), &["copy", "a.npy", "-o", "c.npy"]));
+        assert_eq!(load(folder.path(), "c.npy"), a, "Fortran order: {fortran}");
     }
+    let folder = TempDir::new().unwrap();
+    let batches = Array::from_shape_fn((2, 5, 7), |(b, i, j)| (100 * b + 10 * i + j) as i64);
+    save(folder.path(), "a.npy", &batches);
+    succeeded(&moye(folder.path(), &["transpose", "a.npy", "-o", "b.npy"]));
+    let file = File::open(folder.path().join("b.npy")).unwrap();
+    let transposed = Array::<i64, ndarray::Ix3>::read_npy(file).unwrap();
+    assert_eq!(transposed, batches.permuted_axes([0, 2, 1]), "batches of int64");
 }
 
 #[test]
@@ -234,8 +245,6 @@ fn files_that_are_no_matrices_are_refused_with_what_to_do() {
             "with the shape (123456789012345678901234567890, 0), which no array has; write the array again",
         ),
         ("big_endian.npy", "float32 of the other byte order; convert it with a.astype('float32')"),
-        ("vector.npy", "1-dimensional array, not a matrix; give it two dimensions"),
-        ("stack.npy", "3-dimensional array, not a matrix"),
         ("text.npy", "text.npy is not a .npy file; write one with numpy.save"),
         ("empty.npy", "is not a .npy file"),
         ("header.npy", "header.npy ends within its header, so it is incomplete; write the array again"),
@@ -252,6 +261,16 @@ fn files_that_are_no_matrices_are_refused_with_what_to_do() {
         assert!(said.contains(expected), "{file}: {said}");
         assert!(!names(folder).iter().any(|name| name.starts_with('c') || name.contains("part")), "{file}");
     }
+    for (file, expected) in [
+        ("vector.npy", "1-dimensional array, not a matrix; give it two dimensions"),
+        ("stack.npy", "3-dimensional array, not a matrix"),
+    ] {
+        let said = failed(&moye(folder, &["matmul", file, "b.npy", "-o", "c.npy"]));
+        assert!(said.contains(expected), "{file}: {said}");
+    }
+    let said = failed(&moye(folder, &["transpose", "vector.npy", "-o", "c.npy"]));
+    assert_eq!(said, "transpose: x has shape [30], and must have two or three modes; reshape it");
+    assert!(!names(folder).iter().any(|name| name.starts_with('c')), "nothing is written");
 }
 
 #[test]
@@ -270,10 +289,9 @@ fn types_that_a_command_has_no_kernel_for_are_refused_with_what_to_do() {
     save(folder, "double.npy", &Array2::<f64>::zeros((30, 30)));
     save(folder, "integer.npy", &Array2::<i32>::zeros((30, 30)));
     save(folder, "long.npy", &Array2::<i64>::zeros((30, 30)));
-    for (file, held) in [("double.npy", "float64"), ("integer.npy", "int32"), ("long.npy", "int64")] {
-        let said = failed(&moye(folder, &["transpose", file, "-o", "c.npy"]));
-        assert_eq!(said, format!("{file} holds {held}, not float32; convert it with a.astype('float32')"));
-    }
+    let said = failed(&moye(folder, &["transpose", "double.npy", "-o", "c.npy"]));
+    assert!(said.starts_with("double.npy: x has elements of float64, and must have float32, "), "{said}");
+    assert!(said.ends_with("; convert it with a.astype('float32')"), "{said}");
     for (file, held) in [("integer.npy", "int32"), ("long.npy", "int64")] {
         let said = failed(&moye(folder, &["matmul", file, file, "-o", "c.npy"]));
         let all = "products take float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2";

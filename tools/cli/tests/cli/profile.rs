@@ -112,7 +112,6 @@ fn a_copy_moves_each_byte_once_and_a_transpose_as_many() {
 }
 
 #[test]
-#[cfg(feature = "attention")]
 fn attention_is_profiled_with_its_exponentials_shuffles_and_copies_in_flight() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["profile", "attention", "64x128x64", "--type", "bf16", "--json"];

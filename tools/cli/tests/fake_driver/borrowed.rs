@@ -124,7 +124,6 @@ fn a_transpose_is_launched_on_a_borrowed_stream_and_allocates_nothing() {
     assert!(!calls.iter().any(|call| call.starts_with("cuMemAllocAsync")), "{calls:?}");
 }
 
-#[cfg(feature = "attention")]
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn attends_on_borrowed_handles() {
@@ -140,7 +139,6 @@ fn attends_on_borrowed_handles() {
     }
 }
 
-#[cfg(feature = "attention")]
 #[test]
 fn attention_in_splits_takes_its_workspace_on_a_borrowed_stream() {
     let Some(calls) = calls("attends_on_borrowed_handles") else { return };

@@ -87,7 +87,6 @@ fn a_transpose_allocates_nothing_and_waits_for_nothing() {
     assert_eq!(count(&calls, "cuStreamSynchronize"), 0, "{calls:?}");
 }
 
-#[cfg(feature = "attention")]
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn attends_again_and_again() {
@@ -104,7 +103,6 @@ fn attends_again_and_again() {
     }
 }
 
-#[cfg(feature = "attention")]
 #[test]
 fn attention_in_splits_allocates_nothing_after_the_first_and_waits_for_nothing() {
     let Some(calls) = calls("attends_again_and_again", "") else { return };
@@ -131,7 +129,6 @@ fn captures_a_transpose() {
         .unwrap();
 }
 
-#[cfg(feature = "attention")]
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn captures_attention_in_splits() {
@@ -168,7 +165,6 @@ fn a_transpose_is_captured() {
     assert_eq!(count(&calls, "cuMemFree"), 2, "two buffers: {calls:?}");
 }
 
-#[cfg(feature = "attention")]
 #[test]
 fn attention_in_splits_is_captured_with_a_workspace_of_the_graph() {
     let Some(calls) = calls("captures_attention_in_splits", "") else { return };
@@ -274,7 +270,6 @@ fn multiplies_while_another_library_captures() {
     });
 }
 
-#[cfg(feature = "attention")]
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn attends_while_another_library_captures() {
@@ -348,7 +343,6 @@ fn a_product_of_shared_tiles_in_the_capture_of_another_library_has_its_counters_
     check_memory_nodes("multiplies_in_shared_tiles_while_another_library_captures", "h100", 1);
 }
 
-#[cfg(feature = "attention")]
 #[test]
 fn attention_in_the_capture_of_another_library_has_its_workspace_in_that_graph() {
     check_memory_nodes("attends_while_another_library_captures", "", 0);

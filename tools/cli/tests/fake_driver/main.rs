@@ -260,7 +260,6 @@ fn launch_on(device: &Device, kernel: &str, grid: Grid) -> moye::Result<()> {
 ///
 /// # Safety
 /// As for [`moye::Attention::run_on`].
-#[cfg(feature = "attention")]
 unsafe fn attend_in_splits(
     stream: &moye::Stream,
     x: &moye::Buffer<half::f16>,

@@ -3,7 +3,7 @@
 
 use crate::{driver, with_driver};
 use half::{bf16, f16};
-use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Operand, Output, transpose};
+use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Operand, Output, copy, transpose};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Instant;
@@ -91,8 +91,9 @@ fn multiplies_again() {
     with_each_product(&mut check_steady);
 }
 
-/// Calls `run` twice; the second call must only launch.
+/// Calls `run` three times; the third call must only launch.
 fn check_steady(name: &str, run: &mut dyn FnMut()) {
+    run();
     run();
     let before = (noted().len(), ALLOCATED.get());
     run();
@@ -110,10 +111,15 @@ fn check_steady(name: &str, run: &mut dyn FnMut()) {
 
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn transposes_again() {
+fn moves_again() {
     if std::env::var_os("FAKE_DRIVER_ALL").is_none() {
         return;
     }
+    with_each_movement(&mut check_steady);
+}
+
+/// A transpose, a copy by vectors, and one whose lines end within a vector.
+fn with_each_movement(f: &mut dyn FnMut(&str, &mut dyn FnMut())) {
     let device = Device::gpu(0).unwrap();
     // SAFETY: the stand-in touches no memory.
     let buffer = |number: u64| unsafe {
@@ -122,15 +128,20 @@ fn transposes_again() {
     let (x, mut y) = (buffer(0), buffer(1));
     let matrix = Matrix::row_major(&x, 700, 500).unwrap();
     let mut transposed = MatrixMut::row_major(&mut y, 500, 700).unwrap();
-    check_steady("a transpose", &mut || transpose(&device, &matrix, &mut transposed).unwrap());
+    f("a transpose", &mut || transpose(&device, &matrix, &mut transposed).unwrap());
+    let mut copied = MatrixMut::row_major(&mut y, 700, 500).unwrap();
+    f("a copy", &mut || copy(&device, &matrix, &mut copied).unwrap());
+    let matrix = Matrix::new(&x, 700, 501, (512, 1)).unwrap();
+    let mut copied = MatrixMut::new(&mut y, 700, 501, (512, 1)).unwrap();
+    f("a copy by two kernels", &mut || copy(&device, &matrix, &mut copied).unwrap());
 }
 
 #[test]
-fn a_transpose_that_was_computed_before_allocates_nothing_and_calls_the_driver_for_a_launch_alone() {
+fn transposes_and_copies_that_were_computed_before_allocate_nothing_and_call_the_driver_for_launches_alone() {
     let Some(folder) = driver(&[]) else { return };
     let file = folder.path().join("all");
     let settings = [("FAKE_DRIVER_ALL", file.to_str().unwrap())];
-    with_driver(folder.path(), "h100", "steady::transposes_again", &settings, "all");
+    with_driver(folder.path(), "h100", "steady::moves_again", &settings, "all");
 }
 
 #[test]
@@ -141,15 +152,15 @@ fn a_product_that_was_computed_before_allocates_nothing_and_calls_the_driver_for
     with_driver(folder.path(), "h100", "steady::multiplies_again", &settings, "all");
 }
 
-/// Prints the time of each product: `MOYE_HOST_COST=1`, with the stand-in's folder as
-/// `LD_LIBRARY_PATH`.
+/// Prints the time of each product, transpose and copy: `MOYE_HOST_COST=1`, with the stand-in's
+/// folder as `LD_LIBRARY_PATH`.
 #[test]
 #[ignore = "measures"]
-fn times_of_products_on_the_host() {
+fn times_on_the_host() {
     if std::env::var_os("MOYE_HOST_COST").is_none() {
         return;
     }
-    with_each_product(&mut |name, run| {
+    let mut print = |name: &str, run: &mut dyn FnMut()| {
         let mut least = f64::INFINITY;
         for _ in 0..200 {
             let begun = Instant::now();
@@ -157,5 +168,7 @@ fn times_of_products_on_the_host() {
             least = least.min(begun.elapsed().as_secs_f64() / 200.0 * 1e9);
         }
         println!("{name}: {least:.0} ns");
-    });
+    };
+    with_each_product(&mut print);
+    with_each_movement(&mut print);
 }

@@ -1,10 +1,9 @@
 //! Memory that a stream on a GPU keeps: counters and a workspace.
 
+use super::gpu::Gpu;
+use super::{Backend, Device};
 use crate::Result;
-use crate::device::gpu::Gpu;
-use crate::device::{Backend, Device};
 use crate::driver::{check, sys};
-use crate::stream::Stream;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The stream's memory, allocated by the first launch that needs it.
@@ -14,9 +13,16 @@ pub(crate) struct Kept {
     workspace: Mutex<Bytes>,
 }
 
+/// The stream that owns the memory, and whether it was created for the capture of a graph.
+#[derive(Clone, Copy)]
+pub(crate) struct Raw {
+    pub stream: sys::CUstream,
+    pub captures: bool,
+}
+
 /// A workspace.
 #[derive(Default)]
-pub(super) struct Bytes {
+pub(crate) struct Bytes {
     pub address: u64,
     len: usize,
     /// Earlier, smaller workspaces, which launches of a captured graph use.
@@ -24,7 +30,7 @@ pub(super) struct Bytes {
 }
 
 /// The largest workspace that is kept, in bytes; larger ones are freed after the call.
-pub(super) const MOST_KEPT: usize = 256 << 20;
+pub(crate) const MOST_KEPT: usize = 256 << 20;
 /// The amount of freed memory that the driver keeps for later workspaces, in bytes.
 const KEPT_BYTES: u64 = 1 << 30;
 /// The smallest allocation.
@@ -32,25 +38,18 @@ const LEAST_KEPT: usize = 1 << 20;
 
 impl Kept {
     /// The address of this many words, all 0, which kernels reset to 0 after use.
-    pub(super) fn counters(
-        &self,
-        device: &Device,
-        gpu: &'static Gpu,
-        stream: &Stream,
-        count: usize,
-    ) -> Result<u64> {
+    pub(crate) fn counters(&self, device: &Device, gpu: &'static Gpu, of: Raw, count: usize) -> Result<u64> {
         if let Some(&address) = self.counters.get() {
             return Ok(address);
         }
-        let address = alloc(device, gpu, stream, 4 * count)?;
-        let raw = stream.raw(gpu);
-        let cleared = if stream.captures() {
+        let address = alloc(device, gpu, of, 4 * count)?;
+        let cleared = if of.captures {
             // At once, not at each launch of the graph. SAFETY: this many words were allocated at
             // the address.
             check(unsafe { sys::cuMemsetD32_v2(address, 0, count) })
         } else {
             // SAFETY: as above; the stream is alive and belongs to the current context.
-            check(unsafe { sys::cuMemsetD32Async(address, 0, count, raw) })
+            check(unsafe { sys::cuMemsetD32Async(address, 0, count, of.stream) })
         };
         let kept = cleared
             .map_err(|code| gpu.error_of_code("cuMemsetD32", code))
@@ -58,7 +57,7 @@ impl Kept {
             .map(|()| *self.counters.get_or_init(|| address));
         if kept.as_ref().ok() != Some(&address) {
             // SAFETY: allocated above, and used by no launch.
-            unsafe { free(address, raw, stream.captures()) };
+            unsafe { free(address, of.stream, of.captures) };
         }
         kept
     }
@@ -69,11 +68,11 @@ impl Kept {
     }
 
     /// The workspace, locked, with at least `bytes` bytes.
-    pub(super) fn workspace(
+    pub(crate) fn workspace(
         &self,
         device: &Device,
         gpu: &'static Gpu,
-        stream: &Stream,
+        of: Raw,
         bytes: usize,
     ) -> Result<MutexGuard<'_, Bytes>> {
         // A call that panicked has left the workspace unchanged.
@@ -82,14 +81,14 @@ impl Kept {
             return Ok(kept);
         }
         let len = bytes.max(LEAST_KEPT).checked_next_power_of_two().unwrap_or(bytes);
-        let address = alloc(device, gpu, stream, len)?;
+        let address = alloc(device, gpu, of, len)?;
         let old = std::mem::replace(&mut kept.address, address);
         kept.len = len;
         match old {
             0 => {}
-            old if stream.captures() => kept.smaller.push(old),
+            old if of.captures => kept.smaller.push(old),
             // SAFETY: allocated here for this stream, whose later work uses the new workspace.
-            old => unsafe { free(old, stream.raw(gpu), false) },
+            old => unsafe { free(old, of.stream, false) },
         }
         Ok(kept)
     }
@@ -110,10 +109,10 @@ impl Kept {
 }
 
 /// Allocates for the work of a stream that no other library captures.
-fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> Result<u64> {
+fn alloc(device: &Device, gpu: &'static Gpu, of: Raw, bytes: usize) -> Result<u64> {
     gpu.bind()?;
     let mut address = 0;
-    if stream.captures() {
+    if of.captures {
         // A stream-ordered allocation would be a node of the graph, freed by each launch. SAFETY:
         // the pointer to the address is writable.
         check(unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
@@ -122,7 +121,7 @@ fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> R
     }
     keep_freed_memory(device, gpu.index())?;
     // SAFETY: as above; the stream is alive and belongs to the current context.
-    check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu)) })
+    check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, of.stream) })
         .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
     Ok(address)
 }
@@ -141,7 +140,7 @@ unsafe fn free(address: u64, stream: sys::CUstream, captured: bool) {
 
 /// Makes the driver keep freed memory, once for each GPU. By default it returns the memory to the
 /// system at every synchronisation and allocates it again.
-pub(super) fn keep_freed_memory(device: &Device, gpu: u32) -> Result<()> {
+pub(crate) fn keep_freed_memory(device: &Device, gpu: u32) -> Result<()> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static TOLD: AtomicU64 = AtomicU64::new(0);
     let bit = 1u64.checked_shl(gpu).unwrap_or(0);

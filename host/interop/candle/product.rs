@@ -1,25 +1,8 @@
-//! Products of tensors of [candle](candle_core) 0.11: [`Product`] is a custom operation of two
-//! tensors; [`ProductInto`] writes its result into a tensor.
-//!
-//! ```
-//! use candle_core::{Device, Tensor};
-//! use moye::interop::candle::Product;
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let a = Tensor::ones((2, 5, 3), candle_core::DType::F32, &Device::Cpu)?;
-//! let b = Tensor::full(2.0f32, (2, 3, 4), &Device::Cpu)?;
-//! let c = a.apply_op2(&b, Product::new())?;
-//! assert_eq!(c.to_vec3::<f32>()?, vec![vec![vec![6.0; 4]; 5]; 2]);
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! Keep a [`Product`] and pass clones: it owns its workspaces.
-//!
-//! Tensors on a GPU stay there and are used on their device's stream; this needs the feature
-//! `candle-cuda`, which builds candle's kernels by `nvcc`. Tensors on the host are copied to the
-//! device of [`Product::on`], by default the simulator.
+//! Products of tensors.
 
+#[cfg(feature = "candle-cuda")]
+use super::cuda::Streams;
+use super::reach;
 use crate::kernels::mma::Activation;
 use crate::{
     Buffer, BufferSlice, BufferSliceMut, Device, Matmul, Matrix, MatrixMut, Operand, Output, Stream,
@@ -37,7 +20,7 @@ pub struct Product {
     activation: Activation,
     host: Device,
     #[cfg(feature = "candle-cuda")]
-    streams: cuda::Streams,
+    streams: Streams,
 }
 
 /// `c = alpha * a @ b + beta * c`, in place: `c.inplace_op3(&a, &b,
@@ -62,7 +45,7 @@ impl Product {
             activation: Activation::None,
             host: Device::sim(),
             #[cfg(feature = "candle-cuda")]
-            streams: cuda::Streams::default(),
+            streams: Streams::default(),
         }
     }
 
@@ -167,19 +150,6 @@ fn shape_of_product(a: &Layout, b: &Layout) -> Result<Shape> {
     }
     let ends = [from_a.shape[0], from_b.shape[1]];
     Ok(Shape::from_dims(&[from_a.batches, &ends].concat()))
-}
-
-/// The elements from the first to the last one of a layout, 0 if it is empty.
-fn reach(layout: &Layout) -> usize {
-    if layout.dims().contains(&0) {
-        return 0;
-    }
-    1 + layout
-        .dims()
-        .iter()
-        .zip(layout.stride())
-        .map(|(&extent, &stride)| (extent - 1) * stride)
-        .sum::<usize>()
 }
 
 /// An element type of both libraries.
@@ -402,28 +372,10 @@ mod cuda {
     //! Tensors on a GPU.
 
     use super::{Both, Product, check_result, reach, shape_of_product};
-    use crate::interop::cudarc::CudarcStream;
     use candle_core::backend::BackendStorage;
     use candle_core::cuda_backend::CudaDType;
     use candle_core::{CudaStorage, Error, Layout, Result, Shape};
-    use cudarc::driver::{CudaStream, DeviceRepr};
-    use std::sync::{Arc, Mutex, PoisonError};
-
-    /// The streams of earlier products: each owns its workspaces.
-    #[derive(Clone, Debug, Default)]
-    pub(super) struct Streams(Arc<Mutex<Vec<Arc<CudarcStream>>>>);
-
-    impl Streams {
-        fn of(&self, cuda: &Arc<CudaStream>) -> Result<Arc<CudarcStream>> {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(stream) = known.iter().find(|stream| Arc::ptr_eq(stream.cuda(), cuda)) {
-                return Ok(stream.clone());
-            }
-            let stream = Arc::new(CudarcStream::new(cuda).map_err(Error::wrap)?);
-            known.push(stream.clone());
-            Ok(stream)
-        }
-    }
+    use cudarc::driver::DeviceRepr;
 
     type IntoGpu<'a> =
         (f64, &'a mut CudaStorage, &'a Layout, &'a CudaStorage, &'a Layout, &'a CudaStorage, &'a Layout);

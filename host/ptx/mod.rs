@@ -1,12 +1,47 @@
 //! PTX in a program.
+//!
+//! - [`entry`]: the parameters of an entry point;
+//! - [`packed`]: images that are packed kernel by kernel;
+//! - [`texts`]: the packed images that run on an architecture.
 
-use super::entry::EntryParams;
-use super::packed::{self, PackedImage};
-use crate::device::Arch;
+mod differences;
+mod entry;
+mod packed;
+mod texts;
+
+pub(crate) use entry::EntryParams;
+pub use entry::PtxParam;
+pub(crate) use packed::Only;
+pub(crate) use texts::Texts;
+
+use crate::arch::Arch;
+use packed::PackedImage;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The kernels of this crate, by the features of its operations.
+#[cfg(any(
+    feature = "attention-bf16",
+    feature = "attention-e4m3",
+    feature = "attention-f16",
+    feature = "ladder",
+    feature = "movement"
+))]
+pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_kernels");
+/// The kernels of this crate: none without any operation's feature.
+#[cfg(not(any(
+    feature = "attention-bf16",
+    feature = "attention-e4m3",
+    feature = "attention-f16",
+    feature = "ladder",
+    feature = "movement"
+)))]
+pub static SHIPPED_PTX: Ptx = Ptx::new("moye_kernels", &[]);
+
+/// The package that declares this crate's kernels.
+pub(crate) const SHIPPED_PACKAGE: &str = "moye-kernels";
 
 /// The PTX of one crate with kernels: an image for each architecture for which it was compiled.
 ///

@@ -3,10 +3,10 @@
 //! A stream joins a capture when it waits for an event of the capture. From then on its launches
 //! are nodes of the graph, until the capture ends.
 
-use super::fault;
 use super::recording::{Launch, Recording, lock};
-use crate::device::simulator::Simulator;
-use crate::launch::Grid;
+use super::simulator::Simulator;
+use crate::captures;
+use crate::grid::Grid;
 use crate::{Error, Result};
 use moye_device::kernel::{Kernel, Params};
 use moye_sim::memory::{Allocation, GlobalMemory};
@@ -78,7 +78,7 @@ impl Capture {
 
     fn valid<T>(&self, work: impl FnOnce(&mut State) -> T) -> Result<T> {
         let mut state = lock(&self.0);
-        if state.is_valid { Ok(work(&mut state)) } else { Err(fault::INVALID) }
+        if state.is_valid { Ok(work(&mut state)) } else { Err(captures::INVALID) }
     }
 
     /// Makes every later call of the capture fail, and returns `error`.
@@ -97,14 +97,14 @@ impl Capture {
         let mut state = lock(&self.0);
         state.has_ended = true;
         if !std::mem::replace(&mut state.is_valid, false) {
-            return Err(fault::INVALID);
+            return Err(captures::INVALID);
         }
         let recording = std::mem::take(&mut state.recording);
         let mut is_before = vec![false; recording.len()];
         last.iter().for_each(|&at| is_before[at] = true);
         for (at, launch) in recording.launches.iter().enumerate().rev() {
             if !is_before[at] {
-                return Err(fault::UNJOINED);
+                return Err(captures::UNJOINED);
             }
             launch.after.iter().for_each(|&before| is_before[before] = true);
         }
@@ -116,10 +116,10 @@ impl Point {
     /// Moves the point after an event.
     fn join(&mut self, event: &Recorded) -> Result<()> {
         let refused = match event {
-            Recorded::Work(_) => fault::FROM_OUTSIDE,
-            Recorded::Captured(other) if other.capture.has_ended() => fault::ENDED,
+            Recorded::Work(_) => captures::FROM_OUTSIDE,
+            Recorded::Captured(other) if other.capture.has_ended() => captures::ENDED,
             Recorded::Captured(other) if !Arc::ptr_eq(&self.capture, &other.capture) => {
-                other.capture.invalidate(fault::MERGED)
+                other.capture.invalidate(captures::MERGED)
             }
             Recorded::Captured(other) => {
                 return self.capture.valid(|_| {
@@ -156,7 +156,7 @@ impl Simulated {
 
     /// Ends the capture that began on this stream.
     pub fn end_capture(&self) -> Result<Recording> {
-        let Some(joined) = lock(&self.joined).take() else { return Err(fault::INVALID) };
+        let Some(joined) = lock(&self.joined).take() else { return Err(captures::INVALID) };
         joined.at.capture.end(&joined.at.after)
     }
 
@@ -195,7 +195,7 @@ impl Simulated {
                         self.stream.wait(event);
                         return Ok(());
                     }
-                    Recorded::Captured(at) if at.capture.has_ended() => return Err(fault::ENDED),
+                    Recorded::Captured(at) if at.capture.has_ended() => return Err(captures::ENDED),
                     Recorded::Captured(at) => at.clone(),
                 };
                 let number = at.capture.valid(|state| {
@@ -239,7 +239,7 @@ impl Recorded {
     pub fn happened(&self) -> Result<&moye_sim::Event> {
         match self {
             Self::Work(event) => Ok(event),
-            Self::Captured(at) if at.capture.has_ended() => Err(fault::ENDED),
+            Self::Captured(at) if at.capture.has_ended() => Err(captures::ENDED),
             Self::Captured(at) => Err(at.capture.invalidate(Error::Captured { call: "a wait for an event" })),
         }
     }

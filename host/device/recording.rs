@@ -1,7 +1,7 @@
 //! Graphs on the simulator: recorded launches.
 
-use crate::device::simulator::Simulator;
-use crate::launch::Grid;
+use super::simulator::Simulator;
+use crate::grid::Grid;
 use crate::{Error, Result};
 use moye_device::kernel::{Kernel, Params};
 use moye_sim::memory::Allocation;

@@ -4,9 +4,9 @@
 //! An image may therefore omit a kernel whose PTX for an older architecture is as fast: compiling
 //! it twice would only take build time.
 
+use super::Ptx;
 use super::packed::{Only, PackedImage, only};
-use super::ptx::Ptx;
-use crate::device::Arch;
+use crate::arch::Arch;
 
 /// The packed images that run on an architecture, the best one first.
 pub(crate) struct Texts(Vec<PackedImage>);
@@ -26,8 +26,8 @@ impl Texts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::can_wait;
     use super::super::entry::EntryParams;
-    use super::super::ptx::can_wait;
     use super::*;
 
     const OLD: &str = "\

@@ -1,11 +1,8 @@
 //! A module in a GPU's context.
 
-use super::entry::EntryParams;
-use super::packed::Only;
-use super::ptx::{self, Ptx};
-use super::texts::Texts;
-use crate::device::gpu::Gpu;
+use super::gpu::Gpu;
 use crate::driver::{self, DriverCode, check, sys};
+use crate::ptx::{self, EntryParams, Only, Ptx, Texts};
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -136,7 +133,7 @@ impl Loaded {
                 // Like the module, it stays until the process exits.
                 let function: &GpuFunction = Box::leak(Box::new(self.look_up(gpu, kernel, package)?));
                 let own = function.attributes.static_shared_bytes;
-                let allowed = crate::device::STATIC_SHARED_BYTES.saturating_sub(own);
+                let allowed = super::STATIC_SHARED_BYTES.saturating_sub(own);
                 empty.insert(Known { function, allowed })
             }
         };

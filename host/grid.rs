@@ -1,9 +1,20 @@
 //! The grid of a launch.
 
-use crate::device::{MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK};
 use crate::{Error, Result};
 use moye_device::kernel::LaunchBounds;
 use moye_sim::Dim3;
+
+/// The largest grid along x, y and z, on every architecture from sm_30 on.
+pub const MAX_BLOCKS: [u32; 3] = [i32::MAX as u32, 65535, 65535];
+
+/// The largest block along x, y and z, on every architecture from sm_30 on.
+pub const MAX_THREADS: [u32; 3] = [1024, 1024, 64];
+
+/// The maximum number of threads of a block.
+pub const MAX_THREADS_PER_BLOCK: u32 = 1024;
+
+/// The maximum number of blocks of a cluster, on every architecture with clusters (sm_90 on).
+pub const MAX_BLOCKS_PER_CLUSTER: u32 = 8;
 
 /// The number of blocks of a launch, and the threads of a block.
 ///

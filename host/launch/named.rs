@@ -1,10 +1,10 @@
 //! Kernels by the names of their entry points, for a program that has their PTX but not their Rust.
 
-use super::entry::PtxParam;
-use super::{Module, Ptx};
+use super::{Grid, Prepared};
 use crate::device::Backend;
 use crate::driver::launch::Extents;
-use crate::launch::{Grid, Prepared};
+use crate::module::Module;
+use crate::ptx::{EntryParams, Ptx, PtxParam};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::kernel::LaunchBounds;
@@ -23,7 +23,7 @@ impl Ptx {
 
     /// The names of all entry points, sorted.
     pub fn entries(&self) -> Vec<String> {
-        let names = self.images().iter().flat_map(|(_, text)| super::entry::EntryParams::of_all(text));
+        let names = self.images().iter().flat_map(|(_, text)| EntryParams::of_all(text));
         names.map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
@@ -50,9 +50,9 @@ impl Module {
         parameters: &[&[u8]],
     ) -> Result<()> {
         let wrong = |detail: String| Error::Unsupported { operation: LAUNCH, detail };
-        let module = self.ptx.name();
-        let params = self.ptx.params(entry).ok_or_else(|| {
-            let names = self.ptx.entries().join(", ");
+        let module = self.ptx().name();
+        let params = self.ptx().params(entry).ok_or_else(|| {
+            let names = self.ptx().entries().join(", ");
             wrong(format!("`{module}` has no entry point `{entry}`; it has {names}"))
         })?;
         let declared = || params.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -68,19 +68,19 @@ impl Module {
                 declared()
             )));
         }
-        let Backend::Gpu(gpu) = &self.device.0 else {
+        let Backend::Gpu(gpu) = &self.device().0 else {
             return Err(wrong(format!(
                 "`{entry}` is PTX, which a GPU runs; the simulator runs kernels whose Rust is in the program"
             )));
         };
         let name = kept(entry);
         grid.check(name, LaunchBounds { threads: None, exact: false, min_blocks: None })?;
-        if stream.device() != &self.device {
-            let device = self.device.label();
+        if stream.device() != self.device() {
+            let device = self.device().label();
             return Err(Error::StreamOfOtherDevice { stream: stream.device().label(), device });
         }
         let no_such = || Error::NoSuchKernel { kernel: name, package: module, module };
-        let loaded = self.loaded.ok_or_else(no_such)?;
+        let loaded = self.loaded().ok_or_else(no_such)?;
         let function = loaded.function(gpu, name, module, shared_bytes)?;
         let (threads, limit) = (grid.threads.count() as u64, u64::from(function.attributes.max_threads));
         if threads > limit {

@@ -1,0 +1,14 @@
+//! Shapes that break kernels, and shapes that are measured.
+
+use moye::operation::Case;
+
+/// Ragged, one element, and none.
+pub const CASES: &[Case] = &[
+    Case::new(&[Some(&[3, 1000])]),
+    Case::new(&[Some(&[2, 3, 33])]),
+    Case::new(&[Some(&[])]),
+    Case::new(&[Some(&[0, 3])]),
+];
+
+/// 128 MB of bf16.
+pub const BENCH: &[Case] = &[Case::new(&[Some(&[16_384, 4096])])];
