@@ -167,27 +167,29 @@ mod tests {
     /// unequal length; runs that are shorter than a tail, equal, longer, and with a short last run;
     /// only runs.
     fn cuts() -> impl Iterator<Item = (u32, Cut)> {
-        let even = [(2, 4, 8), (3, 3, 7), (1, 8, 65), (5, 2, 2)];
-        let even = even.into_iter().map(|(tiles, even, all): (u32, u32, u32)| {
-            (all, Cut { tiles, even, stages: all.div_ceil(even), run: 0 })
-        });
-        let runs = [
-            (34, 1, 68, 128, 60),
-            (34, 1, 68, 128, 64),
-            (34, 1, 70, 128, 62),
-            (2, 1, 4, 9, 3),
-            (3, 2, 2, 7, 1),
-            (4, 1, 4, 6, 4),
-            (1, 1, 5, 8, 2),
-            (58, 1, 60, 64, 29),
-        ];
-        let equal = [(5, 4, 3), (7, 9, 2), (1, 9, 4), (12, 5, 7)]
-            .into_iter()
-            .map(|(count, k, workers)| (k, Cut::runs(Tiles { m: count, n: 1, k, batches: 1 }, workers)));
-        even.chain(
-            runs.into_iter().map(|(tiles, even, stages, all, run)| (all, Cut { tiles, even, stages, run })),
-        )
-        .chain(equal)
+        let even =
+            |tiles: u32, even: u32, all: u32| (all, Cut { tiles, even, stages: all.div_ceil(even), run: 0 });
+        let run = |tiles, even, stages, all, run| (all, Cut { tiles, even, stages, run });
+        let equal = |count, k, workers| (k, Cut::runs(Tiles { m: count, n: 1, k, batches: 1 }, workers));
+        [
+            even(2, 4, 8),
+            even(3, 3, 7),
+            even(1, 8, 65),
+            even(5, 2, 2),
+            run(34, 1, 68, 128, 60),
+            run(34, 1, 68, 128, 64),
+            run(34, 1, 70, 128, 62),
+            run(2, 1, 4, 9, 3),
+            run(3, 2, 2, 7, 1),
+            run(4, 1, 4, 6, 4),
+            run(1, 1, 5, 8, 2),
+            run(58, 1, 60, 64, 29),
+            equal(5, 4, 3),
+            equal(7, 9, 2),
+            equal(1, 9, 4),
+            equal(12, 5, 7),
+        ]
+        .into_iter()
     }
 
     /// All pieces with their worker's index, in each worker's order.

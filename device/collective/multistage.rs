@@ -169,7 +169,7 @@ impl<C: MultistageConfig> Mainloop for Multistage<C> {
         let a = self.operands.0.part(tile.batch, (tile.m * blk_m, k), k_end);
         let b = self.operands.1.part(tile.batch, (tile.n * blk_n, k), k_end);
         // SAFETY: all threads are here; operands are readable and stages the block's.
-        unsafe { Self::multiply((a, b), self.stages, self.thread, false, tCrC) };
+        unsafe { Self::multiply(a, b, self.stages, self.thread, false, tCrC) };
     }
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
@@ -202,8 +202,9 @@ impl<C: MultistageConfig> Multistage<C> {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn multiply(
-        (mA, mB): (Matrix<Global<C::Element>, C::StridesA>, Matrix<Global<C::Element>, C::StridesB>),
-        (sA, sB): StagesOf<Self>, // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+        mA: Matrix<Global<C::Element>, C::StridesA>, // (M, K)
+        mB: Matrix<Global<C::Element>, C::StridesB>, // (N, K)
+        (sA, sB): StagesOf<Self>,                    // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
         thread: u32,
         leaves_last: bool,
         tCrC: &mut Sums<C>,

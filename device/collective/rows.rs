@@ -81,7 +81,8 @@ pub unsafe fn store_vectors<O: Element>(
     pair: impl Fn(u32, u32) -> u64,
     blocks: u32,
     corner: &Corner,
-    (first, lane): (u32, u32),
+    first: u32,
+    lane: u32,
 ) {
     let at_once = const { blocks_of_vectors::<O>() };
     let (odd, high) = (lane % 2 == 1, lane % 4 >= 2);

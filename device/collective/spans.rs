@@ -305,7 +305,7 @@ where
                     O::pair(tCrC[at as usize], tCrC[at as usize + 1])
                 };
                 const { assert!((M::TILE.1 / 8).is_multiple_of(blocks_of_vectors::<O>())) };
-                store_vectors::<O>(pair, const { M::TILE.1 / 8 }, &corner, (16 * warp, lane));
+                store_vectors::<O>(pair, const { M::TILE.1 / 8 }, &corner, 16 * warp, lane);
             }
         }
     }

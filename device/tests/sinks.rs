@@ -75,7 +75,7 @@ fn in_vectors<O: Number>() {
             let blocks = 8;
             assert!(blocks % blocks_of_vectors::<O>() == 0);
             // SAFETY: one warp; rows are whole vectors.
-            unsafe { store_vectors::<O>(pair, blocks, corner, (0, lane)) };
+            unsafe { store_vectors::<O>(pair, blocks, corner, 0, lane) };
         });
     }
 }

@@ -90,7 +90,7 @@ impl<T: Operand> Candidate<'_, T> {
         let (product, overhead) = (f64::from(steps) * step, rate.fill * arithmetic);
         let (working, cut) = match schedule {
             Schedule::StreamK(_) | Schedule::StreamKOfLines | Schedule::PingPong => {
-                let last = self.last_wave((tiles, clusters), (steps, step));
+                let last = self.last_wave(tiles, clusters, steps, step);
                 let (last, cut) = last.map_or((product, Cut::NONE), |last| last.fastest());
                 // A persistent kernel also fills its pipeline before the first tile.
                 ((waves - 1.0) * product + last + (waves + 1.0) * overhead, cut)
@@ -137,7 +137,7 @@ impl<T: Operand> Candidate<'_, T> {
     }
 
     /// The last wave of a stream-K kernel; `None` if its tiles should not be divided.
-    fn last_wave(&self, (tiles, clusters): (u64, u32), (steps, step): (u32, f64)) -> Option<LastWave> {
+    fn last_wave(&self, tiles: u64, clusters: u32, steps: u32, step: f64) -> Option<LastWave> {
         let Variant { schedule, tile: [tile_m, tile_n, _], .. } = *self.variant;
         let rest = (tiles % u64::from(clusters)) as u32;
         // A cluster counts its tiles, and its position in its pieces, in 31 bits.

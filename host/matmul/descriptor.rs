@@ -46,18 +46,43 @@ pub(super) struct Batch {
     pub strides: [usize; 3],
 }
 
-/// Values that the epilogue reads: their address (0: none) and two strides. A bias has strides
-/// along M and N, a scale along M or N and between batches.
-pub(super) type Numbers = (u64, i64, i64);
+/// A bias in memory; the address is 0 without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bias {
+    pub address: u64,
+    /// The strides along M and N.
+    pub m: i64,
+    pub n: i64,
+}
+
+/// The scales of an operand in memory; the address is 0 without them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OperandScale {
+    pub address: u64,
+    /// The stride along M or N.
+    pub along: i64,
+    /// The stride between batches.
+    pub batch: i64,
+}
+
+impl OperandScale {
+    /// The scales from batch `first` on; an element has `bytes` bytes.
+    pub fn at_batch(self, first: u32, bytes: usize) -> Self {
+        // If the operand has no scales, the address stays 0.
+        let batch = if self.address == 0 { 0 } else { self.batch };
+        let offset = (i64::from(first) * batch) as u64 * bytes as u64;
+        Self { address: self.address.wrapping_add(offset), batch, ..self }
+    }
+}
 
 /// The epilogue, `activation(alpha * scale_a * scale_b * sum + beta * c + bias)`, with factors `S`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Epilogue<S> {
     pub alpha: S,
     pub beta: S,
-    pub bias: Numbers,
+    pub bias: Bias,
     /// The scales of A and of B.
-    pub scales: [Numbers; 2],
+    pub scales: [OperandScale; 2],
     pub activation: Activation,
 }
 
@@ -118,8 +143,8 @@ impl<S: Fma + PartialEq> Descriptor<S> {
         let bias = bias_of(product, device, m, n)?;
         let [scale_a, scale_b] = product.scales.each_ref().map(Option::as_ref);
         let scales = [
-            scale_of::<T>(scale_a, device, ("a", "row", 4), m, count)?,
-            scale_of::<T>(scale_b, device, ("b", "column", 5), n, count)?,
+            scale_of::<T>(scale_a, device, Scaled { name: "a", each: "row", argument: 4 }, m, count)?,
+            scale_of::<T>(scale_b, device, Scaled { name: "b", each: "column", argument: 5 }, n, count)?,
         ];
         let Ok(batches) = u32::try_from(count) else {
             let limit = u64::from(u32::MAX);
@@ -129,18 +154,17 @@ impl<S: Fma + PartialEq> Descriptor<S> {
             return Ok(None);
         }
         // Matrices without elements may have any stride.
-        let batch = |i: usize, shape: Shape| {
-            (if count > 1 && shape.cosize() > 0 { strides[i] as i64 } else { 0 }, batches)
-        };
+        let batch =
+            |i: usize, shape: Shape| if count > 1 && shape.cosize() > 0 { strides[i] as i64 } else { 0 };
         let operand = |i: usize, of: &Matrix<'_, T>, shape: Shape| {
-            View::new(of.data().address(), of.data().len(), shape, batch(i, of.shape()), T::BYTES)
+            View::new(of.data().address(), of.data().len(), shape, batch(i, of.shape()), batches, T::BYTES)
         };
         let (shape, to) = (c.shape(), c.data_mut());
         let straight = Self {
             extents: [m, n, k],
             batches,
             operands: [operand(0, a, a.shape()), operand(1, b, b.shape().t())],
-            c: View::new(to.address(), to.len(), shape, batch(2, shape), U::BYTES),
+            c: View::new(to.address(), to.len(), shape, batch(2, shape), batches, U::BYTES),
             scattered: false,
             precision: product.precision,
             epilogue: Epilogue { alpha: product.alpha, beta: product.beta, bias, scales, activation },
@@ -154,12 +178,16 @@ impl<S: Fma + PartialEq> Descriptor<S> {
     /// transposed product `c^T = b^T * a^T` is computed: the same elements with M and N swapped.
     fn with_row_major_c(self) -> Self {
         let Self { extents: [m, n, k], operands: [a, b], c, epilogue, .. } = self;
-        let ((bias, bias_m, bias_n), [scale_a, scale_b]) = (epilogue.bias, epilogue.scales);
+        let (Bias { address, m: bias_m, n: bias_n }, [scale_a, scale_b]) = (epilogue.bias, epilogue.scales);
         let transposed = Self {
             extents: [n, m, k],
             operands: [b, a],
             c: c.exchanged(),
-            epilogue: Epilogue { bias: (bias, bias_n, bias_m), scales: [scale_b, scale_a], ..epilogue },
+            epilogue: Epilogue {
+                bias: Bias { address, m: bias_n, n: bias_m },
+                scales: [scale_b, scale_a],
+                ..epilogue
+            },
             ..self
         };
         match (c.mn == 1 || m <= 1, c.k == 1 || n <= 1) {
@@ -192,8 +220,8 @@ impl<S: Fma + PartialEq> Descriptor<S> {
     /// Whether the epilogue is only a factor and C's rows are aligned: FMA kernels write nothing
     /// else.
     pub fn is_written_by_sgemm(&self) -> bool {
-        let Epilogue { beta, bias: (bias, ..), activation, .. } = self.epilogue;
-        beta == S::ZERO && bias == 0 && activation == Activation::None && self.c_is_aligned()
+        let Epilogue { beta, bias, activation, .. } = self.epilogue;
+        beta == S::ZERO && bias.address == 0 && activation == Activation::None && self.c_is_aligned()
     }
 }
 
@@ -264,29 +292,39 @@ fn bias_of<T: Operand, U: Element>(
     device: &Device,
     m: u32,
     n: u32,
-) -> Result<Numbers> {
-    let Some((bias, along)) = &product.bias else { return Ok((0, 0, 0)) };
+) -> Result<Bias> {
+    let Some((bias, along)) = &product.bias else { return Ok(Bias::default()) };
     check_device(OPERATION, 3, bias.device(), device)?;
-    let (what, extent, strides) = match along {
-        BiasAlong::Rows => ("rows", m, (1, 0)),
-        BiasAlong::Columns => ("columns", n, (0, 1)),
+    let address = bias.address();
+    let (what, extent, view) = match along {
+        BiasAlong::Rows => ("rows", m, Bias { address, m: 1, n: 0 }),
+        BiasAlong::Columns => ("columns", n, Bias { address, m: 0, n: 1 }),
     };
     if bias.len() != extent as usize {
         let detail = format!("the bias has {} elements, and c has {extent} {what}", bias.len());
         return Err(Error::ShapeMismatch { operation: OPERATION, detail });
     }
-    Ok((bias.address(), strides.0, strides.1))
+    Ok(view)
+}
+
+/// An operand, for errors about its scales.
+struct Scaled {
+    name: &'static str,
+    /// What has one scale each: "row" or "column".
+    each: &'static str,
+    /// The number of the scales among the arguments.
+    argument: usize,
 }
 
 /// The scales of an operand with this many rows or columns and batches.
 fn scale_of<T: Operand>(
     scale: Option<&BufferSlice<'_, T::Scalar>>,
     device: &Device,
-    (name, each, argument): (&str, &str, usize),
+    Scaled { name, each, argument }: Scaled,
     extent: u32,
     batches: usize,
-) -> Result<Numbers> {
-    let Some(scale) = scale else { return Ok((0, 0, 0)) };
+) -> Result<OperandScale> {
+    let Some(scale) = scale else { return Ok(OperandScale::default()) };
     check_device(OPERATION, argument, scale.device(), device)?;
     let (len, extent) = (scale.len(), extent as usize);
     let (along, batch) = match len {
@@ -306,7 +344,7 @@ fn scale_of<T: Operand>(
             return Err(Error::ShapeMismatch { operation: OPERATION, detail });
         }
     };
-    Ok((scale.address(), along, batch))
+    Ok(OperandScale { address: scale.address(), along, batch })
 }
 
 #[cfg(test)]

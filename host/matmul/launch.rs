@@ -1,7 +1,7 @@
 //! Runs a plan: rearranges operands if necessary, multiplies, and applies the epilogue.
 
 use super::builder::Matmul;
-use super::descriptor::{Descriptor, Epilogue, Numbers, OPERATION};
+use super::descriptor::{Bias, Descriptor, Epilogue, OPERATION};
 use super::element::{Operand, Output};
 use super::operand::View;
 use super::plan::{self, Accumulators, Explanation, MAX_Y, Plan, Problem};
@@ -273,7 +273,7 @@ impl<T: Operand> Launch<'_, T> {
         let plain = Epilogue {
             alpha: T::Scalar::ONE,
             beta: T::Scalar::ZERO,
-            bias: (0, 0, 0),
+            bias: Bias::default(),
             activation: Activation::None,
             ..product.epilogue
         };
@@ -306,17 +306,17 @@ impl<T: Operand> Launch<'_, T> {
             let count = (product.batches - done).min(at_once);
             let operands = operands.map(|operand| operand.at_batch(done));
             let matrix = |i: usize| Global::from_address(operands[i].address);
-            let scale = |i: usize| scale_of(epilogue.scales[i], done);
+            let scale = |i: usize| epilogue.scales[i].at_batch(done, size_of::<T::Scalar>());
+            let (scale_a, scale_b) = (scale(first), scale(second));
             let c = GlobalMut::from_address(to.at_batch(done).address);
-            let (bias, bias_m, bias_n) = epilogue.bias;
             let arguments = ArgumentsOf::<T> {
-                bias: Global::from_address(bias),
+                bias: Global::from_address(epilogue.bias.address),
                 batch_a: operands[first].batch,
                 batch_b: operands[second].batch,
                 batch_c: to.batch,
                 split_c,
-                bias_m,
-                bias_n,
+                bias_m: epilogue.bias.m,
+                bias_n: epilogue.bias.n,
                 alpha: epilogue.alpha,
                 beta: epilogue.beta,
                 splits: plan.slices,
@@ -324,7 +324,14 @@ impl<T: Operand> Launch<'_, T> {
                 activation: epilogue.activation as u32,
                 wide: u32::from(wide),
                 batches: count,
-                scales: Scales::new(scale(first), scale(second)),
+                scales: Scales {
+                    a: Global::from_address(scale_a.address),
+                    b: Global::from_address(scale_b.address),
+                    a_m: scale_a.along,
+                    b_n: scale_b.along,
+                    batch_a: scale_a.batch,
+                    batch_b: scale_b.batch,
+                },
                 ..Arguments::product(
                     (matrix(first), matrix(second), c),
                     (m, n, k),
@@ -348,25 +355,27 @@ impl<T: Operand> Launch<'_, T> {
                         stream.launch(kernel, grid, (arguments,))?;
                     }
                     Code::SgemmTma(kernel, boxes) => {
-                        let extents = [of_m, of_n];
-                        let operands = [first, second].map(|i| (&operands[i], extents[i]));
-                        tma::launch_sgemm(stream, (kernel, boxes), tiles, operands, arguments)?;
+                        let extents = [first, second].map(|i| [of_m, of_n][i]);
+                        let operands = [first, second].map(|i| &operands[i]);
+                        tma::launch_sgemm(stream, kernel, boxes, tiles, operands, extents, arguments)?;
                     }
-                    Code::Wgmma(kernel, maps) => {
+                    Code::Wgmma(kernel) => {
+                        let (parts, part_stride) = match to_workspace {
+                            true => (count * plan.slices, split_c),
+                            false => (count, to.batch),
+                        };
                         let target = Target {
                             wide,
                             aligned: to_workspace || product.scattered || product.c_is_aligned(),
                             // Rows of workspaces end at multiples of 16 bytes.
                             padded: to_workspace || product.scattered,
-                            parts: match to_workspace {
-                                true => (count * plan.slices, split_c),
-                                false => (count, to.batch),
-                            },
+                            parts,
+                            part_stride,
                         };
                         let operands = [&operands[0], &operands[1]];
                         tma::launch::<T, U>(
                             stream,
-                            (kernel, maps),
+                            kernel,
                             plan,
                             regions.pieces,
                             operands,
@@ -392,7 +401,7 @@ impl<T: Operand> Launch<'_, T> {
         let splits = if k == 0 { 0 } else { plan.slices };
         let (from, batch) = self.accumulators();
         let all = View { batch: if k == 0 { 0 } else { batch }, ..from };
-        let Epilogue { alpha, beta, bias: (bias, bias_m, bias_n), activation, .. } = product.epilogue;
+        let Epilogue { alpha, beta, bias, activation, .. } = product.epilogue;
         let tiles = u64::from(m.div_ceil(8)) * u64::from(n.div_ceil(128));
         let tiles = grid_blocks(OPERATION, "tiles of c", tiles)?;
         let mut done = 0;
@@ -401,12 +410,12 @@ impl<T: Operand> Launch<'_, T> {
             let matrix = Global::from_address(all.at_batch(done).address);
             let to = GlobalMut::from_address(c.at_batch(done).address);
             let arguments = Arguments::<T::Scalar, U, T::Scalar> {
-                bias: Global::from_address(bias),
+                bias: Global::from_address(bias.address),
                 batch_a: all.batch,
                 batch_c: c.batch,
                 split_c: from.batch,
-                bias_m,
-                bias_n,
+                bias_m: bias.m,
+                bias_n: bias.n,
                 alpha,
                 beta,
                 splits,
@@ -424,14 +433,6 @@ impl<T: Operand> Launch<'_, T> {
         }
         Ok(())
     }
-}
-
-/// The scales of a batch in the kernel's form.
-fn scale_of<S: Scalar>((address, along, batch): Numbers, first: u32) -> (Global<S>, i64, i64) {
-    // If the operand has no scales, the address stays 0.
-    let batch = if address == 0 { 0 } else { batch };
-    let offset = (i64::from(first) * batch) as u64 * size_of::<S>() as u64;
-    (Global::from_address(address.wrapping_add(offset)), along, batch)
 }
 
 #[cfg(all(test, feature = "matmul-f32"))]

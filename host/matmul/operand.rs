@@ -30,7 +30,7 @@ pub(super) struct View {
 
 impl View {
     /// A matrix with rows along M or N, and columns along K.
-    pub fn new(address: u64, len: usize, shape: Shape, (batch, batches): (i64, u32), bytes: usize) -> Self {
+    pub fn new(address: u64, len: usize, shape: Shape, batch: i64, batches: u32, bytes: usize) -> Self {
         let (mn, k) = shape.strides();
         let bytes = bytes as u64;
         Self { address, mn, k, batch, bytes, batches, end: address + len as u64 * bytes }

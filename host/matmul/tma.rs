@@ -4,7 +4,7 @@ use super::descriptor::OPERATION;
 use super::element::{Operand, Output};
 use super::operand::View;
 use super::plan::Plan;
-use super::variants::ArgumentsOf;
+use super::variants::{ArgumentsOf, WgmmaKernel};
 use crate::device::{Arch, Device};
 use crate::launch::{Grid, KernelArg};
 use crate::memory::Counters;
@@ -15,7 +15,7 @@ use moye_device::atom::tma::TmaTile;
 use moye_device::kernel::Kernel;
 use moye_device::layout::{IntTuple, Layout, Major, Swizzle};
 use moye_device::memory::{GlobalMut, TensorMap as Map};
-use moye_kernels::hopper::{Maps, OperandMap, SgemmBox, Sharing, operand};
+use moye_kernels::hopper::{OperandBatches, OperandMap, SgemmBox, Sharing, operand};
 use moye_sim::{TensorElement, TensorMap as Fields, TensorPromotion, TensorSwizzle};
 
 /// Strides of tensor maps are multiples of this many bytes, and below [`STRIDES`].
@@ -44,7 +44,8 @@ pub(super) fn takes(view: &View, leading: i64, others: u32) -> bool {
 fn map(
     stream: &Stream,
     tile: &TmaTile,
-    (element, address): (TensorElement, u64),
+    element: TensorElement,
+    address: u64,
     tensor: &Layout,
     promotion: TensorPromotion,
 ) -> Result<TensorMap> {
@@ -52,9 +53,9 @@ fn map(
     TensorMap::new(stream.device(), &Fields { promotion, ..fields })
 }
 
-/// The batches of an operand and their stride; batches with stride 0 are one batch.
-fn batches_of(view: &View, batches: u32) -> (u32, i64) {
-    if view.batch == 0 { (1, 0) } else { (batches, view.batch) }
+/// The batches of an operand: batches with stride 0 are one.
+fn batches_of(view: &View, count: u32) -> OperandBatches {
+    OperandBatches { count: if view.batch == 0 { 1 } else { count }, stride: view.batch }
 }
 
 /// The map by which a kernel loads an operand with this contiguous mode, leading dimension and
@@ -63,15 +64,16 @@ fn map_of_operand<T: Operand>(
     stream: &Stream,
     loaded: OperandMap,
     view: &View,
-    (major, leading): (Major, i64),
+    major: Major,
+    leading: i64,
     (extent, k): (u32, u32),
     batches: u32,
 ) -> Result<TensorMap> {
-    let (at, batches) = ((T::TENSOR_ELEMENT, view.address), batches_of(view, batches));
+    let (element, batches) = (T::TENSOR_ELEMENT, batches_of(view, batches));
     match loaded {
         OperandMap::Tile(tile) => {
             let tensor = operand(major, (extent, k), leading, batches);
-            map(stream, tile, at, &tensor, TensorPromotion::B256)
+            map(stream, tile, element, view.address, &tensor, TensorPromotion::B256)
         }
         OperandMap::Fitted(boxes) => {
             let boxes = boxes.fitted(extent, k);
@@ -79,7 +81,7 @@ fn map_of_operand<T: Operand>(
             // Adjacent boxes go to the same stage. Fetched separately, they would cross between the
             // halves of the L2 cache twice.
             let promotion = if boxes.depth > 1 { TensorPromotion::B128 } else { TensorPromotion::B256 };
-            map(stream, &boxes.tile::<T>(), at, &tensor, promotion)
+            map(stream, &boxes.tile::<T>(), element, view.address, &tensor, promotion)
         }
     }
 }
@@ -93,8 +95,10 @@ pub(super) struct Target {
     /// Whether the padding between the end of a row and the next multiple of 16 bytes may be
     /// overwritten.
     pub padded: bool,
-    /// Batches or slices, and their stride in elements.
-    pub parts: (u32, i64),
+    /// The number of batches or slices.
+    pub parts: u32,
+    /// Their stride in elements.
+    pub part_stride: i64,
 }
 
 /// The map of the output matrix for the kernel's tile; `None` if the kernel must write it by
@@ -102,7 +106,7 @@ pub(super) struct Target {
 fn map_of_target<T: Operand, U: Output<T>>(
     stream: &Stream,
     tile: &TmaTile,
-    Target { wide, aligned, padded, parts: (parts, part) }: Target,
+    Target { wide, aligned, padded, parts, part_stride }: Target,
     arguments: &ArgumentsOf<T>,
 ) -> Result<Option<TensorMap>> {
     let ArgumentsOf::<T> { m, n, ldc, .. } = *arguments;
@@ -113,13 +117,13 @@ fn map_of_target<T: Operand, U: Output<T>>(
     // later 16-byte reads are of initialised memory.
     let columns = if padded { n.next_multiple_of((ALIGN / element.bytes()) as u32) } else { n };
     let whole = (u64::from(columns) * element.bytes()).is_multiple_of(ALIGN);
-    let too_far = m > 1 && far(ldc) || parts > 1 && far(part);
+    let too_far = m > 1 && far(ldc) || parts > 1 && far(part_stride);
     if !aligned || !whole || too_far {
         return Ok(None);
     }
     let shape = IntTuple::flat(&[i64::from(m), i64::from(columns), i64::from(parts)]);
-    let tensor = Layout::new(shape, IntTuple::flat(&[ldc, 1, part]));
-    map(stream, tile, (element, arguments.c.address()), &tensor, TensorPromotion::B256).map(Some)
+    let tensor = Layout::new(shape, IntTuple::flat(&[ldc, 1, part_stride]));
+    map(stream, tile, element, arguments.c.address(), &tensor, TensorPromotion::B256).map(Some)
 }
 
 /// Launches a `wgmma` kernel for `arguments.batches` batches of a plan; `pieces` is the address of
@@ -130,7 +134,7 @@ fn map_of_target<T: Operand, U: Output<T>>(
 /// read and written.
 pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     stream: &Stream,
-    (kernel, maps): (&Kernel<(Map, Map, Map, ArgumentsOf<T>, Sharing<T::Scalar>)>, &Maps),
+    WgmmaKernel { kernel, maps }: &WgmmaKernel<T>,
     plan: &Plan<T>,
     pieces: Option<u64>,
     operands: [&View; 2],
@@ -142,8 +146,8 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let persistent = !schedule.fixes_slices();
     let [major_a, major_b] = plan.variant.majors;
     let [view_a, view_b] = operands;
-    let a = map_of_operand::<T>(stream, maps.a, view_a, (major_a, arguments.lda), (m, k), batches)?;
-    let b = map_of_operand::<T>(stream, maps.b, view_b, (major_b, arguments.ldb), (n, k), batches)?;
+    let a = map_of_operand::<T>(stream, maps.a, view_a, major_a, arguments.lda, (m, k), batches)?;
+    let b = map_of_operand::<T>(stream, maps.b, view_b, major_b, arguments.ldb, (n, k), batches)?;
     let c = match maps.c {
         Some(tiles) => map_of_target::<T, U>(stream, tiles[usize::from(target.wide)], target, &arguments)?,
         None => None,
@@ -190,23 +194,26 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
 /// read and written.
 pub(super) unsafe fn launch_sgemm<T: Operand>(
     stream: &Stream,
-    (kernel, [box_a, box_b]): (&Kernel<(Map, Map, ArgumentsOf<T>)>, &[SgemmBox; 2]),
+    kernel: &Kernel<(Map, Map, ArgumentsOf<T>)>,
+    boxes: &[SgemmBox; 2],
     tiles: u32,
-    operands: [(&View, u32); 2],
+    operands: [&View; 2],
+    extents: [u32; 2],
     arguments: ArgumentsOf<T>,
 ) -> Result<()> {
     // f32 only: these kernels exist for no other type. Another element type in the tensor map would
     // round to tf32.
     debug_assert_eq!(size_of::<T>(), size_of::<T::Scalar>(), "operands of the accumulators' type");
-    let map = |(view, extent): (&View, u32), of: &SgemmBox, leading: i64| {
+    let map = |i: usize, leading: i64| {
+        let (of, view) = (&boxes[i], operands[i]);
         let batches = batches_of(view, arguments.batches);
-        let tensor = operand(of.major, (extent, arguments.k), leading, batches);
+        let tensor = operand(of.major, (extents[i], arguments.k), leading, batches);
         let fields =
             of.tile.tensor_map(T::TENSOR_SCALAR, view.address, &tensor).map_err(Error::TensorOfTile)?;
         TensorMap::new(stream.device(), &fields.with_swizzle(span_of(of.swizzle)))
     };
-    let a = map(operands[0], box_a, arguments.lda)?;
-    let b = map(operands[1], box_b, arguments.ldb)?;
+    let a = map(0, arguments.lda)?;
+    let b = map(1, arguments.ldb)?;
     let threads = kernel.bounds().threads.unwrap_or(THREADS);
     let grid = Grid::new((tiles, arguments.batches * arguments.splits), threads).dependent();
     // SAFETY: the caller's arguments and views are valid. The kernel waits for earlier kernels of

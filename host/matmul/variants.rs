@@ -23,7 +23,14 @@ pub enum Code<T: Operand> {
     /// FMA, operands by tensor maps with these boxes.
     SgemmTma(Kernel<(TensorMap, TensorMap, ArgumentsOf<T>)>, &'static [SgemmBox; 2]),
     /// `wgmma`, operands and C by these tensor maps.
-    Wgmma(Kernel<(TensorMap, TensorMap, TensorMap, ArgumentsOf<T>, Sharing<T::Scalar>)>, &'static Maps),
+    Wgmma(WgmmaKernel<T>),
+}
+
+/// A `wgmma` kernel with the tiles of its tensor maps.
+#[derive(Clone, Copy)]
+pub struct WgmmaKernel<T: Operand> {
+    pub kernel: Kernel<(TensorMap, TensorMap, TensorMap, ArgumentsOf<T>, Sharing<T::Scalar>)>,
+    pub maps: &'static Maps,
 }
 
 impl<T: Operand> Code<T> {
@@ -32,7 +39,7 @@ impl<T: Operand> Code<T> {
         match self {
             Self::Address(kernel) => kernel.name(),
             Self::SgemmTma(kernel, _) => kernel.name(),
-            Self::Wgmma(kernel, _) => kernel.name(),
+            Self::Wgmma(wgmma) => wgmma.kernel.name(),
         }
     }
 
@@ -41,7 +48,7 @@ impl<T: Operand> Code<T> {
         match self {
             Self::Address(kernel) => kernel.shared_bytes(),
             Self::SgemmTma(kernel, _) => kernel.shared_bytes(),
-            Self::Wgmma(kernel, _) => kernel.shared_bytes(),
+            Self::Wgmma(wgmma) => wgmma.kernel.shared_bytes(),
         }
     }
 
@@ -197,7 +204,7 @@ impl<T: Operand> Variant<T> {
         let fitted = schedule.fixes_slices();
         assert!(G::ONE_TILE == fitted && maps.c.is_none() == fitted, "the kernel's tensor maps");
         let majors = [G::Atom::MAJOR_A, G::Atom::MAJOR_B];
-        let (kernel, tile) = (Code::Wgmma(kernel, maps), [G::BLK_M, G::BLK_N, G::BLK_K]);
+        let (kernel, tile) = (Code::Wgmma(WgmmaKernel { kernel, maps }), [G::BLK_M, G::BLK_N, G::BLK_K]);
         // Operands with scales are 8-bit floats.
         let is_short = G::SCALED && !G::PROMOTED;
         Self { kernel, schedule, majors, tile, precision, rate, is_short }

@@ -4,6 +4,7 @@ use super::{Array, ArrayType, Axes, Dtype};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use std::fmt;
+use std::ops::Range;
 
 /// An operation as the program, Python, the harness and the benchmark know it.
 pub struct Declaration {
@@ -396,9 +397,9 @@ impl Case {
     }
 
     /// The inclusive lower and the exclusive upper bound of an input's elements.
-    pub(super) fn range(&self, name: &str) -> (f64, f64) {
+    pub(super) fn range(&self, name: &str) -> Range<f64> {
         let given = self.ranges.iter().find(|(of, ..)| *of == name);
-        given.map_or((-4.0, 4.0), |&(_, from, to)| (from, to))
+        given.map_or(-4.0..4.0, |&(_, from, to)| from..to)
     }
 }
 

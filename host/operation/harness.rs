@@ -12,6 +12,7 @@ use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Role};
 use crate::{Buffer, Device, DeviceChoice, Error, Stream};
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A byte that no result contains: as a float it is a small number, as an integer one far below 0,
@@ -208,8 +209,8 @@ impl Random {
 
     /// Elements of a type in a range. Integers are distinct if the range has twice as many values,
     /// because they may be indices that are written to.
-    pub(super) fn elements(&mut self, dtype: Dtype, range: (f64, f64), count: usize) -> Vec<f64> {
-        let distinct = dtype.is_integer() && range.1 - range.0 >= 2.0 * count as f64;
+    pub(super) fn elements(&mut self, dtype: Dtype, range: &Range<f64>, count: usize) -> Vec<f64> {
+        let distinct = dtype.is_integer() && range.end - range.start >= 2.0 * count as f64;
         let mut drawn = HashSet::new();
         let mut elements = Vec::with_capacity(count);
         while elements.len() < count {
@@ -221,13 +222,13 @@ impl Random {
         elements
     }
 
-    /// An element of a type, in `[from, to)` before rounding to the type.
-    fn next(&mut self, dtype: Dtype, (from, to): (f64, f64)) -> f64 {
+    /// An element of a type, in `range` before rounding to the type.
+    fn next(&mut self, dtype: Dtype, range: &Range<f64>) -> f64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         let unit = (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64;
-        let value = from + unit * (to - from);
+        let value = range.start + unit * (range.end - range.start);
         if dtype.is_integer() { value.floor() } else { value }
     }
 }
@@ -270,7 +271,7 @@ impl Placed {
         self.places().map(|place| self.ty.dtype.read(&bytes[place * size..][..size])).collect()
     }
 
-    fn fill(&mut self, random: &mut Random, given: Option<&[f64]>, range: (f64, f64)) {
+    fn fill(&mut self, random: &mut Random, given: Option<&[f64]>, range: &Range<f64>) {
         let (size, dtype) = (self.ty.dtype.bytes(), self.ty.dtype);
         let places: Vec<_> = self.places().collect();
         let values = given.map_or_else(|| random.elements(dtype, range, places.len()), <[f64]>::to_vec);
@@ -311,7 +312,7 @@ fn check_case(
         .map(|(operand, ty)| {
             let placement = if operand.dense { Placement::Dense } else { placement };
             let mut placed = Placed::new(ty.clone()?, placement);
-            placed.fill(&mut random, case.given(operand.name), case.range(operand.name));
+            placed.fill(&mut random, case.given(operand.name), &case.range(operand.name));
             Some(placed)
         })
         .collect();

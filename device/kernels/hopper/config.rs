@@ -263,21 +263,16 @@ impl Boxes {
     }
 
     /// The operand with the modes of [`tile`](Self::tile): `extent` along M or N and `k` along K,
-    /// with its leading dimension, and batches with their stride. Strides are in elements.
+    /// with its leading dimension in elements.
     #[must_use]
-    pub const fn tensor(
-        &self,
-        (extent, k): (u32, u32),
-        leading: i64,
-        (batches, batch): (u32, i64),
-    ) -> Layout {
+    pub const fn tensor(&self, (extent, k): (u32, u32), leading: i64, batches: OperandBatches) -> Layout {
         if self.depth == 1 {
-            return operand(self.major, (extent, k), leading, (batches, batch));
+            return operand(self.major, (extent, k), leading, batches);
         }
         let row = self.extents[0];
         let (row, blocks) = if self.at_once > 1 { (row, k / row) } else { (k, 1) };
-        let shape = [extent as i64, row as i64, blocks as i64, batches as i64];
-        Layout::new(IntTuple::flat(&shape), IntTuple::flat(&[leading, 1, row as i64, batch]))
+        let shape = [extent as i64, row as i64, blocks as i64, batches.count as i64];
+        Layout::new(IntTuple::flat(&shape), IntTuple::flat(&[leading, 1, row as i64, batches.stride]))
     }
 
     /// The step along M or N from one box to the next.
@@ -287,19 +282,22 @@ impl Boxes {
     }
 }
 
+/// The batches of an operand in its tensor map: one if all batches use the same matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperandBatches {
+    /// The number of matrices.
+    pub count: u32,
+    /// Their distance in elements.
+    pub stride: i64,
+}
+
 /// An operand (MN, K, batch) in memory, of `extent` along M or N and `k` along K, with its
-/// contiguous mode and its leading dimension, and batches with their stride. Strides are in
-/// elements.
+/// contiguous mode and its leading dimension in elements.
 #[must_use]
-pub const fn operand(
-    major: Major,
-    (extent, k): (u32, u32),
-    leading: i64,
-    (batches, batch): (u32, i64),
-) -> Layout {
+pub const fn operand(major: Major, (extent, k): (u32, u32), leading: i64, batches: OperandBatches) -> Layout {
     let (mn, along_k) = if matches!(major, Major::K) { (leading, 1) } else { (1, leading) };
-    let shape = [extent as i64, k as i64, batches as i64];
-    Layout::new(IntTuple::flat(&shape), IntTuple::flat(&[mn, along_k, batch]))
+    let shape = [extent as i64, k as i64, batches.count as i64];
+    Layout::new(IntTuple::flat(&shape), IntTuple::flat(&[mn, along_k, batches.stride]))
 }
 
 /// The arguments of a configuration's kernel. `a` and `b` are not read: the tensor maps replace
@@ -329,13 +327,14 @@ mod tests {
 
     #[test]
     fn boxes_that_are_not_fitted_are_those_of_the_copy_of_a_stage() {
+        let batches = OperandBatches { count: 1, stride: 0 };
         let of_copy = |tile: TmaTile, major| {
-            let tensor = operand(major, (64, 128), 1024, (1, 0));
+            let tensor = operand(major, (64, 128), 1024, batches);
             tile.tensor_map(TensorElement::Bf16, 0x1000, &tensor).unwrap()
         };
         for (copy, boxes) in [(CopyA::<Deep>::TILE, Deep::BOXES_A), (CopyB::<Deep, 1>::TILE, Deep::BOXES_B)] {
             let own = of_copy(copy, boxes.major);
-            let tensor = boxes.tensor((64, 128), 1024, (1, 0));
+            let tensor = boxes.tensor((64, 128), 1024, batches);
             let map = boxes.tile::<bf16>().tensor_map(TensorElement::Bf16, 0x1000, &tensor).unwrap();
             assert_eq!((map.box_extents, map.swizzle), (own.box_extents, own.swizzle), "{boxes:?}");
             assert_eq!((boxes.bytes(), boxes.copies()), (copy.bytes(), copy.copies() as u32), "{boxes:?}");

@@ -77,7 +77,7 @@ macro_rules! wgmma {
                 arguments: ArgumentsOf<Tiling>,
                 sharing: Sharing<<Tiling as WgmmaConfig>::Sum>,
             ) {
-                matmul::<Tiling, { Tiling::CLUSTER }, { Tiling::STAGES }>((&a, &b, Some(&c)), &arguments, &sharing)
+                matmul::<Tiling, { Tiling::CLUSTER }, { Tiling::STAGES }>(&a, &b, Some(&c), &arguments, &sharing)
             }
         }
         pub use $name::$name;
@@ -190,7 +190,7 @@ macro_rules! wgmma_parts {
                 arguments: ArgumentsOf<Tiling>,
                 _sharing: Sharing<<Tiling as WgmmaConfig>::Sum>,
             ) {
-                matmul_parts::<Tiling, { Tiling::PARTS }, { Tiling::STAGES }>((&a, &b), &arguments)
+                matmul_parts::<Tiling, { Tiling::PARTS }, { Tiling::STAGES }>(&a, &b, &arguments)
             }
         }
         pub use $name::$name;

@@ -326,7 +326,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
             pipeline.init();
         }
         if G::ONE_TILE {
-            clear::<G, STAGES>(arguments, (sA.pointer().address(), sB.pointer().address()));
+            clear::<G, STAGES>(arguments, sA.pointer().address(), sB.pointer().address());
         }
         if CLUSTER > 1 {
             // All threads of the cluster are here. Only the mbarriers were written, which have
@@ -362,8 +362,8 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
     unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
         let Loader { producer, maps, a, b, sA, sB, arguments } = producer;
         if G::ONE_TILE {
-            let stages = (sA.pointer().address(), sB.pointer().address());
-            return load_fitted::<G, CLUSTER, STAGES>(producer, stages, *maps, tile, arguments);
+            let (to_a, to_b) = (sA.pointer().address(), sB.pointer().address());
+            return load_fitted::<G, CLUSTER, STAGES>(producer, to_a, to_b, maps.0, maps.1, tile, arguments);
         }
         let (load_a, load_b) = (CopyA::<G>::get_slice(), CopyB::<G, CLUSTER>::get_slice());
         // A batch stride of 0 means one matrix for all batches.

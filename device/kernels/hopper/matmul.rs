@@ -25,11 +25,13 @@ pub type WgmmaStorage<G, const CLUSTER: u32, const STAGES: u32> =
 /// other. [`Sharing`] has memory of this launch only.
 #[inline(always)]
 pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
-    maps: (&TensorMap, &TensorMap, Option<&TensorMap>),
+    a: &TensorMap,
+    b: &TensorMap,
+    c: Option<&TensorMap>,
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
 ) {
-    matmul_with::<G, (), CLUSTER, STAGES>(maps, arguments, sharing, ())
+    matmul_with::<G, (), CLUSTER, STAGES>(a, b, c, arguments, sharing, ())
 }
 
 /// [`matmul`] with a custom [`Epilogue`]; alpha, beta, bias and activation of the arguments are
@@ -41,7 +43,9 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
 /// `arguments.splits` is 1.
 #[inline(always)]
 pub unsafe fn matmul_with<G: WgmmaConfig, E: Epilogue<G::Sum>, const CLUSTER: u32, const STAGES: u32>(
-    (a, b, c): (&TensorMap, &TensorMap, Option<&TensorMap>),
+    a: &TensorMap,
+    b: &TensorMap,
+    c: Option<&TensorMap>,
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
     own: E,

@@ -81,7 +81,9 @@ mod sink;
 mod store;
 mod tile;
 
-pub use config::{Boxes, CopyA, CopyB, Maps, Mma, OperandMap, StagesA, StagesB, WgmmaConfig, operand};
+pub use config::{
+    Boxes, CopyA, CopyB, Maps, Mma, OperandBatches, OperandMap, StagesA, StagesB, WgmmaConfig, operand,
+};
 pub use epilogue::Finish;
 pub use exchange::Exchange;
 #[allow(unused_imports, reason = "each feature has some kernels")]

@@ -135,7 +135,8 @@ where
 /// `arguments.splits` is 1. With `PARTS` = 2, K has at least two stages.
 #[inline(always)]
 pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
-    (a, b): (&TensorMap, &TensorMap),
+    a: &TensorMap,
+    b: &TensorMap,
     arguments: &ArgumentsOf<G>,
 ) {
     const { assert!(G::CLUSTER == 1, "each block loads its whole operands") };
@@ -187,7 +188,8 @@ fn boxes<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> [Boxes; 2] {
 #[inline(always)]
 pub(super) unsafe fn clear<G: WgmmaConfig, const STAGES: u32>(
     arguments: &ArgumentsOf<G>,
-    (to_a, to_b): (u32, u32),
+    to_a: u32,
+    to_b: u32,
 ) {
     const WORD: u32 = size_of::<Word128>() as u32;
     let [boxes_a, boxes_b] = boxes::<G>(arguments);
@@ -278,8 +280,10 @@ unsafe fn load_blocks(
 #[inline(always)]
 pub(super) unsafe fn load_fitted<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     producer: &mut Producer<STAGES, CLUSTER>,
-    (to_a, to_b): (u32, u32),
-    (a, b): (TensorMapPointer, TensorMapPointer),
+    to_a: u32,
+    to_b: u32,
+    a: TensorMapPointer,
+    b: TensorMapPointer,
     tile: &WorkTile,
     arguments: &ArgumentsOf<G>,
 ) {

@@ -305,7 +305,7 @@ unsafe fn write_as<G: WgmmaConfig, O: Staging<G::Sum>>(sums: &[G::Sum], corner: 
         let at = (4 * block + 2 * below) as usize;
         O::pair(sums[at], sums[at + 1])
     };
-    store_vectors::<O>(pair, const { G::BLK_N / 8 }, corner, (16 * (thread / 32), thread % 32));
+    store_vectors::<O>(pair, const { G::BLK_N / 8 }, corner, 16 * (thread / 32), thread % 32);
 }
 
 /// The offset in elements of a batch and a split of K from C's first element.

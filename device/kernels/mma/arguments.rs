@@ -88,16 +88,14 @@ pub struct Scales<S: Element> {
 
 impl<S: Element> Scales<S> {
     /// No scales.
-    pub const NONE: Self = Self::new((Global::from_address(0), 0, 0), (Global::from_address(0), 0, 0));
-
-    /// The scales of A and of B: address, stride along M or N, and batch stride.
-    #[must_use]
-    pub const fn new(
-        (a, a_m, batch_a): (Global<S>, i64, i64),
-        (b, b_n, batch_b): (Global<S>, i64, i64),
-    ) -> Self {
-        Self { a, b, a_m, b_n, batch_a, batch_b }
-    }
+    pub const NONE: Self = Self {
+        a: Global::from_address(0),
+        b: Global::from_address(0),
+        a_m: 0,
+        b_n: 0,
+        batch_a: 0,
+        batch_b: 0,
+    };
 }
 
 impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {

@@ -141,7 +141,8 @@ impl<M: TiledLoop, const MODE: usize, const PARTS: usize, const UNROLLED: u32> S
         match mainloop.last_stage() {
             Some(stage) => <Self as LastTile<M::Tiling>>::last_tile(
                 &mut tCrC.clone(),
-                (mainloop.stages(), stage),
+                mainloop.stages(),
+                stage,
                 mainloop.arguments(),
                 place,
             ),
@@ -160,7 +161,8 @@ pub trait LastTile<G: Tiled> {
     /// writes a part of it writes the same values.
     unsafe fn last_tile(
         sums: &mut Fragment<G::Sum, AccumulatorOf<TileC<G>, G::Mma>>,
-        stages: (Stages<G>, u32),
+        stages: Stages<G>,
+        stage: u32,
         arguments: &ArgumentsOf<G>,
         place: Place,
     );
@@ -173,7 +175,8 @@ impl<G: Tiled, const MODE: usize, const PARTS: usize, const UNROLLED: u32> LastT
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn last_tile(
         sums: &mut Fragment<G::Sum, AccumulatorOf<TileC<G>, G::Mma>>,
-        ((sA, sB), stage): (Stages<G>, u32), // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+        (sA, sB): Stages<G>, // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+        stage: u32,
         arguments: &ArgumentsOf<G>,
         place: Place,
     ) {

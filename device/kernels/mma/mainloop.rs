@@ -108,7 +108,7 @@ impl<G: MmaConfig> Mainloop for Loop<G> {
         let mA = Batches::new(a.0, a.1, a.2, arguments.batch_a).part(batch, (first_m, k), k_end); // (M, K)
         let mB = Batches::new(b.0, b.1, b.2, arguments.batch_b).part(batch, (first_n, k), k_end); // (N, K)
         let leaves_last = const { G::Sink::TAKES_LAST_TILE };
-        self.last = Multistage::<Copies<G>>::multiply((mA, mB), self.stages, self.thread, leaves_last, tCrC);
+        self.last = Multistage::<Copies<G>>::multiply(mA, mB, self.stages, self.thread, leaves_last, tCrC);
     }
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]

@@ -4,7 +4,9 @@
 use moye_device::kernel::Kernel;
 use moye_device::layout::Major;
 use moye_device::memory::{Global, GlobalMut, TensorMap};
-use moye_kernels::hopper::{SgemmBox, SgemmConfig, operand, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma};
+use moye_kernels::hopper::{
+    OperandBatches, SgemmBox, SgemmConfig, operand, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma,
+};
 use moye_kernels::mma::Arguments;
 use moye_sim::{GlobalMemory, Launch, TensorElement, TensorSwizzle};
 
@@ -15,7 +17,8 @@ fn numbers(count: usize, seed: usize) -> Vec<f32> {
 
 /// The map of an operand as the kernel loads it.
 fn map(of: &SgemmBox, address: u64, (extent, k): (usize, usize), ld: usize) -> TensorMap {
-    let tensor = operand(of.major, (extent as u32, k as u32), ld as i64, (1, 0));
+    let batches = OperandBatches { count: 1, stride: 0 };
+    let tensor = operand(of.major, (extent as u32, k as u32), ld as i64, batches);
     let swizzle = if of.swizzle.bits() == 3 { TensorSwizzle::B128 } else { TensorSwizzle::None };
     let fields = of.tile.tensor_map(TensorElement::F32, address, &tensor).unwrap();
     TensorMap::from_words(fields.with_swizzle(swizzle).encode())

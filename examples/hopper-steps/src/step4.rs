@@ -23,7 +23,7 @@ use moye_device::prelude::*;
 pub unsafe fn step4(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, m: u32, n: u32, k: u32) {
     let thread = thread_idx().x;
     let (gA, gB) = (a.tensor(), b.tensor()); // (m, k), (n, k): tiles
-    let tiles = Tiles::new((block_idx().x, grid_dim().x), (m / BLK_M, n / BLK_N), BAND);
+    let tiles = Tiles::new(block_idx().x, grid_dim().x, (m / BLK_M, n / BLK_N), BAND);
     if thread == 0 {
         pipeline.init();
     }

@@ -23,7 +23,7 @@ use moye_device::prelude::*;
 )]
 pub unsafe fn step5(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: TmaMap<StoreC>, m: u32, n: u32, k: u32) {
     let (gA, gB, gC) = (a.tensor(), b.tensor(), c.tensor()); // (m, k), (n, k), (m, n): tiles
-    let tiles = Tiles::new((block_idx().x, grid_dim().x), (m / BLK_M, n / BLK_N), BAND);
+    let tiles = Tiles::new(block_idx().x, grid_dim().x, (m / BLK_M, n / BLK_N), BAND);
     if thread_idx().x == 0 {
         pipeline.init();
     }

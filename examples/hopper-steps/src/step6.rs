@@ -30,8 +30,8 @@ pub unsafe fn step6(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: TmaMap<StoreC>, m: u3
     let rank = cluster_rank();
     let (gA, gB, gC) = (a.tensor(), b.tensor(), c.tensor()); // (m, k), (n, k), (m, n): tiles
     // The cluster's tiles: pairs stacked along M.
-    let cluster = (block_idx().x / CLUSTER, grid_dim().x / CLUSTER);
-    let tiles = Tiles::new(cluster, (m / BLK_M / CLUSTER, n / BLK_N), BAND / CLUSTER);
+    let (cluster, clusters) = (block_idx().x / CLUSTER, grid_dim().x / CLUSTER);
+    let tiles = Tiles::new(cluster, clusters, (m / BLK_M / CLUSTER, n / BLK_N), BAND / CLUSTER);
     if thread_idx().x == 0 {
         pipeline.init();
     }

@@ -18,7 +18,7 @@ impl Tiles {
     /// The tiles of block `block` of `blocks`, for `rows` x `columns` tiles in bands of `band`
     /// rows.
     #[inline(always)]
-    pub fn new((block, blocks): (u32, u32), (rows, columns): (u32, u32), band: u32) -> Self {
+    pub fn new(block: u32, blocks: u32, (rows, columns): (u32, u32), band: u32) -> Self {
         Self { next: block, step: blocks, rows, columns, band }
     }
 }

@@ -74,7 +74,7 @@ fn blocks_of_a_persistent_grid_share_all_tiles() {
     for (rows, columns, blocks) in [(1, 1, 1), (8, 3, 5), (9, 4, 132), (21, 17, 66)] {
         let mut seen = vec![false; rows * columns];
         for block in 0..blocks {
-            for (m, n) in Tiles::new((block, blocks), (rows as u32, columns as u32), 8) {
+            for (m, n) in Tiles::new(block, blocks, (rows as u32, columns as u32), 8) {
                 let at = m as usize * columns + n as usize;
                 assert!(
                     !std::mem::replace(&mut seen[at], true),

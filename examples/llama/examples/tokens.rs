@@ -12,7 +12,8 @@
 
 use half::f16;
 use moye::{Device, Matrix, MatrixMut, Stream};
-use moye_llama::attend::Attend;
+use moye_llama::attend::{Attend, Place, TokenBuffers};
+use moye_llama::cache::LayerCache;
 use moye_llama::config::{Config, Rotation};
 use moye_llama::engine::{Engine, Limits, Sampling};
 use moye_llama::gguf::Gguf;
@@ -209,11 +210,13 @@ fn kernels(
         offsets: None,
         pages: (pages.slice(..)?, context / page),
     };
-    let places = [0, heads * head, (heads + kv_heads) * head].map(|start| (start, config.qkv()));
+    let places =
+        [0, heads * head, (heads + kv_heads) * head].map(|start| Place { start, stride: config.qkv() });
     time("attend", &mut |stream| {
-        let cache = (&mut cache, page);
+        let cache = LayerCache { buffer: &mut cache, pages: m * context / page, page };
+        let buffers = TokenBuffers { qkv: &x, places, o: &mut y };
         // SAFETY: one stream uses the buffers, which hold the token.
-        unsafe { attend.run(stream, &config, &batch, (&x, places), &tables, cache, &mut y) }
+        unsafe { attend.run(stream, &config, &batch, buffers, &tables, cache) }
     })?;
     time("embedding", &mut |stream| {
         let table = Matrix::row_major(x.slice(..width)?, 1, width)?;

@@ -15,6 +15,16 @@ pub struct Cache {
     free: Vec<i32>,
 }
 
+/// The pages of one layer.
+pub struct LayerCache<'a> {
+    /// Keys and values: (page, token, keys and values, head, element).
+    pub buffer: &'a mut Buffer<f16>,
+    /// The number of pages.
+    pub pages: usize,
+    /// Tokens of a page.
+    pub page: usize,
+}
+
 impl Cache {
     /// A cache of `pages` pages of `page` tokens.
     ///
@@ -24,6 +34,12 @@ impl Cache {
         let elements = pages * page * 2 * config.kv_heads * config.head;
         let layers = (0..config.layers).map(|_| device.alloc_uninit(elements)).collect::<moye::Result<_>>()?;
         Ok(Self { layers, pages, page, free: (0..pages as i32).rev().collect() })
+    }
+
+    /// The pages of each layer.
+    pub(crate) fn layers(&mut self) -> impl Iterator<Item = LayerCache<'_>> {
+        let Self { pages, page, .. } = *self;
+        self.layers.iter_mut().map(move |buffer| LayerCache { buffer, pages, page })
     }
 
     /// Adds pages to `pages` until they hold `tokens` tokens; adds none if too few are free.

@@ -4,7 +4,8 @@
 //! quantised weights a layer is five kernels: products that start with the norm, and attention that
 //! rotates and appends.
 
-use crate::attend::Attend;
+use crate::attend::{Attend, Place, TokenBuffers};
+use crate::cache::LayerCache;
 use crate::config::Config;
 use crate::error::Result;
 use crate::linear::{Input, Loader, Rows, Weight, gated, linear};
@@ -69,7 +70,8 @@ impl Scratch {
     pub fn new(
         device: &Device,
         config: &Config,
-        (chunk, sequences): (usize, usize),
+        chunk: usize,
+        sequences: usize,
         context: usize,
     ) -> moye::Result<Self> {
         let tokens = chunk.max(sequences);
@@ -151,12 +153,11 @@ impl Layer {
         &self,
         pass: &Pass<'_>,
         scratch: &mut Scratch,
-        cache: &mut Buffer<f16>,
-        form: (usize, usize),
+        cache: LayerCache<'_>,
     ) -> moye::Result<()> {
         let &Config { width, inner, .. } = pass.config;
         let (stream, m) = (pass.stream, pass.batch.tokens);
-        self.attend(pass, scratch, cache, form)?;
+        self.attend(pass, scratch, cache)?;
         let attended = Matrix::row_major(&scratch.attended, m, self.attention_out.columns())?;
         let adds = pass.ranks.is_none_or(Ranks::adds);
         linear(stream, &self.attention_out, &attended.into(), Rows::all(&mut scratch.state, width), adds)?;
@@ -179,8 +180,7 @@ impl Layer {
         &self,
         pass: &Pass<'_>,
         scratch: &mut Scratch,
-        cache: &mut Buffer<f16>,
-        (pages, page): (usize, usize),
+        cache: LayerCache<'_>,
     ) -> moye::Result<()> {
         let Pass { stream, config, batch, .. } = pass;
         let &Config { heads, kv_heads, head, .. } = *config;
@@ -188,16 +188,20 @@ impl Layer {
         // The offsets of queries, keys and values, and the stride between tokens of each.
         let starts = [0, heads * head, heads * head + of_kv];
         let [q, k, v] = match self.qkv.len() {
-            1 => starts.map(|start| (start, config.qkv())),
-            _ => [(0, heads * head), (m * starts[1], of_kv), (m * starts[2], of_kv)],
+            1 => starts.map(|start| Place { start, stride: config.qkv() }),
+            _ => [
+                Place { start: 0, stride: heads * head },
+                Place { start: m * starts[1], stride: of_kv },
+                Place { start: m * starts[2], stride: of_kv },
+            ],
         };
         let qkv = &mut scratch.qkv;
         let normed = pass.norm(&scratch.state, &mut scratch.normed, &self.attention_norm, &self.qkv)?;
-        for (weight, (start, stride)) in self.qkv.iter().zip([q, k, v]) {
+        for (weight, Place { start, stride }) in self.qkv.iter().zip([q, k, v]) {
             linear(stream, weight, &normed, Rows { buffer: qkv, start, stride }, false)?;
         }
         if let Some(norms) = &self.head_norms {
-            for (weight, ((start, _), heads)) in norms.iter().zip([(q, heads), (k, kv_heads)]) {
+            for (weight, (Place { start, .. }, heads)) in norms.iter().zip([(q, heads), (k, kv_heads)]) {
                 let all = m * heads * head;
                 // RMSNorm in place: a block reads a row before writing it.
                 let rows =
@@ -210,25 +214,26 @@ impl Layer {
             }
         }
         if batch.offsets.is_none() && Attend::serves(config) {
-            let (qkv, o) = ((&*qkv, [q, k, v]), &mut scratch.attended);
-            return scratch.attend.run(stream, config, batch, qkv, pass.tables, (cache, page), o);
+            let buffers = TokenBuffers { qkv, places: [q, k, v], o: &mut scratch.attended };
+            return scratch.attend.run(stream, config, batch, buffers, pass.tables, cache);
         }
         // Adjacent queries and keys are the heads of one rotation.
         let rotated = match self.qkv.len() {
             1 => vec![(q, heads + kv_heads)],
             _ => vec![(q, heads), (k, kv_heads)],
         };
-        for ((start, stride), heads) in rotated {
+        for (Place { start, stride }, heads) in rotated {
             let mut x = MatrixMut::new(qkv.slice_mut(start..)?, m, heads * head, (stride, 1))?;
             pass.rotate(&mut x)?;
         }
+        let LayerCache { buffer: cache, pages, page } = cache;
         // Adjacent keys and values are one row of the cache.
         let slots = Matrix::row_major(batch.slots.clone(), 1, m)?;
         let appended = match self.qkv.len() {
             1 => vec![(k, 0, 2 * of_kv)],
             _ => vec![(k, 0, of_kv), (v, of_kv, of_kv)],
         };
-        for ((start, stride), column, columns) in appended {
+        for (Place { start, stride }, column, columns) in appended {
             let rows = Matrix::new(qkv.slice(start..)?, m, columns, (stride, 1))?;
             let to = cache.slice_mut(column..)?;
             let mut to = MatrixMut::new(to, pages * page, columns, (2 * of_kv, 1))?;
@@ -240,7 +245,7 @@ impl Layer {
             Some(_) => [1, heads, m, head],
             None => [m, heads, 1, head],
         };
-        let queries = Heads::strided(qkv.slice(q.0..)?, extents, [q.1, head, q.1])?;
+        let queries = Heads::strided(qkv.slice(q.start..)?, extents, [q.stride, head, q.stride])?;
         let of_page = [page * 2 * of_kv, head, 2 * of_kv];
         let cached =
             |column: usize| Heads::strided(cache.slice(column..)?, [pages, kv_heads, page, head], of_page);

@@ -137,12 +137,11 @@ impl Model {
         let (m, width) = (batch.tokens, self.config.width);
         let pass =
             Pass { stream, config: &self.config, batch, tables: &self.tables, ranks: self.ranks.as_ref() };
-        let form = (cache.pages, cache.page);
         let table = Matrix::row_major(&*self.embedding, self.config.vocabulary, width)?;
         let embedding = Embedding::new(table, Matrix::row_major(tokens, 1, m)?);
         embedding.run_on(stream, &mut MatrixMut::row_major(&mut scratch.state, m, width)?)?;
-        for (layer, cache) in self.layers.iter().zip(&mut cache.layers) {
-            layer.run(&pass, scratch, cache, form)?;
+        for (layer, cache) in self.layers.iter().zip(cache.layers()) {
+            layer.run(&pass, scratch, cache)?;
         }
         Ok(())
     }

@@ -2,19 +2,35 @@
 
 use crate::model::devices;
 use half::f16;
-use moye_llama::attend::Attend;
+use moye_llama::attend::{Attend, Place, TokenBuffers};
+use moye_llama::cache::LayerCache;
 use moye_llama::config::{Config, Rotation};
 use moye_llama::layer::Batch;
 
-/// Heads, key-value heads, elements of a head, rotated elements, and whether pairs are adjacent.
-const SHAPES: [(usize, usize, usize, usize, bool); 4] =
-    [(3, 1, 64, 64, true), (10, 2, 128, 128, false), (2, 2, 80, 80, false), (1, 1, 192, 64, true)];
+/// The heads of a model.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    heads: usize,
+    kv_heads: usize,
+    /// Elements of a head, and those of them that are rotated.
+    head: usize,
+    rotated: usize,
+    /// Whether the elements of a pair are adjacent.
+    adjacent: bool,
+}
+
+const SHAPES: [Shape; 4] = [
+    Shape { heads: 3, kv_heads: 1, head: 64, rotated: 64, adjacent: true },
+    Shape { heads: 10, kv_heads: 2, head: 128, rotated: 128, adjacent: false },
+    Shape { heads: 2, kv_heads: 2, head: 80, rotated: 80, adjacent: false },
+    Shape { heads: 1, kv_heads: 1, head: 192, rotated: 64, adjacent: true },
+];
 /// Tokens of each sequence, including the new one: none, one split, and several.
 const LENGTHS: [usize; 4] = [1, 0, 16, 133];
 const PAGE: usize = 16;
 const PAGES_OF_ROW: usize = 9;
 
-fn config((heads, kv_heads, head, rotated, adjacent): (usize, usize, usize, usize, bool)) -> Config {
+fn config(Shape { heads, kv_heads, head, rotated, adjacent }: Shape) -> Config {
     let angles = (0..rotated / 2).map(|pair| 100.0f64.powf(-2.0 * pair as f64 / rotated as f64)).collect();
     Config {
         layers: 1,
@@ -63,7 +79,7 @@ fn the_next_token_attends_to_its_pages_and_itself_and_is_appended_to_them() {
         |count: usize| -> Vec<f16> { (0..count).map(|_| f16::from_f32(2.0 * random.f32() - 1.0)).collect() };
     for shape in SHAPES {
         let config = config(shape);
-        let (heads, kv_heads, head, ..) = shape;
+        let Shape { heads, kv_heads, head, .. } = shape;
         let (tokens, of_kv, row) = (LENGTHS.len(), kv_heads * head, config.qkv());
         let slots = tokens * config.context;
         // Pages in descending order.
@@ -100,17 +116,15 @@ fn the_next_token_attends_to_its_pages_and_itself_and_is_appended_to_them() {
             // shape.
             let keys = if heads == 10 { 4096 } else { config.context };
             let attend = Attend::with_tiles_of(32, &device, &config, tokens, keys).unwrap();
-            let places = [0, heads * head, heads * head + of_kv].map(|start| (start, row));
+            let places = [0, heads * head, heads * head + of_kv].map(|start| Place { start, stride: row });
             let stream = device.default_stream();
             // Twice, because the first launch leaves its counters to the second. The second one can
             // read the token that the first appended only from `qkv`.
             for _ in 0..2 {
+                let buffers = TokenBuffers { qkv: &of_qkv, places, o: &mut o };
+                let of_layer = LayerCache { buffer: &mut cache, pages: tokens * PAGES_OF_ROW, page: PAGE };
                 // SAFETY: one stream uses the buffers, which have the batch's tokens.
-                unsafe {
-                    attend
-                        .run(&stream, &config, &batch, (&of_qkv, places), &tables, (&mut cache, PAGE), &mut o)
-                        .unwrap();
-                }
+                unsafe { attend.run(&stream, &config, &batch, buffers, &tables, of_layer).unwrap() };
             }
             let (o, after) = (o.download().unwrap(), cache.download().unwrap());
             let mut wanted_cache = before.clone();

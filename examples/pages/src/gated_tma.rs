@@ -42,7 +42,9 @@ pub unsafe fn gated_tma(
     epilogue: Gated,
 ) {
     matmul_with::<Config, Gated, { Config::CLUSTER }, { Config::STAGES }>(
-        (&a, &b, None),
+        &a,
+        &b,
+        None,
         &arguments,
         &Sharing::NONE,
         epilogue,

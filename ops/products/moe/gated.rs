@@ -134,7 +134,7 @@ impl<O: Paired, M: Mainloop<Accumulator = f32>> Sink<M> for SwiGlu<O> {
                 let up = [tCrC[at + COLUMNS as usize / 2], tCrC[at + COLUMNS as usize / 2 + 1]];
                 O::pair(gate[0] * up[0], gate[1] * up[1])
             };
-            store_vectors::<O>(pair, COLUMNS / 8, &corner, (16 * warp, lane));
+            store_vectors::<O>(pair, COLUMNS / 8, &corner, 16 * warp, lane);
         }
     }
 }

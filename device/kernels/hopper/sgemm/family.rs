@@ -63,7 +63,7 @@ macro_rules! sgemm_tma {
             /// activation are ignored; so are the addresses of `a` and `b`, which the maps replace.
             #[moye_device::kernel(threads = 384, min_blocks = 1, shared = SgemmStorage<Tiling, 4>)]
             pub unsafe fn $name(a: TensorMap, b: TensorMap, arguments: ArgumentsOf<Tiling>) {
-                sgemm::<Tiling, 4>((&a, &b), &arguments)
+                sgemm::<Tiling, 4>(&a, &b, &arguments)
             }
         }
         #[cfg(feature = "matmul-f32")]

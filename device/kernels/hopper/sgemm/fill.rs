@@ -6,7 +6,7 @@ use crate::mma::ArgumentsOf;
 use moye_device::arch::{FULL_WARP, sync_warp, tensor_load, thread_idx};
 use moye_device::collective::WorkTile;
 use moye_device::layout::Major;
-use moye_device::memory::{Shared, TensorMap, TensorMapPointer};
+use moye_device::memory::{Shared, TensorMapPointer};
 use moye_device::pipeline::{Pipeline, Warps};
 use moye_device::tensor::{StaticLayout, Tensor};
 
@@ -29,14 +29,13 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
     to: Stages<G>,
     stages: Pipeline<STAGES, super::ReadersOf<G>>,
     landed: Pipeline<LANDINGS, Warps<{ super::LOAD }>>,
-    (a, b): (&TensorMap, &TensorMap),
+    maps: [TensorMapPointer; 2],
     arguments: &ArgumentsOf<G>,
     work: &WorkTile,
 ) {
     let (row, column) = first::<G>(arguments, work);
     let (batch, tiles) = (work.batch / arguments.splits, work.k_tiles());
     let thread = thread_idx().x - 32 * MULTIPLY;
-    let maps = [a.pointer(), b.pointer()];
     let transposes = const { G::TRANSPOSED[0] || G::TRANSPOSED[1] };
     let from = |tile: u32| {
         // A batch stride of 0 means one matrix for all batches.

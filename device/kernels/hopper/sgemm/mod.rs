@@ -188,7 +188,8 @@ pub type SgemmStorage<G, const STAGES: u32> = StorageOf<Loop<'static, G, STAGES>
 /// `arguments.reserved` is 0, and each extent is at most 2^31 - 256.
 #[inline(always)]
 pub unsafe fn sgemm<'a, G: SgemmConfig, const STAGES: u32>(
-    maps: (&TensorMap, &TensorMap),
+    a: &TensorMap,
+    b: &TensorMap,
     arguments: &'a ArgumentsOf<G>,
 ) where
     G::Sink: Sink<Loop<'a, G, STAGES>, Storage = ()>,
@@ -231,8 +232,8 @@ pub unsafe fn sgemm<'a, G: SgemmConfig, const STAGES: u32>(
     let (storage, (), _) = StorageOf::<Loop<'a, G, STAGES>, G::Sink>::take();
     let (sA, sB, landings, stages, landed) = storage; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
     if thread == 0 {
-        prefetch_tensor_map(maps.0.pointer());
-        prefetch_tensor_map(maps.1.pointer());
+        prefetch_tensor_map(a.pointer());
+        prefetch_tensor_map(b.pointer());
         stages.init();
         landed.init();
     }
@@ -247,7 +248,7 @@ pub unsafe fn sgemm<'a, G: SgemmConfig, const STAGES: u32>(
             // This kernel may now read what earlier kernels wrote; the next kernel may start.
             overlap_launches();
             let to = fill::Stages { a: sA.pointer(), b: sB.pointer(), landings };
-            fill::fill::<G, STAGES>(to, stages, landed, maps, arguments, &tile);
+            fill::fill::<G, STAGES>(to, stages, landed, [a.pointer(), b.pointer()], arguments, &tile);
         }
     } else {
         match const { G::REGISTERS[1] } {
@@ -280,13 +281,14 @@ fn first<G: SgemmConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTile) -> (u32, u
 
 #[cfg(test)]
 mod tests {
+    use super::super::{OperandBatches, operand};
     use super::*;
     use moye_sim::TensorElement;
 
     #[test]
     fn boxes_are_the_stage_or_the_rows_of_a_landing() {
         let boxes = |of: SgemmBox, extent| {
-            let tensor = super::super::operand(of.major, (extent, 64), 1024, (1, 0));
+            let tensor = operand(of.major, (extent, 64), 1024, OperandBatches { count: 1, stride: 0 });
             let map = of.tile.tensor_map(TensorElement::F32, 0x1000, &tensor).unwrap();
             (map.box_extents, of.swizzle.bits())
         };

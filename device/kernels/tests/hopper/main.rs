@@ -11,9 +11,9 @@ use moye_device::layout::{IntTuple, Layout, Major, layout};
 use moye_device::memory::{Element, Global, GlobalMut, TensorMap};
 use moye_device::number::F8E4M3;
 use moye_kernels::hopper::{
-    Cut, Maps, OperandMap, Sharing, WgmmaConfig, operand, wgmma_bf16_nt, wgmma_bf16_tn, wgmma_bf16_tn_64x64,
-    wgmma_bf16_tn_64x128_k2, wgmma_bf16_tn_128x128, wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_256x128,
-    wgmma_bf16_tn_alone, wgmma_e4m3_tn_128x128,
+    Cut, Maps, OperandBatches, OperandMap, Sharing, WgmmaConfig, operand, wgmma_bf16_nt, wgmma_bf16_tn,
+    wgmma_bf16_tn_64x64, wgmma_bf16_tn_64x128_k2, wgmma_bf16_tn_128x128, wgmma_bf16_tn_128x128_once,
+    wgmma_bf16_tn_256x128, wgmma_bf16_tn_alone, wgmma_e4m3_tn_128x128,
 };
 use moye_kernels::mma::{Activation, Arguments, Scales};
 use moye_sim::profile::Profiler;
@@ -65,15 +65,15 @@ fn map_of_operand<T: Number>(
     k_major: bool,
     ld: usize,
 ) -> TensorMap {
-    let extents = (extent as u32, k as u32);
+    let (extents, batches) = ((extent as u32, k as u32), OperandBatches { count: 1, stride: 0 });
     match loaded {
         OperandMap::Tile(tile) => {
             let major = if k_major { Major::K } else { Major::Mn };
-            map::<T>(tile, address, &operand(major, extents, ld as i64, (1, 0)))
+            map::<T>(tile, address, &operand(major, extents, ld as i64, batches))
         }
         OperandMap::Fitted(boxes) => {
             let boxes = boxes.fitted(extents.0, extents.1);
-            map::<T>(&boxes.tile::<T>(), address, &boxes.tensor(extents, ld as i64, (1, 0)))
+            map::<T>(&boxes.tile::<T>(), address, &boxes.tensor(extents, ld as i64, batches))
         }
     }
 }
@@ -159,7 +159,7 @@ fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number<Bits: 
     }
     if case.scaled {
         let of = |first: usize| Global::from_address(dscales.address() + 4 * first as u64);
-        arguments.scales = Scales::new((of(0), 1, 0), (of(m), 1, 0));
+        arguments.scales = Scales { a: of(0), b: of(m), a_m: 1, b_n: 1, batch_a: 0, batch_b: 0 };
     }
     let shape_c = [m, n, 1].map(|extent| extent as i64);
     let ld_c = ldc.next_multiple_of(8) as i64;
@@ -220,13 +220,14 @@ macro_rules! check {
 fn tensor_maps_have_the_boxes_of_the_kernels_own_copies() {
     /// The box of an operand of 4096 x 512 elements.
     fn boxes<T: Number>(loaded: OperandMap, major: Major, extent: u32) -> Vec<u32> {
+        let batches = OperandBatches { count: 3, stride: 1 << 24 };
         let map = match loaded {
             OperandMap::Tile(tile) => {
-                tile.tensor_map(T::TENSOR, 0x1000, &operand(major, (extent, 512), 4096, (3, 1 << 24)))
+                tile.tensor_map(T::TENSOR, 0x1000, &operand(major, (extent, 512), 4096, batches))
             }
             OperandMap::Fitted(boxes) => {
                 let boxes = boxes.fitted(extent, 512);
-                let tensor = boxes.tensor((extent, 512), 4096, (3, 1 << 24));
+                let tensor = boxes.tensor((extent, 512), 4096, batches);
                 boxes.tile::<T>().tensor_map(T::TENSOR, 0x1000, &tensor)
             }
         }

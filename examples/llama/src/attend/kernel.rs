@@ -53,7 +53,8 @@ static_layout! {
 #[inline(always)]
 fn rotated(
     rX: &Fragment<f16, Pairs>,
-    (adjacent, is_first): (bool, bool),
+    adjacent: bool,
+    is_first: bool,
     [cos, sin]: &[[f32; 8]; 2],
 ) -> [f32; 8] {
     let rX = rX.convert::<f32>(); // (vector, 2)
@@ -196,9 +197,9 @@ pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
         angles
     };
     let angles = [angles_of(tables.cos, 1.0), angles_of(tables.sin, 0.0)];
-    let form = (tables.adjacent, is_first);
-    let q = loaded.map(|rX| rotated(&rX, form, &angles).map(|x| x * sizes.scale));
-    let key = rotated(&loaded_key, form, &angles);
+    let adjacent = tables.adjacent;
+    let q = loaded.map(|rX| rotated(&rX, adjacent, is_first, &angles).map(|x| x * sizes.scale));
+    let key = rotated(&loaded_key, adjacent, is_first, &angles);
     let mut rNew = Fragment::<f32, Own>::zeros(); // (vector, 1)
     for i in 0..8 {
         rNew[i] = key[i];

@@ -11,6 +11,7 @@ pub use host::*;
 mod host {
     use super::kernel::{self, QUERIES, VECTOR, warps};
     use super::parameters::{Places, Sizes, Tables, Tokens, Work};
+    use crate::cache::LayerCache;
     use crate::config::Config;
     use crate::layer::Batch;
     use half::f16;
@@ -29,14 +30,30 @@ mod host {
         module: Module,
         partials: Buffer<f32>,
         counters: Buffer<u32>,
-        /// The number of SMs, and the maximum number of keys of a sequence.
-        limits: (usize, usize),
+        multiprocessors: usize,
+        /// The maximum number of keys of a sequence.
+        keys: usize,
         tile: usize,
     }
 
-    /// The layout of the tokens' queries, keys or values in a buffer: the first element, and the
-    /// stride between tokens.
-    pub type Place = (usize, usize);
+    /// The layout of the tokens' queries, keys or values in a buffer.
+    #[derive(Clone, Copy)]
+    pub struct Place {
+        /// The first element.
+        pub start: usize,
+        /// The stride between tokens.
+        pub stride: usize,
+    }
+
+    /// The tokens' queries, keys, values and results.
+    pub struct TokenBuffers<'a> {
+        /// Queries, keys and values.
+        pub qkv: &'a Buffer<f16>,
+        /// The layouts of queries, keys and values in `qkv`.
+        pub places: [Place; 3],
+        /// The results, one row for each token.
+        pub o: &'a mut Buffer<f16>,
+    }
 
     impl Attend {
         /// For at most `sequences` sequences of `context` tokens.
@@ -69,7 +86,8 @@ mod host {
                 module: device.load(&crate::PTX)?,
                 partials: device.alloc_uninit(partials)?,
                 counters: device.alloc_zeroed(of_split)?,
-                limits: (multiprocessors, context),
+                multiprocessors,
+                keys: context,
                 tile,
             })
         }
@@ -81,34 +99,31 @@ mod host {
         }
 
         /// Rotates the queries and keys of one token of each sequence, appends keys and values to
-        /// the cache, one row for each slot, and attends: a row of `o` holds the results of a
-        /// token.
+        /// the cache, one row for each slot, and attends.
         ///
         /// # Errors
         /// The errors of the launch.
         ///
         /// # Safety
-        /// [`serves`](Self::serves) returns true for the model. `qkv` has the tokens' queries, keys
-        /// and values at `places`; the tables have their positions, the cache their slots and
+        /// [`serves`](Self::serves) returns true for the model. The tokens have queries, keys and
+        /// values at their places; the tables have their positions, the cache their slots and
         /// pages, and `self` the number of sequences; starts and strides are multiples of 8
         /// elements. Until the work is complete, no other stream uses the arguments.
-        #[allow(clippy::too_many_arguments, reason = "what a layer's attention reads and writes")]
         pub unsafe fn run(
             &self,
             stream: &Stream,
             config: &Config,
             batch: &Batch<'_>,
-            (qkv, places): (&Buffer<f16>, [Place; 3]),
+            TokenBuffers { qkv, places, o }: TokenBuffers<'_>,
             tables: &[Buffer<f32>; 2],
-            (cache, page): (&mut Buffer<f16>, usize),
-            o: &mut Buffer<f16>,
+            cache: LayerCache<'_>,
         ) -> moye::Result<()> {
             let &Config { heads, kv_heads, head, .. } = config;
-            let [q, k, v] = places.map(|(start, row)| {
-                (Global::from_address(qkv.address() + (start * size_of::<f16>()) as u64), row as i64)
-            });
+            let first =
+                |of: Place| Global::from_address(qkv.address() + (of.start * size_of::<f16>()) as u64);
+            let [q, k, v] = places;
             let (pages, pages_of_row) = &batch.pages;
-            let (multiprocessors, keys) = self.limits;
+            let Self { multiprocessors, keys, .. } = *self;
             // Blocks of one query head each, if there is at most one for each SM.
             let few = batch.tokens * heads <= multiprocessors && keys <= FEW_KEYS;
             let queries = if few { 1 } else { QUERIES as usize };
@@ -117,7 +132,14 @@ mod host {
             let most = (2 * multiprocessors / of_split).min(keys.div_ceil(self.tile)).max(1);
             let global = |address| Global::from_address(address);
             let arguments = (
-                Tokens { q: q.0, k: k.0, v: v.0, q_row: q.1, k_row: k.1, v_row: v.1 },
+                Tokens {
+                    q: first(q),
+                    k: first(k),
+                    v: first(v),
+                    q_row: q.stride as i64,
+                    k_row: k.stride as i64,
+                    v_row: v.stride as i64,
+                },
                 Tables {
                     cos: Global::from_address(tables[0].address()),
                     sin: Global::from_address(tables[1].address()),
@@ -130,9 +152,9 @@ mod host {
                     slots: global(batch.slots.address()),
                     pages: global(pages.address()),
                     pages_of_row: *pages_of_row as u32,
-                    page_bits: page.ilog2(),
+                    page_bits: cache.page.ilog2(),
                 },
-                GlobalMut::from_address(cache.address()),
+                GlobalMut::from_address(cache.buffer.address()),
                 Work {
                     partials: GlobalMut::from_address(self.partials.address()),
                     counters: GlobalMut::from_address(self.counters.address()),

@@ -114,7 +114,7 @@ impl Engine {
             stream: device.new_stream()?,
             module: device.load(&crate::PTX)?,
             cache: Cache::new(&device, config, pages, page)?,
-            scratch: Scratch::new(&device, config, (chunk, sequences), model.context())?,
+            scratch: Scratch::new(&device, config, chunk, sequences, model.context())?,
             logits: device.alloc_uninit(sequences * config.vocabulary)?,
             rows: (0..sequences).map(|_| None).collect(),
             next: numbers(sequences)?,
