@@ -169,8 +169,10 @@ impl Event {
     /// The time from `start` to this event by the GPU's clock, to half a microsecond. Waits for
     /// both.
     ///
+    /// # Errors
     /// [`Error::EventsOfTwoDevices`], the fault of an earlier kernel, or an error of the driver.
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration> {
+        not_captured("the time between two events")?;
         match (&self.0, &start.0) {
             (Kind::Sim { time: end, event, .. }, Kind::Sim { time: start, event: from, .. }) => {
                 from.happened()?;

@@ -9,6 +9,8 @@ from moye._moye import declared, operations
 PACKAGE = Path(__file__).parent / "moye"
 # The first and the last line of the declared operations in `__init__.pyi`.
 BEGIN, END = "# Declared operations, written by stubs.py.\n", "# End of the declared operations.\n"
+# Reductions whose result is one index: they take one axis or all.
+ONE_AXIS = ("argmax", "argmin")
 # The longest line of a stub.
 COLUMNS = 120
 
@@ -62,6 +64,8 @@ def function(name, _summary, operands, options):
     inputs = [f"{of}: A{' | None = None' * (role == 'optional')}" for of, _, role in operands if "result" not in role]
     # Axes are the options without a value: all of an array.
     kinds = {type(None): "int | Sequence[int] | None"}
+    if name in ONE_AXIS:
+        kinds = {type(None): "int | None"}
     chosen = [f"{of}: {kinds.get(type(value), type(value).__name__)} = {value!r}" for of, _, value in options]
     chosen = [option.replace("'", '"') for option in chosen]
     results = [f"{of}: A | None = None" for of, _, role in operands if "result" in role]

@@ -115,13 +115,24 @@ fn matrices<const TRANSPOSED: bool>(call: &Call<'_>) -> Result<Vec<(Problem, Add
         let detail = "out is x, which is read while out is written; give another array".to_owned();
         return Err(Error::Unsupported { operation, detail });
     }
+    if x.elements() == 0 {
+        return Ok(Vec::new());
+    }
     let bytes = x.dtype.bytes();
     let side = |array: &Array, index: usize| {
         let (_, [batch, row, column]) = batched(array);
         let offset = (index as i64 * batch * bytes as i64) as u64;
         Side { address: array.address.wrapping_add(offset), strides: [row, column] }
     };
-    let [batches, m, n] = batched(x).0;
+    let [mut batches, mut m, n] = batched(x).0;
+    // Matrices that follow each other on both sides are one.
+    let follow = |array: &Array| {
+        let [batch, row, _] = batched(array).1;
+        m > 1 && batch == row * m as i64
+    };
+    if !TRANSPOSED && batches > 1 && follow(x) && follow(out) && batches * m <= i32::MAX as usize / 2 {
+        (batches, m) = (1, batches * m);
+    }
     let matrix = |index| {
         let (from, Side { address, strides: [row, column] }) = (side(x, index), side(out, index));
         // In the order of the source's modes.

@@ -132,8 +132,8 @@ macro_rules! list {
 }
 operations!(list);
 
-/// The number of this thread in its block, anew for each tile: otherwise addresses that follow from
-/// it would stay in registers from tile to tile.
+/// The number of this thread in its block, read again for each tile: otherwise addresses that
+/// depend on it would stay in registers from tile to tile.
 #[inline(always)]
 #[allow(dead_code, reason = "some operation needs it")]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -235,20 +235,10 @@ def append(
     x: A, slots: A, cache: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
 def argmax(
-    x: A,
-    *,
-    axis: int | Sequence[int] | None = None,
-    out: A | None = None,
-    device: str | None = None,
-    stream: int | None = None,
+    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
 def argmin(
-    x: A,
-    *,
-    axis: int | Sequence[int] | None = None,
-    out: A | None = None,
-    device: str | None = None,
-    stream: int | None = None,
+    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
 def axpby(
     x: A,

@@ -39,7 +39,7 @@ const LIST: [(&str, &str, &str); 4] = [
 const BUILDER: &str = r#"use moye::{Device, Matrix, MatrixMut};
 
 #[test]
-fn the_builder_computes_and_the_list_has_the_operation() {
+fn swish_has_a_builder_and_is_in_the_list() {
     let device = Device::sim();
     let (x, mut y) = (device.upload(&[0.0f32, 40.0]).unwrap(), device.upload(&[7.0f32; 2]).unwrap());
     let mut out = MatrixMut::row_major(&mut y, 1, 2).unwrap();
@@ -77,14 +77,14 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
         let mut cargo = checkout.cargo();
         cargo.args(arguments).args(["--quiet", "--manifest-path"]).arg(folder.join("Cargo.toml"));
         cargo.env("CARGO_TARGET_DIR", &checkout.target).env("CARGO_NET_OFFLINE", "true");
-        cargo.env("DOCS_RS", "1").env_remove("MOYE_DEVICE").env_remove("MOYE_REQUIRE_PTX");
+        cargo.env("DOCS_RS", "1").env("MOYE_DEVICE", "sim").env_remove("MOYE_REQUIRE_PTX");
         eprintln!("   {}, of a copy with the operation `{OPERATION}`", name(&cargo));
         cargo
     };
-    // Its test alone: the other operations are left out.
+    // Its tests alone: the other operations are left out.
     let features = ["--no-default-features", "--features", OPERATION];
     let tests = ["test", "--package", "moye-rows", "--test", "operations", "--test", "builder"];
-    let said = quietly(cargo(&tests).args(features))?;
+    let said = quietly(cargo(&tests).args(features).args(["--", OPERATION]))?;
     let all = said.matches("test result: ok. 1 passed").count();
     ensure!(all == 2, "the test of the declaration and that of the builder say {said}");
     must(cargo(&["build", "--package", "adding"]).args(features))?;

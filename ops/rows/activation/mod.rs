@@ -11,25 +11,8 @@ mod oracle;
 
 use crate::prelude::*;
 use call::Kind;
+pub use kernel::Activation;
 use kernel::{ActivatedKernels, GatedPairKernels};
-
-/// The function of an activation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Activation {
-    /// `x`.
-    None = kernel::NONE,
-    /// `max(x, 0)`.
-    Relu = kernel::RELU,
-    /// `max(x, 0)^2`.
-    Relu2 = kernel::RELU2,
-    /// `x / (1 + exp(-x))`.
-    Silu = kernel::SILU,
-    /// `x / 2 * (1 + erf(x / sqrt(2)))`.
-    Gelu = kernel::GELU,
-    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`.
-    GeluTanh = kernel::GELU_TANH,
-}
 
 const NAMES: &[&str] = &["none", "relu", "relu2", "silu", "gelu", "gelu_tanh"];
 

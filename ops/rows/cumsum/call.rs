@@ -12,7 +12,7 @@ const WARP_COLUMNS: u32 = 1024;
 /// The fewest chunks of a row that has a block for each chunk.
 const LONG: u32 = 4;
 
-/// Who has the elements of a row.
+/// The threads that share a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Share {
     Warp,

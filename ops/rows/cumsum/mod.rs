@@ -36,8 +36,9 @@ declare! {
 /// let device = Device::sim();
 /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
 /// let mut y = device.alloc_uninit::<f32>(4)?;
-/// Cumsum::new(Matrix::row_major(&x, 2, 2)?).run(&device, &mut MatrixMut::row_major(&mut y, 2,
-/// 2)?)?; assert_eq!(y.download()?, [1.0, 3.0, 3.0, 7.0]);
+/// let mut of_y = MatrixMut::row_major(&mut y, 2, 2)?;
+/// Cumsum::new(Matrix::row_major(&x, 2, 2)?).run(&device, &mut of_y)?;
+/// assert_eq!(y.download()?, [1.0, 3.0, 3.0, 7.0]);
 /// # Ok::<(), moye::Error>(())
 /// ```
 #[derive(Clone, Debug)]

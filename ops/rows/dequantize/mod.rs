@@ -37,9 +37,9 @@ declare! {
 /// let device = Device::sim();
 /// let (q, scales) = (device.upload(&[1i8, -2, 3, 4])?, device.upload(&[0.5f32, 2.0])?);
 /// let mut y = device.alloc_uninit::<f32>(4)?;
-/// let of = Dequantize::new(Matrix::row_major(&q, 2, 2)?, Matrix::row_major(&scales, 2, 1)?,
-/// 1); of.run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?; assert_eq!(y.download()?,
-/// [0.5, -1.0, 6.0, 8.0]);
+/// let (q, scales) = (Matrix::row_major(&q, 2, 2)?, Matrix::row_major(&scales, 2, 1)?);
+/// Dequantize::new(q, scales, 1).run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?;
+/// assert_eq!(y.download()?, [0.5, -1.0, 6.0, 8.0]);
 /// # Ok::<(), moye::Error>(())
 /// ```
 #[derive(Clone, Debug)]

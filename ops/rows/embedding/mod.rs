@@ -38,8 +38,8 @@ declare! {
 /// let table = device.upload(&[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5])?;
 /// let indices = device.upload(&[2i64, 7, 0])?;
 /// let mut out = device.alloc_uninit::<f32>(6)?;
-/// let rows = Embedding::new(Matrix::row_major(&table, 3, 2)?, Matrix::row_major(&indices, 1,
-/// 3)?); rows.run(&device, &mut MatrixMut::row_major(&mut out, 3, 2)?)?;
+/// let (table, indices) = (Matrix::row_major(&table, 3, 2)?, Matrix::row_major(&indices, 1, 3)?);
+/// Embedding::new(table, indices).run(&device, &mut MatrixMut::row_major(&mut out, 3, 2)?)?;
 /// assert_eq!(out.download()?, [2.0, 2.5, 0.0, 0.0, 0.0, 0.5]);
 /// # Ok::<(), moye::Error>(())
 /// ```

@@ -106,7 +106,8 @@ fn share([groups, rows, columns]: [u32; 3], across: bool, card: &Rates) -> (Shar
     };
     let blocks = rows.div_ceil(share.rows()) * groups;
     let slices = (BLOCKS * card.multiprocessors / blocks.max(1)).clamp(1, columns.div_ceil(least).max(1));
-    let slice = columns.div_ceil(slices).next_multiple_of(64);
+    // Rows without elements are one empty slice.
+    let slice = columns.div_ceil(slices).max(1).next_multiple_of(64);
     (share, columns.div_ceil(slice).max(1), slice)
 }
 

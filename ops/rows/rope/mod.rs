@@ -88,7 +88,7 @@ impl<'a> Rope<'a> {
     }
 
     /// Cosines and sines instead of a base: a row for each position, a column for each pair.
-    /// Positions beyond give NaN.
+    /// Positions past the last row give NaN.
     #[must_use]
     pub fn tables(self, cos: Matrix<'a, f32>, sin: Matrix<'a, f32>) -> Self {
         Self { tables: [Some(cos), Some(sin)], ..self }

@@ -56,8 +56,9 @@ declare! {
 /// let device = Device::sim();
 /// let x = device.upload(&[0.0f32, 0.0, 1.0, 1.0])?;
 /// let mut y = device.alloc_uninit::<f32>(4)?;
-/// Softmax::new(Matrix::row_major(&x, 2, 2)?).run(&device, &mut MatrixMut::row_major(&mut y, 2,
-/// 2)?)?; assert_eq!(y.download()?, [0.5; 4]);
+/// let mut of_y = MatrixMut::row_major(&mut y, 2, 2)?;
+/// Softmax::new(Matrix::row_major(&x, 2, 2)?).run(&device, &mut of_y)?;
+/// assert_eq!(y.download()?, [0.5; 4]);
 /// # Ok::<(), moye::Error>(())
 /// ```
 #[derive(Clone, Debug)]

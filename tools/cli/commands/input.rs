@@ -46,6 +46,11 @@ impl NpyFile {
         self.path.display().to_string()
     }
 
+    /// How the elements can be used.
+    pub fn kind(&self) -> Result<Kind> {
+        Ok(self.header()?.0.descriptor.kind)
+    }
+
     /// The element type. Two bytes without a NumPy type are bfloat16, and `f1` is float8_e5m2, as
     /// `ml_dtypes` writes them. uint16, uint8 and single bytes without a type are ambiguous:
     /// `given` is the type from the command line. `takes` says of a file with other elements which

@@ -2,9 +2,10 @@
 //! built from its declaration.
 
 use super::input::NpyFile;
+use super::npy::Kind;
 use super::output::Output;
 use super::{DeviceArgument, progress, transfer};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, value_parser};
 use half::{bf16, f16};
@@ -208,7 +209,18 @@ fn uninit<T: InFile + Default>(device: &Device, elements: usize) -> Result<Box<d
 
 /// The element type of a file that is passed for an operand.
 fn dtype(operand: &OperandOf, file: &NpyFile) -> Result<Dtype> {
-    let bytes = operand.dtypes.contains(&Dtype::U8).then_some(DtypeOfFile::U8);
+    // Commands of declared operations have no option of the element type: the program writes e4m3 as
+    // bytes without a type.
+    let takes = |dtype| operand.dtypes.contains(&dtype);
+    let bytes = match file.kind()? {
+        Kind::Bytes(1) if takes(Dtype::E4m3) => Some(DtypeOfFile::E4m3),
+        Kind::Other("uint16") => bail!(
+            "{} holds uint16; if it stores bfloat16, save a.view(ml_dtypes.bfloat16), otherwise convert it with \
+             a.astype('float32')",
+            file.name()
+        ),
+        _ => takes(Dtype::U8).then_some(DtypeOfFile::U8),
+    };
     let stored = file.dtype(bytes, &format!("{} takes {}", operand.name, operand.dtype_names()))?;
     let wanted = if operand.dtypes[0].is_integer() { DtypeOfFile::I64 } else { DtypeOfFile::F32 };
     let advice = file.conversion(wanted)?;

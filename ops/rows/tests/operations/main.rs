@@ -70,31 +70,6 @@ fn run(
     unsafe { (declaration.run)(&device.default_stream(), &call) }.map_err(|error| error.to_string())
 }
 
-/// An array of the elements of a buffer, row-major.
-#[allow(dead_code, reason = "some operation needs it")]
-fn array<T: Element>(buffer: &Buffer<T>, shape: &[usize]) -> Option<Array> {
-    let ty = ArrayType { dtype: Dtype::of::<T>().unwrap(), shape: shape.to_vec() };
-    Some(Array::row_major(&ty, buffer.address()))
-}
-
-/// Computes a call, or says why not.
-#[allow(dead_code, reason = "some operation needs it")]
-fn run(
-    device: &Device,
-    declaration: &Declaration,
-    operands: &[Option<Array>],
-    given: &[(&str, Value)],
-) -> Result<(), String> {
-    let mut options = Options::of(declaration);
-    for (name, value) in given {
-        options.set(declaration.name, name, *value).map_err(|error| error.to_string())?;
-    }
-    let call = Call { operands, options: &options };
-    declaration.check(&call).map_err(|error| error.to_string())?;
-    // SAFETY: the arrays are in buffers of the tests, which outlive the call.
-    unsafe { (declaration.run)(&device.default_stream(), &call) }.map_err(|error| error.to_string())
-}
-
 #[cfg(feature = "cross_entropy")]
 #[test]
 fn cross_entropy_of_what_is_not_finite_is_that_of_pytorch_and_the_gradient_may_replace_the_logits() {
@@ -265,6 +240,17 @@ fn nan_is_the_extreme_and_argmax_finds_the_first_of_equal_elements() {
     let (max, min) = (reduced::<f32>(&MAX, 5, x).unwrap(), reduced::<f32>(&MIN, 5, x).unwrap());
     assert!(max[0].is_nan() && min[0].is_nan());
     assert_eq!((&max[1..], &min[1..]), (&[1.0, 0.0, -inf, inf][..], &[-1.0, 0.0, -inf, inf][..]));
+}
+
+#[cfg(feature = "reduce")]
+#[test]
+fn rows_without_elements_have_the_results_of_numpy() {
+    use moye_rows::reduce::{LOG_SUM_EXP, MAX, MEAN, NORM, SUM, VAR};
+    let of = |declaration| reduced::<f32>(declaration, 3, &[]).map_err(|error| error.to_string());
+    assert_eq!((of(&SUM), of(&NORM)), (Ok(vec![0.0; 3]), Ok(vec![0.0; 3])));
+    assert_eq!(of(&LOG_SUM_EXP), Ok(vec![f32::NEG_INFINITY; 3]));
+    assert!([&MEAN, &VAR].iter().all(|of_none| of(of_none).unwrap().iter().all(|y| y.is_nan())));
+    assert!(of(&MAX).unwrap_err().contains("no elements have no max"));
 }
 
 #[cfg(feature = "reduce")]
