@@ -343,9 +343,8 @@ impl Bench {
             && self.tuning.is_none()
             && !self.flush_l2
             && self.rest == 0
-            && Epilogue::named(self.bias, self.activation).is_nothing());
-        #[cfg(feature = "attention")]
-        let takes_others = takes_others || self.attention.is_given();
+            && Epilogue::named(self.bias, self.activation).is_nothing()
+            && !self.attention.is_given());
         if takes_others {
             bail!(
                 "{} is measured at the sizes that it declares, with --types alone: leave the other options out",
@@ -377,9 +376,9 @@ impl Bench {
         if !named {
             return Ok(suite::rows());
         }
-        let moves = self.work.iter().any(|work| matches!(work, What::Copy | What::Transpose));
-        let multiplies = self.work.is_empty() || self.work.contains(&What::Matmul);
-        let attends = self.work.contains(&What::Attention);
+        let moves = self.names(What::Copy) || self.names(What::Transpose);
+        let multiplies = self.work.is_empty() || self.names(What::Matmul);
+        let attends = self.names(What::Attention);
         if !attends && self.attention.is_given() {
             bail!(
                 "an option of attention is given, and attention is not named: add `attention`, or leave the option out"

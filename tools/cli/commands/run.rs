@@ -88,7 +88,7 @@ fn command(declaration: &'static Declaration) -> Command {
 }
 
 /// The operations of `moye run`.
-fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
+pub fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
     moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS)
 }
 
