@@ -2,9 +2,12 @@
 
 #[cfg(all(feature = "activation", feature = "affine", feature = "embedding", feature = "rope"))]
 mod maps;
+#[cfg(feature = "reduce")]
+mod reductions;
 
 use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options, Value, harness};
 use moye::{Buffer, Device, Element};
+use std::collections::HashSet;
 
 /// Operations that have a workspace in some case, which a caller gives.
 const WITH_WORKSPACES: &[&str] = &[
@@ -194,6 +197,30 @@ fn blocks_and_clusters_step_over_rows_that_are_loaded_ahead() {
     }
 }
 
+/// The arrays have no memory, so that a launch would be a fault.
+#[test]
+fn the_kernel_of_a_call_is_named_without_a_launch() {
+    let ((_, ptx), stream) = (moye_rows::PTX.images()[0], Device::sim().default_stream());
+    let entries: HashSet<_> =
+        ptx.split(".entry ").skip(1).filter_map(|text| text.split('(').next()).collect();
+    for declaration in moye_rows::OPERATIONS {
+        let case = &declaration.cases[0];
+        let mut options = Options::of(declaration);
+        case.options.iter().for_each(|(name, value)| options.set(declaration.name, name, *value).unwrap());
+        let shapes = case.inputs.iter().map(|shape| shape.map(<[usize]>::to_vec));
+        let types = declaration.operands.iter().zip(shapes);
+        let types = types.map(|(of, shape)| Some(ArrayType { dtype: of.dtypes[0], shape: shape? }));
+        let inputs: Vec<_> = types.collect();
+        let results = (declaration.results)(&inputs, &options).unwrap().into_iter().map(Some);
+        let all = inputs.iter().cloned().chain(results).take(declaration.operands.len());
+        let operands: Vec<_> = all.map(|ty| Some(Array::row_major(&ty?, 1 << 20))).collect();
+        let call = Call { operands: &operands, options: &options };
+        declaration.check(&call).unwrap();
+        let kernel = (declaration.explain)(&stream, &call).unwrap();
+        assert!(entries.contains(kernel), "{}: {kernel}", declaration.name);
+    }
+}
+
 #[test]
 fn integers_are_refused_with_the_operand_and_what_it_takes() {
     let x = |dtype| Some(Array::row_major(&ArrayType { dtype, shape: vec![2, 8] }, 4096));
@@ -208,71 +235,6 @@ fn integers_are_refused_with_the_operand_and_what_it_takes() {
             format!("{name} has elements of int64, and must have float32, float16 or bfloat16; convert it");
         assert!(refused.contains(&wanted), "{refused}");
     }
-}
-
-/// The result of each of `rows` rows of f32.
-#[cfg(feature = "reduce")]
-fn reduced<U: Element>(declaration: &'static Declaration, rows: usize, x: &[f32]) -> moye::Result<Vec<U>> {
-    use moye::{Matrix, MatrixMut};
-    let device = Device::sim();
-    let x = device.upload(x)?;
-    let mut y = device.alloc_uninit::<U>(rows)?;
-    let of =
-        moye_rows::reduce::Reduce::new(declaration, Matrix::row_major(&x, rows, x.len() / rows)?).axis(1);
-    of.run(&device, &mut MatrixMut::row_major(&mut y, rows, 1)?)?;
-    y.download()
-}
-
-#[cfg(feature = "reduce")]
-#[test]
-fn nan_is_the_extreme_and_argmax_finds_the_first_of_equal_elements() {
-    use moye_rows::reduce::{ARG_MAX, ARG_MIN, MAX, MIN};
-    let (nan, inf) = (f32::NAN, f32::INFINITY);
-    let mut rows = [[0.0f32; 9000]; 5];
-    (rows[0][700], rows[0][8100], rows[0][3]) = (nan, nan, inf);
-    (rows[1][8999], rows[1][17], rows[1][18]) = (1.0, -1.0, 1.0);
-    (rows[2][4000], rows[2][4001]) = (-0.0, 0.0);
-    rows[3] = [-inf; 9000];
-    rows[4] = [inf; 9000];
-    let x = rows.as_flattened();
-    assert_eq!(reduced::<i64>(&ARG_MAX, 5, x).unwrap(), [700, 18, 0, 0, 0]);
-    assert_eq!(reduced::<i64>(&ARG_MIN, 5, x).unwrap(), [700, 17, 0, 0, 0]);
-    let (max, min) = (reduced::<f32>(&MAX, 5, x).unwrap(), reduced::<f32>(&MIN, 5, x).unwrap());
-    assert!(max[0].is_nan() && min[0].is_nan());
-    assert_eq!((&max[1..], &min[1..]), (&[1.0, 0.0, -inf, inf][..], &[-1.0, 0.0, -inf, inf][..]));
-}
-
-#[cfg(feature = "reduce")]
-#[test]
-fn rows_without_elements_have_the_results_of_numpy() {
-    use moye_rows::reduce::{LOG_SUM_EXP, MAX, MEAN, NORM, SUM, VAR};
-    let of = |declaration| reduced::<f32>(declaration, 3, &[]).map_err(|error| error.to_string());
-    assert_eq!((of(&SUM), of(&NORM)), (Ok(vec![0.0; 3]), Ok(vec![0.0; 3])));
-    assert_eq!(of(&LOG_SUM_EXP), Ok(vec![f32::NEG_INFINITY; 3]));
-    assert!([&MEAN, &VAR].iter().all(|of_none| of(of_none).unwrap().iter().all(|y| y.is_nan())));
-    assert!(of(&MAX).unwrap_err().contains("no elements have no max"));
-}
-
-#[cfg(feature = "reduce")]
-#[test]
-fn logsumexp_and_variance_keep_their_digits_far_from_zero_and_at_infinity() {
-    use moye_rows::reduce::{LOG_SUM_EXP, VAR};
-    let inf = f32::INFINITY;
-    let x = [
-        [500.0f32, 500.0, 500.0, 500.0],
-        [-500.0; 4],
-        [-inf; 4],
-        [inf, 1.0, 2.0, 3.0],
-        [-inf, -inf, -500.0, -inf],
-    ];
-    let got = reduced::<f32>(&LOG_SUM_EXP, 5, x.as_flattened()).unwrap();
-    let log4 = 4f32.ln();
-    assert_eq!((got[2], got[3], got[4]), (-inf, inf, -500.0));
-    assert!((got[0] - 500.0 - log4).abs() < 1e-4 && (got[1] + 500.0 - log4).abs() < 1e-4, "{got:?}");
-    let far: Vec<f32> = (0..20_000).map(|i| 1e4 + (i % 4) as f32).collect();
-    let var = reduced::<f32>(&VAR, 1, &far).unwrap()[0];
-    assert!((var - 1.25006).abs() < 1e-4, "{var}");
-    assert!(reduced::<f32>(&VAR, 1, &[1.0]).unwrap()[0].is_nan(), "one element has no unbiased variance");
 }
 
 #[cfg(feature = "topk")]
