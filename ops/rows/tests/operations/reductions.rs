@@ -32,6 +32,16 @@ fn nan_is_the_extreme_and_argmax_finds_the_first_of_equal_elements() {
 }
 
 #[test]
+fn rows_without_elements_have_the_results_of_numpy() {
+    use moye_rows::reduce::{LOG_SUM_EXP, MAX, MEAN, NORM, SUM, VAR};
+    let of = |declaration| reduced::<f32>(declaration, 3, &[]).map_err(|error| error.to_string());
+    assert_eq!((of(&SUM), of(&NORM)), (Ok(vec![0.0; 3]), Ok(vec![0.0; 3])));
+    assert_eq!(of(&LOG_SUM_EXP), Ok(vec![f32::NEG_INFINITY; 3]));
+    assert!([&MEAN, &VAR].iter().all(|of_none| of(of_none).unwrap().iter().all(|y| y.is_nan())));
+    assert!(of(&MAX).unwrap_err().contains("no elements have no max"));
+}
+
+#[test]
 fn logsumexp_and_variance_keep_their_digits_far_from_zero_and_at_infinity() {
     let inf = f32::INFINITY;
     let x = [
