@@ -74,7 +74,7 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
         let count = if all { bytes / each } else { (bytes / each).min(DRAWN) };
         let drawn = case
             .given(operand.name)
-            .map_or_else(|| random.elements(ty.dtype, case.range(operand.name), count), <[f64]>::to_vec);
+            .map_or_else(|| random.elements(ty.dtype, &case.range(operand.name), count), <[f64]>::to_vec);
         let mut elements = vec![0u8; drawn.len() * each];
         for (element, value) in elements.chunks_exact_mut(each).zip(drawn) {
             ty.dtype.write(value, element);
