@@ -194,8 +194,8 @@ fn what_is_unwritten_between_short_rows_is_not_stored() {
     assert_eq!(target.read(), source.read());
 }
 
-/// Rows of 10 words, 16 apart: a store writes two words behind each, which an addition leaves. It
-/// writes nothing behind the memory.
+/// Rows of 10 words, 16 apart: a store writes two words after each, which an addition leaves. It
+/// writes nothing after the memory.
 #[test]
 fn a_row_that_ends_within_16_bytes_is_stored_up_to_their_end() {
     let memory = GlobalMemory::new();
@@ -233,7 +233,7 @@ fn a_row_that_ends_within_16_bytes_is_stored_up_to_their_end() {
 
 /// The store writes the rest of the 16 bytes too.
 #[test]
-fn a_write_behind_a_row_that_a_store_ends_is_a_race() {
+fn a_write_after_a_row_that_a_store_ends_is_a_race() {
     let memory = GlobalMemory::new();
     let words = Words::new(&memory, 64, 0);
     let map = upload(&memory, &TensorMap::new(TensorElement::U32, words.address(), &[10, 4], &[64], &[8, 4]));
