@@ -99,7 +99,8 @@ fn stand_in(checkout: &Checkout) -> Result<PathBuf> {
 
 /// Writes a crate with `moye new --python`, builds its extension module, and runs its Python tests.
 fn own_functions(checkout: &Checkout, python: &Path) -> Result<()> {
-    let folder = checkout.target.join("new/own-functions");
+    // The name of the template's function, which the module may have too.
+    let folder = checkout.target.join("new/silu");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
@@ -113,8 +114,8 @@ fn own_functions(checkout: &Checkout, python: &Path) -> Result<()> {
     eprintln!("   {}, of a crate of `moye new --python`", name(&build));
     // The dependencies shared with the workspace are already built.
     must(build.env("CARGO_TARGET_DIR", &checkout.target))?;
-    let built = checkout.target.join("debug").join(format!("{DLL_PREFIX}own_functions{DLL_SUFFIX}"));
-    let module = if cfg!(windows) { "own_functions.pyd" } else { "own_functions.abi3.so" };
+    let built = checkout.target.join("debug").join(format!("{DLL_PREFIX}silu{DLL_SUFFIX}"));
+    let module = if cfg!(windows) { "silu.pyd" } else { "silu.abi3.so" };
     fs::copy(&built, folder.join("tests").join(module))
         .with_context(|| format!("cannot copy {}", built.display()))?;
     let mut tests = Command::new(python);

@@ -239,8 +239,8 @@ fn a_ptxas_that_is_there_is_taken_and_none_is_fetched() {
     assert_eq!(machine.kept(), [] as [String; 0]);
 }
 
-/// The demonstration first prints what it builds, and that this takes long. PTX is compiled if there
-/// is a GPU to run it.
+/// The demonstration first prints what it builds, and that this takes long. PTX is compiled if
+/// there is a GPU to run it.
 #[test]
 fn the_demonstration_says_what_it_builds_after_the_source_of_core_is_there() {
     let machine = Machine::new("demo");
