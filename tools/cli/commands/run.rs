@@ -209,8 +209,8 @@ fn uninit<T: InFile + Default>(device: &Device, elements: usize) -> Result<Box<d
 
 /// The element type of a file that is passed for an operand.
 fn dtype(operand: &OperandOf, file: &NpyFile) -> Result<Dtype> {
-    // Commands of declared operations have no option of the element type: the program writes e4m3 as
-    // bytes without a type.
+    // Commands of declared operations have no option of the element type: the program writes e4m3
+    // as bytes without a type.
     let takes = |dtype| operand.dtypes.contains(&dtype);
     let bytes = match file.kind()? {
         Kind::Bytes(1) if takes(Dtype::E4m3) => Some(DtypeOfFile::E4m3),
