@@ -9,6 +9,10 @@ mod devices;
 mod doctor;
 mod elements;
 mod headers;
+#[cfg(feature = "attention")]
+#[allow(dead_code, reason = "each test uses some of it")]
+#[path = "../../../../tools/bench/attention/oracle.rs"]
+mod oracle;
 mod profile;
 #[cfg(unix)]
 mod progress;
