@@ -1,6 +1,7 @@
 //! Attention of the next token against float64.
 
 use crate::model::devices;
+use crate::oracle;
 use half::f16;
 use moye_llama::attend::{Attend, Place, TokenBuffers};
 use moye_llama::cache::LayerCache;
@@ -60,16 +61,9 @@ fn rotate(head: &[f64], position: usize, rotation: &Rotation) -> Vec<f64> {
 /// The attention of a query over keys and values in token order.
 fn attended(q: &[f64], k: &[Vec<f64>], v: &[Vec<f64>]) -> Vec<f64> {
     let scale = 1.0 / (q.len() as f64).sqrt();
-    let scores: Vec<f64> =
-        k.iter().map(|k| scale * q.iter().zip(k).map(|(q, k)| q * k).sum::<f64>()).collect();
-    let max = scores.iter().fold(f64::NEG_INFINITY, |max, &score| max.max(score));
-    let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
-    let sum: f64 = weights.iter().sum();
-    let mut result = vec![0.0; q.len()];
-    for (weight, v) in weights.iter().zip(v) {
-        result.iter_mut().zip(v).for_each(|(result, v)| *result += weight / sum * v);
-    }
-    result
+    let score = |k: &Vec<f64>| scale * oracle::dot(q.iter().copied(), k.iter().copied());
+    let scores = k.iter().map(score).enumerate();
+    oracle::row(scores, f64::NEG_INFINITY, q.len(), |key| v[key].iter().copied()).values
 }
 
 #[test]

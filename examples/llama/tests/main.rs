@@ -4,6 +4,9 @@ mod attend;
 mod files;
 mod gpus;
 mod model;
+#[allow(dead_code, reason = "each test uses some of it")]
+#[path = "../../../tools/bench/attention/oracle.rs"]
+mod oracle;
 mod program;
 mod reference;
 mod synthetic;

@@ -1,5 +1,6 @@
 //! The forward pass in float64, with the weights as candle dequantises them.
 
+use crate::oracle;
 use candle_core::Device;
 use candle_core::quantized::gguf_file::Content;
 use std::collections::HashMap;
@@ -130,19 +131,15 @@ impl Reference {
 
     /// The attention of a token's heads over the tokens up to it.
     fn attend(&self, q: &[Vec<f64>], k: &[Rows], v: &[Vec<f64>]) -> Vec<f64> {
-        let mut out = Vec::new();
-        for (head, q) in q.iter().enumerate() {
-            let kv = head / (self.heads / self.kv_heads);
-            let scores: Vec<f64> = k.iter().map(|k| dot(q, &k[kv]) / (self.head as f64).sqrt()).collect();
-            let most = scores.iter().copied().fold(f64::MIN, f64::max);
-            let weights: Vec<f64> = scores.iter().map(|score| (score - most).exp()).collect();
-            let sum: f64 = weights.iter().sum();
-            let column = |i: usize| {
-                weights.iter().zip(v).map(|(weight, v)| weight / sum * v[kv * self.head + i]).sum::<f64>()
-            };
-            out.extend((0..self.head).map(column));
-        }
-        out
+        let (size, group) = (self.head, self.heads / self.kv_heads);
+        let head = |(head, q): (usize, &Vec<f64>)| {
+            let kv = head / group;
+            let dot = |k: &Rows| oracle::dot(q.iter().copied(), k[kv].iter().copied());
+            let scores = k.iter().map(|k| dot(k) / (size as f64).sqrt()).enumerate();
+            let value = |key: usize| v[key][kv * size..][..size].iter().copied();
+            oracle::row(scores, f64::NEG_INFINITY, size, value).values
+        };
+        q.iter().enumerate().flat_map(head).collect()
     }
 }
 

@@ -2,6 +2,9 @@
 
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
+#[allow(dead_code, reason = "each test uses some of it")]
+#[path = "../../../tools/bench/attention/oracle.rs"]
+mod oracle;
 mod program;
 mod ptxas;
 mod reference;

@@ -1,5 +1,6 @@
 //! The pass over a sentence in float64.
 
+use crate::oracle;
 use moye_minilm::files::{Config, Folder};
 use std::iter;
 
@@ -71,11 +72,9 @@ fn attend(q: &Rows, k: &Rows, v: &Rows, heads: usize) -> Rows {
     let row = |q: &Vec<f64>| {
         let head = |head: usize| {
             let at = head * size..(head + 1) * size;
-            let score = |k: &Vec<f64>| (dot(&q[at.clone()], &k[at.clone()]) / (size as f64).sqrt()).exp();
-            let weights: Vec<f64> = k.iter().map(score).collect();
-            let sum: f64 = weights.iter().sum();
-            let value = |i: usize| iter::zip(&weights, v).map(|(weight, v)| weight / sum * v[i]).sum::<f64>();
-            at.clone().map(value).collect::<Vec<_>>()
+            let part = |row: &[f64]| row[at.clone()].to_vec();
+            let scores = k.iter().map(|k| oracle::dot(part(q), part(k)) / (size as f64).sqrt()).enumerate();
+            oracle::row(scores, f64::NEG_INFINITY, size, |key| part(&v[key])).values
         };
         (0..heads).flat_map(head).collect()
     };

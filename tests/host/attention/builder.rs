@@ -1,6 +1,7 @@
 //! The call: orders of modes, options, errors with their values.
 
 use crate::common::On;
+use crate::oracle;
 use crate::random::Random;
 use half::bf16;
 use moye::{Attention, Buffer, Device, Error, Heads, HeadsMut, Stream};
@@ -8,16 +9,13 @@ use rstest::rstest;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// One row of attention in f64: the query, and the visible keys and values of its head.
+/// One row of attention in float64: the query, keys and values of its head that it sees.
 fn row(q: &[bf16], keys: &[&[bf16]], values: &[&[bf16]]) -> Vec<f64> {
-    let dot = |k: &&[bf16]| {
-        q.iter().zip(*k).map(|(q, k)| q.to_f64() * k.to_f64()).sum::<f64>() / (q.len() as f64).sqrt()
-    };
-    let weights: Vec<f64> = keys.iter().map(|k| dot(k).exp()).collect();
-    let total: f64 = weights.iter().sum();
-    (0..values[0].len())
-        .map(|column| weights.iter().zip(values).map(|(w, v)| w * v[column].to_f64()).sum::<f64>() / total)
-        .collect()
+    let floats = |row: &[bf16]| row.iter().map(|x| x.to_f64()).collect::<Vec<_>>();
+    let scale = 1.0 / (q.len() as f64).sqrt();
+    let score = |(key, k): (usize, &&[bf16])| (key, oracle::dot(floats(q), floats(k)) * scale);
+    let scores = keys.iter().enumerate().map(score);
+    oracle::row(scores, f64::NEG_INFINITY, values[0].len(), |key| floats(values[key])).values
 }
 
 fn numbers(count: usize, seed: u64) -> Vec<bf16> {

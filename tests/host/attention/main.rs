@@ -24,6 +24,9 @@ mod machine;
 #[path = "../../../device/kernels/tests/attention/operands.rs"]
 mod operands;
 mod options;
+#[allow(dead_code, reason = "each test uses some of it")]
+#[path = "../../../tools/bench/attention/oracle.rs"]
+mod oracle;
 #[path = "../../../device/kernels/tests/attention/random.rs"]
 mod random;
 #[path = "../../../device/kernels/tests/attention/reference.rs"]

@@ -2,6 +2,7 @@
 //! on the simulator and a GPU, compared with float64.
 
 use crate::common::On;
+use crate::oracle::{dot, row};
 use crate::random::Random;
 use half::bf16;
 use moye::{Attention, Buffer, Device, Heads, HeadsMut};
@@ -57,20 +58,11 @@ fn assert_right(
         for head in 0..HEADS {
             let of_keys = head * KV_HEADS / HEADS;
             for query in 0..QUERIES {
-                let weights: Vec<f64> = (0..KEYS)
-                    .map(|key| {
-                        let pairs = q.row([batch, head, query]).zip(k.row([batch, of_keys, key]));
-                        let product: f64 = pairs.map(|(q, k)| q * k).sum();
-                        score([batch, head, query, key], product / 8.0).exp()
-                    })
-                    .collect();
-                let total: f64 = weights.iter().sum();
-                let mut want = [0.0; D];
-                for (key, weight) in weights.iter().enumerate() {
-                    for (want, v) in want.iter_mut().zip(v.row([batch, of_keys, key])) {
-                        *want += weight / total * v;
-                    }
-                }
+                let scores = (0..KEYS).map(|key| {
+                    let product = dot(q.row([batch, head, query]), k.row([batch, of_keys, key]));
+                    (key, score([batch, head, query, key], product / 8.0))
+                });
+                let want = row(scores, f64::NEG_INFINITY, D, |key| v.row([batch, of_keys, key])).values;
                 let got = &got[q.at([batch, head, query])..][..D];
                 for (got, want) in got.iter().zip(want) {
                     error += (got.to_f64() - want) * (got.to_f64() - want);

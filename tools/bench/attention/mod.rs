@@ -2,6 +2,8 @@
 
 mod case;
 mod operands;
+#[allow(dead_code, reason = "the tests of the kernels use all of it")]
+mod oracle;
 mod reference;
 
 pub use case::{Case, Options, Order, cases, cases_of_e4m3};

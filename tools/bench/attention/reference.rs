@@ -1,7 +1,8 @@
-//! Attention in float64, for some rows.
+//! The results of a case beside float64, of some rows.
 
 use super::case::{Case, Order};
 use super::operands::Operands;
+use super::oracle::{capped, dot, row};
 use half::bf16;
 use moye::number::Scalar;
 
@@ -36,20 +37,18 @@ pub fn relative_error<T: Scalar>(case: &Case, of: &Operands<T>, o: &[bf16]) -> f
     let rows = batches * heads * queries;
     let (mut squares, mut norm) = (0.0, 0.0);
     for i in 0..ROWS.min(rows) {
-        // Spread over all rows, including the last.
-        let row = rows - 1 - i * (rows / ROWS.min(rows));
-        let (token, head, batch) = (row % queries, row / queries % heads, row / queries / heads);
+        // Spread over all rows, the last one included.
+        let number = rows - 1 - i * (rows / ROWS.min(rows));
+        let (token, head, batch) = (number % queries, number / queries % heads, number / queries / heads);
         let at = case.query_row(batch, head, token);
         let key_row = |key: usize| case.key_row(&of.table, batch, head / (heads / kv_heads), key);
-        let (begin, end) = case.visible(token);
-        let score = |key: usize| -> f64 {
-            let (q, k) = (&of.q[at * d..][..d], &of.k[key_row(key) * d..][..d]);
-            let dot = q.iter().zip(k).map(|(q, k)| q.to_f64() * k.to_f64()).sum::<f64>();
-            let mut score = dot / (d as f64).sqrt();
-            if options.softcap != 0.0 {
-                let cap = f64::from(options.softcap);
-                score = cap * (score / cap).tanh();
-            }
+        let values = |values: &'_ [T], from: usize, count: usize| -> Vec<f64> {
+            values[from..][..count].iter().map(|x| x.to_f64()).collect()
+        };
+        let q = values(&of.q, at * d, d);
+        let score = |key: usize| -> (usize, f64) {
+            let scaled = dot(q.iter().copied(), values(&of.k, key_row(key) * d, d)) / (d as f64).sqrt();
+            let mut score = capped(scaled, options.softcap.into());
             if options.alibi {
                 let distance = (key + queries).abs_diff(token + keys);
                 score -= f64::from(of.slopes[head]) * distance as f64;
@@ -57,22 +56,13 @@ pub fn relative_error<T: Scalar>(case: &Case, of: &Operands<T>, o: &[bf16]) -> f
             if options.bias {
                 score += of.bias[token * keys + key].to_f64();
             }
-            if options.mask && of.mask[token * keys + key] == 0 {
-                score = f64::NEG_INFINITY;
-            }
-            score
+            let hidden = options.mask && of.mask[token * keys + key] == 0;
+            (key, if hidden { f64::NEG_INFINITY } else { score })
         };
-        let scores: Vec<f64> = (begin..end).map(score).collect();
+        let (begin, end) = case.visible(token);
         let sink = if options.sinks { f64::from(of.sinks[head]) } else { f64::NEG_INFINITY };
-        let max = scores.iter().copied().fold(sink, f64::max);
-        // A row without visible keys is zero.
-        let max = if max == f64::NEG_INFINITY { 0.0 } else { max };
-        let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
-        let total = weights.iter().sum::<f64>() + (sink - max).exp();
-        for column in 0..dv {
-            let value = |key: usize| of.v[key_row(key) * dv + column].to_f64();
-            let sum: f64 = weights.iter().zip(begin..).map(|(weight, key)| weight * value(key)).sum();
-            let want = if total == 0.0 { 0.0 } else { sum / total };
+        let want = row((begin..end).map(score), sink, dv, |key| values(&of.v, key_row(key) * dv, dv));
+        for (column, want) in want.values.into_iter().enumerate() {
             squares += (o[at * dv + column].to_f64() - want).powi(2);
             norm += want * want;
         }

@@ -27,7 +27,7 @@ fn check_bf16(scores: Scores) {
     });
 }
 
-/// Same as [`check_bf16`], for f16.
+/// [`check_bf16`] of f16.
 fn check_f16(scores: Scores) {
     each_kernel(scores, |case, few| {
         check::check::<f16, _>(&simulator(), case, 2);

@@ -13,6 +13,9 @@ mod check;
 mod large;
 mod machine;
 mod operands;
+#[allow(dead_code, reason = "each test uses some of it")]
+#[path = "../../../../tools/bench/attention/oracle.rs"]
+mod oracle;
 mod random;
 mod reference;
 mod several;

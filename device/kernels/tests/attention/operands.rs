@@ -8,7 +8,7 @@ use moye_device::memory::{Global, GlobalMut};
 
 /// A tested element type.
 pub trait Tested: Half {
-    /// Half the distance of adjacent values at 1.
+    /// Half the distance of the elements next to 1.
     const ROUNDING: f64;
     /// The smallest value with relative rounding.
     const SMALLEST: f64;
@@ -52,7 +52,7 @@ impl<T> Laid<T> {
     }
 }
 
-/// The operands of a case, all exact in the element type.
+/// The operands of a case; all of them are exact in the element type.
 pub struct Operands<T> {
     pub q: Laid<T>,
     pub k: Laid<T>,
@@ -146,7 +146,7 @@ impl<T: Tested> Operands<T> {
         let scores = |broadcast: Option<Broadcast>| {
             let Some(broadcast) = broadcast else { return (0, ScoreStrides::default()) };
             let rows = if broadcast.row { 1 } else { q_length };
-            // Pages have space for keys past the last.
+            // Pages have room for keys past the end.
             let keys = case.page.map_or(k_length, |page| k_length.next_multiple_of(page));
             let pitch = if broadcast.padded { keys.next_multiple_of(8) } else { keys };
             let (row, column) = if broadcast.transposed { (1, rows) } else { (pitch, 1) };

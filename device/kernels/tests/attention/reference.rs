@@ -1,22 +1,20 @@
-//! Attention in `f64`, one query at a time, and the error bound of a result.
+//! A case's rows in float64, and how far a result may be from them.
 
-use crate::attention::{ScoreStrides, UNLIMITED};
+use crate::attention::ScoreStrides;
 use crate::case::Case;
 use crate::operands::{Operands, Tested};
+use crate::oracle;
 use std::num::NonZero;
 use std::thread;
 
-/// One row of results, with the bounds of its error.
+/// One row of results, and the bounds of its error.
 pub struct Row {
-    pub values: Vec<f64>,
-    /// The same sums of the values' magnitudes.
-    pub magnitudes: Vec<f64>,
+    pub results: oracle::Row,
     /// The largest magnitude of a score.
     pub largest_score: f64,
     /// The largest magnitude of a score after the soft cap, before bias and ALiBi; 0 without one.
     pub largest_capped: f64,
     pub largest_value: f64,
-    pub lse: f64,
     /// Whether the row sees an infinite key: its score is infinite, and the softmax is undefined.
     pub undefined: bool,
 }
@@ -29,28 +27,27 @@ fn at(strides: &ScoreStrides, batch: usize, head: usize, row: usize, column: usi
 /// Query `token` of head `head` of sequence `batch`.
 pub fn row<T: Tested>(case: &Case, operands: &Operands<T>, batch: usize, token: usize, head: usize) -> Row {
     let (queries, keys) = case.lengths_of(batch);
-    let position = token as i64 + keys as i64 - queries as i64;
-    let [left, right] = case.window.map(|limit| if limit == UNLIMITED { i64::MAX } else { limit.into() });
     let kv_head = head / case.group;
-    let q = &operands.q.values[operands.q_at(case, batch, token, head)..][..case.d];
+    let values = |values: &[T]| values.iter().map(|x| f64::from(x.value())).collect::<Vec<_>>();
+    let value = |key: usize| {
+        values(&operands.v.values[operands.k_at(case, &operands.v, batch, key, kv_head)..][..case.dv])
+    };
+    let q = values(&operands.q.values[operands.q_at(case, batch, token, head)..][..case.d]);
     let mut scores = vec![];
     let (mut undefined, mut largest_capped) = (false, 0.0f64);
     for key in 0..keys {
-        let distance = position - key as i64;
-        if distance > left || -distance > right {
-            continue;
-        }
-        if case.mask.is_some() && operands.mask[at(&operands.stride_mask, batch, head, token, key)] == 0 {
+        let distance = oracle::distance(token, key, [queries, keys]);
+        if !oracle::sees(distance, case.window)
+            || case.mask.is_some() && operands.mask[at(&operands.stride_mask, batch, head, token, key)] == 0
+        {
             continue;
         }
         let k =
             &operands.k.values[operands.k_at(case, &operands.k, batch, key, head.min(kv_head))..][..case.d];
         undefined |= k.iter().any(|k| k.value().is_infinite());
-        let dot: f64 = q.iter().zip(k).map(|(q, k)| f64::from(q.value()) * f64::from(k.value())).sum();
-        let mut score = dot * f64::from(case.scale);
+        let scaled = oracle::dot(q.iter().copied(), values(k)) * f64::from(case.scale);
+        let mut score = oracle::capped(scaled, case.softcap.into());
         if case.softcap != 0.0 {
-            let cap = f64::from(case.softcap);
-            score = cap * (score / cap).tanh();
             largest_capped = largest_capped.max(score.abs());
         }
         if case.alibi {
@@ -65,35 +62,17 @@ pub fn row<T: Tested>(case: &Case, operands: &Operands<T>, batch: usize, token: 
         }
     }
     let sink = if case.sinks { f64::from(operands.sinks[head]) } else { f64::NEG_INFINITY };
-    let max = scores.iter().map(|s| s.1).fold(sink, f64::max);
-    let total: f64 = scores.iter().map(|s| (s.1 - max).exp()).sum::<f64>() + (sink - max).exp().max(0.0);
-    let mut result = Row {
-        values: vec![0.0; case.dv],
-        magnitudes: vec![0.0; case.dv],
-        largest_score: scores.iter().map(|s| s.1.abs()).fold(0.0, f64::max),
-        largest_capped,
-        largest_value: 0.0,
-        lse: match undefined || scores.iter().any(|s| s.1.is_nan()) {
-            true => f64::NAN,
-            false if max == f64::NEG_INFINITY => max,
-            false => max + total.ln(),
-        },
-        undefined,
-    };
-    for (key, score) in scores {
-        let p = (score - max).exp() / total;
-        let v = &operands.v.values[operands.k_at(case, &operands.v, batch, key, kv_head)..][..case.dv];
-        for (column, v) in v.iter().enumerate() {
-            let v = f64::from(v.value());
-            result.values[column] += p * v;
-            result.magnitudes[column] += p * v.abs();
-            result.largest_value = result.largest_value.max(v.abs());
-        }
+    let largest = |values: &mut dyn Iterator<Item = f64>| values.map(f64::abs).fold(0.0, f64::max);
+    let largest_score = largest(&mut scores.iter().map(|&(_, score)| score));
+    let largest_value = largest(&mut scores.iter().flat_map(|&(key, _)| value(key)));
+    let mut results = oracle::row(scores, sink, case.dv, value);
+    if undefined {
+        results.lse = f64::NAN;
     }
-    result
+    Row { results, largest_score, largest_capped, largest_value, undefined }
 }
 
-/// The errors of a result.
+/// The errors of results.
 #[derive(Default)]
 pub struct Errors {
     pub squares: f64,
@@ -104,12 +83,12 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Adds one row.
+    /// Adds the errors of one row.
     ///
-    /// Probabilities and results are rounded to the element type; scores have the f32 rounding
-    /// error of a sum of `d` products, which changes the probabilities by as much; small f16
-    /// probabilities lose bits.
-    pub fn take_in<T: Tested>(&mut self, what: &str, case: &Case, want: &Row, got: &[T]) {
+    /// Probabilities and results are rounded to the element type; scores are off by f32's rounding
+    /// of a sum of `d` products, and move the probabilities by as much; small probabilities of f16
+    /// lose bits.
+    pub fn add<T: Tested>(&mut self, what: &str, case: &Case, want: &Row, got: &[T]) {
         self.rows += 1;
         if want.undefined {
             return;
@@ -119,14 +98,14 @@ impl Errors {
         let f32_share = 2.0e-6 * (1.0 + largest_score) * (1.0 + (case.d as f64).sqrt())
             + 2.0 * case.tanh_error * want.largest_capped;
         let lost = case.k_length as f64 * T::SMALLEST * T::ROUNDING * want.largest_value.min(1e6);
-        for (column, (want_value, got)) in want.values.iter().zip(got).enumerate() {
+        for (column, (want_value, got)) in want.results.values.iter().zip(got).enumerate() {
             let got = f64::from(got.value());
             if !want_value.is_finite() {
                 assert!(!got.is_finite(), "{what}, column {column}: {got}, expected {want_value}");
                 continue;
             }
             let error = (got - want_value).abs();
-            let magnitude = want.magnitudes[column];
+            let magnitude = want.results.magnitudes[column];
             let bound =
                 1.02 * T::ROUNDING * (want_value.abs() + magnitude) + f32_share * magnitude + lost + 1e-30;
             assert!(
@@ -164,11 +143,9 @@ impl std::fmt::Display for Errors {
 pub fn assert_lse(what: &str, case: &Case, got: f64, want: &Row) {
     let columns = if case.scores.is_some() { 0.0 } else { (case.d as f64).sqrt() };
     let bound = 4e-6 * (1.0 + want.largest_score) * (1.0 + columns) + case.tanh_error * want.largest_capped;
-    let same = want.undefined
-        || got == want.lse
-        || want.lse.is_nan() && got.is_nan()
-        || (got - want.lse).abs() <= bound;
-    assert!(same, "{what}: lse {got}, expected {}", want.lse);
+    let lse = want.results.lse;
+    let same = want.undefined || got == lse || lse.is_nan() && got.is_nan() || (got - lse).abs() <= bound;
+    assert!(same, "{what}: lse {got}, expected {lse}");
 }
 
 /// Calls `check` with batch, head and token of each row of results, on all processors: the

@@ -1,7 +1,8 @@
 //! Problems of 8-bit floats, softmax attention in f64, and error bounds of results.
 
 use crate::attention::e4m3_config::OFFSET;
-use crate::attention::{Strides, UNLIMITED, Window};
+use crate::attention::{Strides, Window};
+use crate::oracle;
 use crate::random::Random;
 use half::bf16;
 use moye_device::number::F8E4M3;
@@ -144,7 +145,7 @@ impl Operand {
     }
 }
 
-/// A row by the definition: results, the error bounds' sums of magnitudes, log-sum-exp.
+/// A row in float64, the bounds of its errors and the log-sum-exp.
 fn reference(
     case: &Case,
     [q, k, v]: [&Operand; 3],
@@ -156,45 +157,23 @@ fn reference(
     let query = q.row(case, batch, head, token);
     let product = q.factor(batch, head) * k.factor(batch, kv_head) / (case.d as f64).sqrt();
     let factor = v.factor(batch, kv_head);
-    let position = token as i64 + case.k_length as i64 - case.q_length as i64;
-    let limit = |limit: i32| if limit == UNLIMITED { i64::MAX } else { limit.into() };
-    let seen: Vec<usize> = (0..case.k_length)
-        .filter(|&key| {
-            position - key as i64 <= limit(case.window.left)
-                && key as i64 - position <= limit(case.window.right)
-        })
-        .collect();
-    let scores: Vec<f64> = seen
-        .iter()
-        .map(|&key| {
-            let dot: f64 = query.iter().zip(k.row(case, batch, kv_head, key)).map(|(q, k)| q * k).sum();
-            dot * product
-        })
-        .collect();
-    let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let nan = scores.iter().any(|score| score.is_nan());
-    let total: f64 = scores.iter().map(|score| (score - max).exp()).sum();
-    let mut results = vec![[0.0; 2]; case.d];
-    for (&key, score) in seen.iter().zip(&scores) {
-        let p = (score - max).exp() / total;
-        for (result, v) in results.iter_mut().zip(v.row(case, batch, kv_head, key)) {
-            let v = factor * v;
-            result[0] += p * v;
-            // Half of the smallest value, relative to the largest probability, `2^OFFSET`.
-            let smallest = f64::powi(2.0, -10 - OFFSET as i32) / total;
-            result[1] += (p * ROUNDING[0] + smallest) * v.abs();
-        }
+    let Window { left, right } = case.window;
+    let distance = |key| oracle::distance(token, key, [case.q_length, case.k_length]);
+    let seen: Vec<usize> =
+        (0..case.k_length).filter(|&key| oracle::sees(distance(key), [left, right])).collect();
+    let score = |key: usize| {
+        let key_row = k.row(case, batch, kv_head, key);
+        (key, oracle::dot(query.iter().copied(), key_row.iter().copied()) * product)
+    };
+    let value = |key: usize| v.row(case, batch, kv_head, key).iter().map(|v| factor * v);
+    let row = oracle::row(seen.iter().map(|&key| score(key)), f64::NEG_INFINITY, case.d, value);
+    // Half of the smallest number, beside the largest probability of `2^OFFSET`.
+    let smallest = f64::powi(2.0, -10 - OFFSET as i32) / row.total;
+    let mut bounds: Vec<f64> = row.magnitudes.iter().map(|magnitude| magnitude * ROUNDING[0]).collect();
+    for &key in &seen {
+        bounds.iter_mut().zip(value(key)).for_each(|(bound, v)| *bound += smallest * v.abs());
     }
-    (
-        results,
-        if nan {
-            f64::NAN
-        } else if seen.is_empty() {
-            f64::NEG_INFINITY
-        } else {
-            max + total.ln()
-        },
-    )
+    (row.values.into_iter().zip(bounds).map(|(value, bound)| [value, bound]).collect(), row.lse)
 }
 
 impl Case {

@@ -7,6 +7,9 @@ mod attention {
 mod case;
 #[path = "../../../../tests/fixtures/common/lines.rs"]
 mod lines;
+#[allow(dead_code, reason = "each test uses some of it")]
+#[path = "../../../../tools/bench/attention/oracle.rs"]
+mod oracle;
 #[path = "../attention/random.rs"]
 mod random;
 

@@ -1,6 +1,7 @@
 //! Attention: FlashAttention-2, and the five steps on Hopper.
 
 use crate::common::{devices, devices_of_sm_90a};
+use crate::oracle::{self, dot};
 use crate::{PTX, Real, is_near, numbers, sizes};
 use moye::{Grid, Kernel, TensorMapOf};
 use moye_device::atom::tma::TmaMap;
@@ -10,8 +11,7 @@ use moye_device::memory::{Global, GlobalMut};
 use pages::attention::{BLK, attention_bf16_64, attention_bf16_128, attention_f16_64, attention_f16_128};
 use pages::attention_hopper::*;
 
-/// Attention of one head in double precision: `s` rows of `d` elements, each given by the index of
-/// its first element.
+/// Attention in float64, of one head: `s` rows of `d` elements, each from the index `at(row)` on.
 fn attended(
     [q, k, v]: [&[f64]; 3],
     (s, d): (usize, usize),
@@ -21,20 +21,11 @@ fn attended(
 ) -> Vec<f64> {
     let mut want = Vec::with_capacity(s * d);
     for row in 0..s {
+        let head = |tensor: &[f64], row: usize| tensor[at(row)..][..d].to_vec();
+        let query = head(q, row);
         let keys = if causal { row + 1 } else { s };
-        let q = &q[at(row)..][..d];
-        let dot = |key: usize| -> f64 { q.iter().zip(&k[at(key)..][..d]).map(|(q, k)| q * k).sum() };
-        let scores: Vec<f64> = (0..keys).map(|key| scale * dot(key)).collect();
-        let max = scores.iter().copied().fold(f64::MIN, f64::max);
-        let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
-        let total: f64 = weights.iter().sum();
-        let mut sums = vec![0.0; d];
-        for (key, weight) in weights.iter().enumerate() {
-            for (sum, v) in sums.iter_mut().zip(&v[at(key)..][..d]) {
-                *sum += weight * v;
-            }
-        }
-        want.extend(sums.into_iter().map(|sum| sum / total));
+        let scores = (0..keys).map(|key| (key, scale * dot(query.iter().copied(), head(k, key))));
+        want.extend(oracle::row(scores, f64::NEG_INFINITY, d, |key| head(v, key)).values);
     }
     want
 }

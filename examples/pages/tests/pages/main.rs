@@ -6,6 +6,9 @@ mod attention;
 mod common;
 mod gated;
 mod map;
+#[allow(dead_code, reason = "each test uses some of it")]
+#[path = "../../../../tools/bench/attention/oracle.rs"]
+mod oracle;
 mod ptx;
 mod rows;
 

@@ -1,5 +1,6 @@
 //! `moye attention` on files.
 
+use crate::oracle::{dot, row};
 use crate::{failed, in_fortran_order, moye, save, succeeded};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, Scalar};
@@ -65,15 +66,15 @@ fn reference(
     let (mut o, mut lse) = (Array4::zeros((1, 2, 3, 64)), Array4::zeros((1, 2, 3, 1)));
     for head in 0..2 {
         for query in 0..3 {
-            let seen: Vec<usize> = (0..5).filter(|&key| sees(query as i64, key as i64)).collect();
-            let score =
-                |key: usize| (0..64).map(|c| q[[0, head, query, c]] * k[[0, 0, key, c]]).sum::<f64>() * scale;
-            let total: f64 = seen.iter().map(|&key| score(key).exp()).sum();
-            lse[[0, head, query, 0]] = total.ln();
-            for c in 0..64 {
-                o[[0, head, query, c]] =
-                    seen.iter().map(|&key| score(key).exp() / total * v[[0, 0, key, c]]).sum();
-            }
+            let seen = (0..5).filter(|&key| sees(query as i64, key as i64));
+            let elements = |tensor: &Array4<f64>, head: usize, token: usize| {
+                (0..64).map(|c| tensor[[0, head, token, c]]).collect::<Vec<_>>()
+            };
+            let q = elements(q, head, query);
+            let scores = seen.map(|key| (key, dot(q.iter().copied(), elements(k, 0, key)) * scale));
+            let row = row(scores, f64::NEG_INFINITY, 64, |key| elements(v, 0, key));
+            lse[[0, head, query, 0]] = row.lse;
+            row.values.into_iter().enumerate().for_each(|(c, x)| o[[0, head, query, c]] = x);
         }
     }
     (o, lse)

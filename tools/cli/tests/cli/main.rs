@@ -8,6 +8,9 @@ mod devices;
 mod doctor;
 mod elements;
 mod headers;
+#[allow(dead_code, reason = "each test uses some of it")]
+#[path = "../../../../tools/bench/attention/oracle.rs"]
+mod oracle;
 mod profile;
 #[cfg(unix)]
 mod progress;
