@@ -16,8 +16,8 @@ pub(crate) struct Kept {
 /// The stream that owns the memory, and whether it was created for the capture of a graph.
 #[derive(Clone, Copy)]
 pub(crate) struct Raw {
-    pub stream: sys::CUstream,
-    pub captures: bool,
+    pub(crate) stream: sys::CUstream,
+    pub(crate) captures: bool,
 }
 
 /// A workspace.
