@@ -1,6 +1,6 @@
 //! CUDA graphs: launches that are captured once and launched as a whole.
 //!
-//! - [`capture`]: [`Device::capture`](crate::Device::capture);
+//! - [`capture`][]: [`Device::capture`](crate::Device::capture);
 //! - [`executable`]: [`Graph`] and [`GraphExec`].
 
 mod capture;

@@ -258,7 +258,7 @@ impl Tiles {
 
     fn name(&self) -> &'static str {
         match self {
-            Self::Repack(name) | Self::Transpose(Transpose { name, .. }) => *name,
+            Self::Repack(name) | Self::Transpose(Transpose { name, .. }) => name,
         }
     }
 
