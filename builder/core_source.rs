@@ -5,7 +5,7 @@
 //! 1. the toolchain, where `rustup component add rust-src` installs it;
 //! 2. the folder that `MOYE_RUST_SRC` names;
 //! 3. `.toolchain/rust-src-VERSION` of any folder above the crate, or above this package, where
-//! `cargo xtask setup` of a moye checkout stores it.
+//!    `cargo xtask setup` of a moye checkout stores it.
 
 use crate::{BuildError, environment};
 use std::ffi::OsString;

@@ -9,7 +9,7 @@
 //! - `#N`: N more, `!N`: N less,
 //! - `'` and one of these five characters: that character.
 //!
-//! `host/module/differences.rs` has the inverse.
+//! `host/ptx/differences.rs` has the inverse.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -146,6 +146,7 @@ impl Peer {
 
     /// A function that launches this product on the device's default stream.
     ///
+    /// # Safety
     /// The addresses are of dense matrices with these extents, and C is writable, for every call of
     /// the function.
     pub unsafe fn prepare<'a>(&'a self, gemm: &Gemm) -> Result<Box<dyn FnMut() -> Result<()> + 'a>> {
