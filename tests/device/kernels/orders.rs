@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// Runs an ignored test of this file in a separate process with these variables, and returns what
-/// it printed after `result: `.
+/// it printed after `told: `.
 fn called(test: &str, variables: &[(&str, &str)]) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("orders::{test}"), "--ignored", "--nocapture", "--test-threads=1"]);
@@ -21,7 +21,7 @@ fn called(test: &str, variables: &[(&str, &str)]) -> Vec<String> {
     let done = command.envs(variables.iter().copied()).output().unwrap();
     let text = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{variables:?}: {text}{}", String::from_utf8_lossy(&done.stderr));
-    text.lines().filter_map(|line| Some(line.split_once("result: ")?.1.to_owned())).collect()
+    text.lines().filter_map(|line| Some(line.split_once("told: ")?.1.to_owned())).collect()
 }
 
 /// A number for bits (FNV-1a).
@@ -32,7 +32,7 @@ fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
 }
 
 fn print(name: &str, values: &[f32]) {
-    println!("result: {name} {:016x}", digest(values.iter().flat_map(|value| value.to_le_bytes())));
+    println!("told: {name} {:016x}", digest(values.iter().flat_map(|value| value.to_le_bytes())));
 }
 
 /// Numbers whose sums depend on the order of the additions.
@@ -129,8 +129,8 @@ fn a_race() {
     let mut data = device.upload(&[0_u32]).unwrap();
     // SAFETY: the kernel has one word of shared memory, and its race is what is reported.
     match unsafe { device.launch(&RACE, Grid::new(1, 64), (&mut data,)) } {
-        Ok(()) => println!("result: silent"),
-        Err(Error::Simulator(error)) => println!("result: {}", error.fault().unwrap().thread),
+        Ok(()) => println!("told: silent"),
+        Err(Error::Simulator(error)) => println!("told: {}", error.fault().unwrap().thread),
         Err(error) => panic!("{error}"),
     }
 }

@@ -192,6 +192,10 @@ fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number<Bits: 
     for (i, got) in dc.download::<bf16>().into_iter().enumerate() {
         let (row, column) = (i / ldc, i % ldc);
         if column >= n {
+            // TMA writes the 16 bytes in which a row ends.
+            if case.mapped && column < n.next_multiple_of(8) {
+                continue;
+            }
             assert_eq!(got.to_bits(), before[i].to_bits(), "{what}: past the end of row {row}, {column}");
             continue;
         }
