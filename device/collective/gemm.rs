@@ -260,9 +260,9 @@ where
 /// The named barriers of the two teams' turns follow the barriers of the teams.
 const TURN: u32 = 5;
 
-/// Releases the registers that a producer warpgroup does not need: with two consumers 128 * (40 + 2
-/// * 232) equals the 64,512 registers with which a block of 384 threads starts, with three
-/// consumers 128 * (32 + 3 * 160) those of 512 threads. One consumer has enough.
+/// Releases the registers that a producer warpgroup does not need: with two consumers
+/// 128 * (40 + 2 * 232) equals the 64,512 registers with which a block of 384 threads starts, with
+/// three consumers 128 * (32 + 3 * 160) those of 512 threads. One consumer has enough.
 ///
 /// A block without a cluster computes its tile's coordinates before it waits, so its producer needs
 /// more registers: 128 * (56 + 2 * 224).
