@@ -44,7 +44,7 @@ cargo xtask COMMAND
       --attention      attention's kernels too, which take as long to compile as all others
       --json           as JSON, with every instruction
   results [WORD ...]   Prints the measurements of the files in docs/results whose names have these words
-                       (h200 rows), or writes the overview in docs/performance.md.
+                       (h200 rows), or writes the overview in docs/results/README.md.
   size                 Lines of Rust, of each folder and of each operation.
   dist [--packages]    Writes the packages, with their PTX and machine code, and the Python package's wheel into
                        `target/dist`; with --packages no wheel, whose build takes minutes.

@@ -1,4 +1,4 @@
-//! The measurements in `docs/results`: the overview in `docs/performance.md`, one row for each
+//! The measurements in `docs/results`: the overview in their README, one row for each
 //! file, and the files themselves as tables. Files of counters (`*-ncu.csv`), of the cost of race
 //! detection (`*-races.csv`) and of compute-sanitizer's findings (`*-sanitizer.csv`) have neither:
 //! docs/guide/profile.md and debugging.md describe them.
@@ -50,7 +50,7 @@ const SUBJECTS: &[(&str, &str)] = &[
 
 /// Writes the overview into the page, or, if `check`, fails if the page has another one.
 pub fn run(checkout: &Checkout, check: bool) -> Result<()> {
-    let page = checkout.root.join("docs/performance.md");
+    let page = checkout.root.join("docs/results/README.md");
     let text = fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
     let new = replaced(&text, &overview(&files(&checkout.root.join("docs/results"))?))?;
     if new == text {
@@ -58,7 +58,7 @@ pub fn run(checkout: &Checkout, check: bool) -> Result<()> {
     }
     if check {
         bail!(
-            "docs/performance.md has another overview than docs/results gives; `cargo xtask results` writes it"
+            "docs/results/README.md has another overview than the files give; `cargo xtask results` writes it"
         );
     }
     fs::write(&page, new).with_context(|| format!("cannot write {}", page.display()))
@@ -79,7 +79,7 @@ fn replaced(text: &str, tables: &str) -> Result<String> {
     let [begin, end] = MARKS;
     let parts = text.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?.1)));
     let Some((head, tail)) = parts else {
-        bail!("docs/performance.md has no lines `{}` and `{}`", begin.trim(), end.trim());
+        bail!("docs/results/README.md has no lines `{}` and `{}`", begin.trim(), end.trim());
     };
     Ok(format!("{head}{begin}{tables}{end}{tail}"))
 }
@@ -117,7 +117,7 @@ fn overview(files: &[File]) -> String {
         let (name, first) = (&file.name, &file.rows[0]);
         let (peers, ratios) = (file.peers(), file.ratios());
         let (card, date, what, rows) = (&first[1], &first[0], subject(name), file.rows.len());
-        writeln!(all, "| {card}, {date} | [{what}](results/{name}) | {rows} | {peers} | {ratios} |")
+        writeln!(all, "| {card}, {date} | [{what}]({name}) | {rows} | {peers} | {ratios} |")
             .expect("a string takes all");
     }
     all + "\n"
@@ -226,7 +226,7 @@ mod tests {
         let file = File::new("2026-11-27-h100-ladder.csv", &format!("{}\n{rows}", HEADER.join(","))).unwrap();
         assert_eq!(
             overview(std::slice::from_ref(&file)).lines().nth(3).unwrap(),
-            "| H100, 2026-11-27 | [the ladder](results/2026-11-27-h100-ladder.csv) | 4 | A, B | 0.90, 1.00, 1.10 |"
+            "| H100, 2026-11-27 | [the ladder](2026-11-27-h100-ladder.csv) | 4 | A, B | 0.90, 1.00, 1.10 |"
         );
         assert!(file.table().contains("| f16 | 9 TFLOP/s | 10 (B) | 1.1 | 1980 |  |"), "{}", file.table());
         let checkout = Checkout::find().unwrap();

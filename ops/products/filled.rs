@@ -29,7 +29,7 @@ pub trait Fill<const STAGES: u32, const CLUSTER: u32>: Copy {
     /// Memory of the operands is readable.
     unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile;
 
-    /// Has K tile `k` of a tile loaded.
+    /// Issues the loads of K tile `k` of a tile.
     ///
     /// # Safety
     /// Memory of the operands is readable, and the stage free.

@@ -58,6 +58,7 @@ __all__ = [
     "draw",
     "evaluate",
     "explain",
+    "grouped_list",
     "load",
     "matmul",
     "mma_atoms",

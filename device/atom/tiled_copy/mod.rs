@@ -9,11 +9,11 @@
 //! use moye_device::atom::copy::UniversalCopy;
 //! use moye_device::layout::{layout, tuple};
 //!
-//! // Six threads, each with a block of 2 x 3 numbers of f64.
+//! // Six threads, each with a block of 2 x 3 elements of f64.
 //! const COPY: TiledCopy<UniversalCopy<f64>, f64> = TiledCopy::new(layout!((2, 3):(3, 1)), layout!((2, 3):(1, 2)));
 //! assert_eq!(COPY.tile(), tuple!((4, 9)));
 //! assert_eq!(COPY.layout_tv(), layout!(((3, 2), (2, 3)):((12, 2), (1, 4))));
-//! // What a thread has of the 4 x 9 destination: one number at a time, 2 x 3 times, in one tile.
+//! // A thread's part of the 4 x 9 destination: one element at a time, 2 x 3 times, in one tile.
 //! assert_eq!(COPY.partition_d(layout!((4, 9))), layout!(((1, (2, 3)), 1, 1):((0, (1, 4)), 0, 0)));
 //! ```
 //!

@@ -8,7 +8,7 @@
 //! // Four warps, two by two over M and N, each with a 16 x 8 product.
 //! const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((2, 2, 1)));
 //! assert_eq!((MMA.threads(), MMA.tile_mnk()), (128, tuple!((32, 16, 8))));
-//! // What a thread has of a 64 x 64 accumulator: 4 numbers of an atom, in 2 x 4 atoms.
+//! // A thread's part of a 64 x 64 accumulator: 4 elements of an atom, in 2 x 4 atoms.
 //! assert_eq!(MMA.partition_c(layout!((64, 64))).shape(), tuple!(((2, 2), 2, 4)));
 //! ```
 //!

@@ -11,12 +11,12 @@
 //! use moye_device::layout::{ComposedLayout, Major, SwizzleBytes, layout, shared_memory_atom, tuple};
 //! use moye_sim::{TensorElement, TensorSwizzle};
 //!
-//! // 128 x 64 numbers of 16 bits, K contiguous, in rows of 128 bytes that are swizzled: one box.
+//! // 128 x 64 elements of 16 bits, K contiguous, in rows of 128 bytes that are swizzled: one box.
 //! const A: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((128, 64)));
 //! const TILE: TmaTile = TmaTile::new(A, 16);
 //! assert_eq!((TILE.copies(), TILE.bytes()), (1, 128 * 64 * 2));
 //!
-//! // A row-major matrix with 1000 rows of 512 numbers, K running fastest.
+//! // A row-major matrix with 1000 rows of 512 elements, K running fastest.
 //! let map = TILE.tensor_map(TensorElement::Bf16, 0x1000, &layout!((1000, 512):(512, 1)))?;
 //! assert_eq!((map.extents[..2].to_vec(), map.strides[0]), (vec![512, 1000], 1024));
 //! assert_eq!((map.box_extents[..2].to_vec(), map.swizzle), (vec![64, 128], TensorSwizzle::B128));

@@ -4,8 +4,8 @@
 //! A weight is `code * scale + minimum`; a scale and a minimum (in f16) belong to a group of
 //! consecutive weights of a row of W. Weights are packed once ([`PackedWeights`]) from the forms
 //! of files: plain nibbles and bytes, GPTQ, AWQ, and GGUF's Q4_0, Q4_1, Q8_0, Q4_K, Q5_K and Q6_K.
-//! Sums are f32. The factors multiply sums over a group, so that no weight is rounded, but in the
-//! kernels for many rows of x, where weights become f16 or bf16.
+//! Accumulators are f32. The factors multiply sums over a group, so that no weight is rounded,
+//! except in the kernels for many rows of x, where weights become f16 or bf16.
 
 pub mod activations;
 pub mod codes;

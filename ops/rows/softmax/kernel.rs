@@ -104,7 +104,7 @@ pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
             [max, of_a * relative(a, max) + of_b * relative(b, max)]
         };
         if scale == 0.0 {
-            // What is outside became NaN.
+            // Out-of-bounds elements became NaN.
             team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
         }
         if log {

@@ -175,7 +175,7 @@ fn wraps_around_where_integers_end() {
 /// integers are older.
 const ALL: u32 = 50;
 
-/// Each kernel, its instruction, the sum that comes after where that is one of its own, how
+/// Each kernel, its instruction, its separate addition if there is one, how
 /// many of the first there are, and the oldest architecture with it, from NVIDIA's "PTX ISA".
 const TABLE: [(&str, &str, &str, usize, u32); 37] = [
     ("fma_f32", "fma.rn.f32", "", 1, ALL),
