@@ -9,8 +9,8 @@ use moye_device::memory::{Element, Global, GlobalMut};
 /// No limit of a [`Window`].
 pub const UNLIMITED: i32 = i32::MAX;
 
-/// The keys that a query sees: at key position `p` those from `p - left` to `p + right`. The last
-/// query token is at the position of the last key (lower right).
+/// The keys that a query sees: a query at key position `p` sees keys `p - left` to `p + right`. The
+/// last query token is at the position of the last key (lower right).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, KernelParam)]
 pub struct Window {
@@ -27,10 +27,9 @@ impl Window {
     pub const CAUSAL: Self = Self { left: UNLIMITED, right: 0 };
 }
 
-/// The arguments of `o = softmax(scale q k^T + ...) v`, a softmax for each query token of each
-/// query head.
+/// The arguments of `o = softmax(scale q k^T + ...) v`, one softmax per query token and query head.
 ///
-/// Strides are in elements. Pointers of options that are off have the address 0.
+/// Strides are in elements. The pointer of an unused option has address 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Arguments<T: Element> {
@@ -38,59 +37,59 @@ pub struct Arguments<T: Element> {
     pub q: Global<T>,
     /// Keys, `(batch, token, KV head, D)`; with pages `(page, token of the page, KV head, D)`.
     pub k: Global<T>,
-    /// Values, as the keys, of `DV` columns.
+    /// Values, with the modes of `k` and `DV` columns.
     pub v: Global<T>,
     /// Results, `(batch, token, head, DV)`.
     pub o: GlobalMut<T>,
-    /// Where `q` has its elements.
+    /// The strides of `q`.
     pub stride_q: Strides,
-    /// Where `k` has its elements; with pages `batch` is the stride of pages.
+    /// The strides of `k`; with pages, `batch` is the stride between pages.
     pub stride_k: Strides,
-    /// As `stride_k`.
+    /// The strides of `v`, as for `k`.
     pub stride_v: Strides,
-    /// Where `o` has its elements.
+    /// The strides of `o`.
     pub stride_o: Strides,
     /// The natural logarithm of each row's sum of exponentials (option).
     pub lse: GlobalMut<f32>,
-    /// Where `lse` has its elements.
+    /// The strides of `lse`.
     pub stride_lse: Strides,
     /// Added to the scores before the softmax, `(batch, head, query token, key token)` (option).
     pub bias: Global<T>,
-    /// Where `bias` has its elements; 0 broadcasts.
+    /// The strides of `bias`; 0 broadcasts.
     pub stride_bias: ScoreStrides,
-    /// A byte a score, as `bias`: 0 hides the key from the query (option).
+    /// One byte per score, with the modes of `bias`: 0 hides the key from the query (option).
     pub mask: Global<u8>,
-    /// Where `mask` has its elements; 0 broadcasts.
+    /// The strides of `mask`; 0 broadcasts.
     pub stride_mask: ScoreStrides,
-    /// ALiBi: `slope` times the distance of key and query is subtracted from the score; a slope a
-    /// query head (option).
+    /// ALiBi: `slope` times the distance of key and query is subtracted from the score; one slope
+    /// per query head (option).
     pub slopes: Global<f32>,
-    /// Between the slopes of batches; 0 broadcasts.
+    /// Stride between the slopes of batches; 0 broadcasts.
     pub stride_slopes: i64,
-    /// A score without a value, a query head: it takes its share of the softmax (option).
+    /// One score without a value per query head, included in the softmax's sum (option).
     pub sinks: Global<f32>,
-    /// Variable length: `batches + 1` row numbers in `q` and `o`, where each sequence begins and
+    /// Variable length: `batches + 1` row indices into `q` and `o`: where each sequence begins and
     /// ends (option).
     pub q_offsets: Global<i32>,
-    /// Variable length: `batches + 1` row numbers in `k` and `v` (option; not with pages).
+    /// Variable length: `batches + 1` row indices into `k` and `v` (option; not with pages).
     pub k_offsets: Global<i32>,
-    /// How many keys each batch has, at most what it has room for (option).
+    /// Number of keys of each batch, at most its capacity (option).
     pub k_lengths: Global<i32>,
     /// Page numbers, `(batch, page of the sequence)` (option).
     pub pages: Global<i32>,
-    /// Between the page numbers of batches.
+    /// Stride between the page numbers of batches.
     pub stride_pages: i64,
-    /// Workspace: normalised results of each split, f32, `(split, batch, head, token, DV)` without
-    /// gaps.
+    /// Workspace: normalised results of each split, f32, `(split, batch, head, token, DV)`,
+    /// contiguous.
     pub partial_o: GlobalMut<f32>,
-    /// Workspace: maximum and sum of each split's row, `(split, batch, head, token, 2)` without
-    /// gaps.
+    /// Workspace: maximum and sum of each split's row, `(split, batch, head, token, 2)`,
+    /// contiguous.
     pub partial_sums: GlobalMut<f32>,
-    /// Sequences.
+    /// Number of sequences.
     pub batches: u32,
-    /// Query heads.
+    /// Number of query heads.
     pub heads: u32,
-    /// Query heads of one KV head.
+    /// Query heads per KV head.
     pub group: u32,
     /// Query heads in a tile: row `r` of a tile is token `r / pack` of head `r % pack`. 1, or
     /// `group`.
@@ -103,16 +102,16 @@ pub struct Arguments<T: Element> {
     pub window: Window,
     /// Tokens of a page, a power of two; used with `pages`.
     pub page: u32,
-    /// Parts that the keys are cut into, each by a thread block of its own; more than 1 needs the
-    /// workspace.
+    /// Number of splits of the keys, each computed by a separate thread block; more than 1 needs
+    /// the workspace.
     pub splits: u32,
     /// Row tiles of one head (of `pack` heads), `ceil(pack q_length / BLK_M)`.
     pub row_tiles: u32,
-    /// The factor of the scores. Kernels without score options want it positive.
+    /// The factor of the scores. Kernels without score options require it to be positive.
     pub scale: f32,
     /// `c` of `c tanh(score / c)`; 0 is off.
     pub softcap: f32,
-    /// 0.
+    /// Reserved; must be 0.
     pub reserved: u32,
 }
 
@@ -198,7 +197,7 @@ impl<T: Element> Arguments<T> {
         }
     }
 
-    /// The thread blocks of a launch of a kernel with tiles of `rows` rows; sets
+    /// The number of thread blocks of a launch of a kernel with tiles of `rows` rows; sets
     /// [`row_tiles`](Self::row_tiles).
     #[must_use]
     pub fn grid(&mut self, rows: u32) -> u32 {
@@ -206,7 +205,7 @@ impl<T: Element> Arguments<T> {
         self.row_tiles * (self.heads / self.pack) * self.splits * self.batches
     }
 
-    /// The row of the workspaces that a split has for a query token of a head.
+    /// The workspace row of a split for a query token of a head.
     #[inline(always)]
     #[must_use]
     pub fn partial_row(&self, work: &Work, head: u32, token: u32) -> i64 {
@@ -214,8 +213,8 @@ impl<T: Element> Arguments<T> {
         (sequence * i64::from(self.heads) + i64::from(head)) * i64::from(self.q_length) + i64::from(token)
     }
 
-    /// What a unit of the scores is that the softmax takes: the scale, unless an option has to
-    /// compute with the scaled scores.
+    /// The unit of the scores passed to the softmax: the scale, or 1 where the scores are already
+    /// scaled (an option needs it, or the scale is not positive).
     #[inline(always)]
     #[must_use]
     pub fn unit(&self) -> f32 {
@@ -226,7 +225,7 @@ impl<T: Element> Arguments<T> {
         if scaled { 1.0 } else { self.scale }
     }
 
-    /// Writes the softmax of a split's row.
+    /// Writes the maximum and the sum of a split's row.
     ///
     /// # Safety
     /// The workspace has the row, and no other thread touches it.
@@ -237,7 +236,7 @@ impl<T: Element> Arguments<T> {
         Word64x2::store_global(address, Word64x2([sum.max, sum.sum].map(f32::to_bits)));
     }
 
-    /// Whether an option changes single scores.
+    /// Whether an option changes individual scores.
     #[must_use]
     #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is not positive")]
     pub fn changes_scores(&self) -> bool {
@@ -248,7 +247,7 @@ impl<T: Element> Arguments<T> {
             || !(self.scale > 0.0)
     }
 
-    /// Whether an option needs the kernel that changes single scores, or loads keys by pages.
+    /// Whether an option needs the kernel that changes individual scores, or loads keys by pages.
     #[must_use]
     pub fn is_general(&self) -> bool {
         self.changes_scores() || self.pages.address() != 0

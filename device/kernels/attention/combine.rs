@@ -1,7 +1,7 @@
 //! Reduces the results of the splits of the keys.
 //!
-//! The kernel is short, and most of its time is the latency of its loads: a warp issues several
-//! loads together, and where rows are few the warps of a block share one.
+//! Load latency dominates the run time. A warp therefore issues several loads together, and where
+//! rows are few the warps of a block share a row.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::Arguments;
@@ -20,17 +20,16 @@ use moye_device::tensor::StaticLayout;
 pub const THREADS: u32 = 256;
 const WARPS: u32 = THREADS / 32;
 
-/// Splits of which a lane has maxima and sums; 32 lanes have those of the most splits that there
-/// are, 128.
+/// Splits whose maxima and sums a lane holds: 32 lanes cover the maximum of 128 splits.
 const MOST_OF_LANE: usize = 4;
 /// Splits whose results a warp loads together.
 const TOGETHER: usize = 4;
-/// Rows up to which a block for each fills a GPU once.
+/// Up to this many rows, each gets a whole block: that many blocks fill a GPU once.
 const FEW_ROWS: u32 = 1024;
 /// The largest head size of the values.
 const MOST_COLUMNS: i64 = 256;
 
-/// Sums of the warps that share a row: (column, warp).
+/// Partial results of the warps that share a row: (column, warp).
 #[derive(Clone, Copy, Debug)]
 pub struct SmemPartial;
 
@@ -39,21 +38,21 @@ impl StaticLayout for SmemPartial {
     const SWIZZLE: Swizzle = Swizzle::NONE;
 }
 
-/// What the kernel keeps in shared memory.
+/// Shared-memory storage of the kernel.
 pub type CombineStorage = SharedArray<f32, SmemPartial>;
 
-/// Rows of a block, of `rows` in all: one that all its warps share, or one for each warp.
+/// Rows per block, given `rows` in total: one shared by all its warps, or one per warp.
 #[must_use]
 pub const fn rows_of_block(rows: u32, splits: u32) -> u32 {
     if rows <= FEW_ROWS && splits > TOGETHER as u32 { 1 } else { WARPS }
 }
 
-/// Sums the splits' results with the weights that their maxima and sums give, in a fixed order.
+/// Sums the splits' results in a fixed order, weighted by their maxima and sums.
 ///
 /// # Safety
 /// [`forward`](super::forward()) has run with the same arguments, more than one split and both
-/// workspaces; `dv` is its number of value columns. The launch has `THREADS` threads and a block
-/// for each [`rows_of_block`] rows of the `batches * heads * q_length`. The kernel declares
+/// workspaces; `dv` is its number of value columns. The launch has `THREADS` threads and one block
+/// per [`rows_of_block`] rows of the `batches * heads * q_length` rows. The kernel declares
 /// `CombineStorage`.
 #[inline(always)]
 pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
@@ -61,7 +60,7 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     let (lane, warp) = (thread_idx().x % 32, shuffle(FULL_WARP, thread_idx().x / 32, 0));
     let rows = arguments.batches * arguments.heads * arguments.q_length;
     let shared = rows_of_block(rows, splits) == 1;
-    // The warp has the splits `part`, `part + parts`, ... of its row.
+    // The warp sums the splits `part`, `part + parts`, ... of its row.
     let (row, part, parts) =
         if shared { (block_idx().x, warp, WARPS) } else { (block_idx().x * WARPS + warp, 0, 1) };
     if row >= rows {
@@ -75,7 +74,7 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     }
     let sSum = CombineStorage::take(); // (column, warp)
     let of_split = i64::from(rows) * i64::from(dv);
-    // The warp's next splits from its number `first` on.
+    // Loads the warp's next `TOGETHER` splits, from its split number `first` on.
     let load = |first: u32, column: u32| {
         let of_row = i64::from(row) * i64::from(dv) + i64::from(column);
         let mut results = [Word128([0; 4]); TOGETHER];
@@ -88,11 +87,11 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
         }
         results
     };
-    // All lanes shuffle; those beyond the last column read what the last ones do.
+    // All lanes take part in the shuffles; lanes past the end are clamped to the last columns.
     let column_of = |first: u32| (first + 4 * lane).min(dv - 4);
-    // These loads and those of maxima and sums run together.
+    // These loads overlap the loads of maxima and sums.
     let mut loaded = load(0, column_of(0));
-    // Each lane has those of every 32nd split.
+    // Each lane holds the maxima and sums of every 32nd split.
     let mut sums = [RowSum { max: f32::MIN, sum: 0.0 }; MOST_OF_LANE];
     for i in 0..MOST_OF_LANE {
         let split = 32 * i as u32 + lane;
@@ -154,7 +153,7 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
                 Word128::store_shared(place(warp), Word128(results.map(f32::to_bits)));
             }
             sync_threads();
-            // The first warp reduces the sums of all; no sum's place is used twice.
+            // The first warp reduces the results of all warps; no location is written twice.
             for other in 1..WARPS {
                 let sums = Word128::load_shared(place(other)).0;
                 for j in 0..4 {

@@ -25,13 +25,13 @@ pub trait Half: Pairs + Convert<f32> {
     /// The bits of the exponent: all are set in NaN and infinities.
     const EXPONENT: u16;
 
-    /// The elements nearest to two numbers.
+    /// Two values rounded to the nearest elements.
     fn pack(low: f32, high: f32) -> [Self; 2];
 
     /// The values of the two elements in a word.
     fn unpack(word: u32) -> [f32; 2];
 
-    /// A word of the elements nearest to two numbers, the first in the lower half.
+    /// A word of two values rounded to the nearest elements, the first in the lower half.
     fn pack_word(low: f32, high: f32) -> u32;
 }
 
@@ -85,27 +85,27 @@ pub trait Config: Copy + 'static {
     const ROWS: i64;
     /// Keys of a tile.
     const KEYS: i64;
-    /// Warps of a group, one below the other along the rows.
+    /// Warps of a group, stacked along the rows.
     const WARPS: i64;
-    /// Groups of warps: each has all rows and every `GROUPS`-th tile of keys. With more than one, a
-    /// group is a warp.
+    /// Groups of warps: each computes all rows over every `GROUPS`-th tile of keys. Where there are
+    /// several, each group is one warp.
     const GROUPS: i64;
-    /// Whether the kernel changes single scores and loads keys by pages.
+    /// Whether the kernel changes individual scores and loads keys by pages.
     const GENERAL: bool;
 
     /// Threads of a group.
     const GROUP_THREADS: u32 = 32 * Self::WARPS as u32;
     /// Threads of a block.
     const THREADS: u32 = Self::GROUP_THREADS * Self::GROUPS as u32;
-    /// Blocks of 16 rows that a warp has.
+    /// Blocks of 16 rows per warp.
     const BLOCKS: usize = (Self::ROWS / (16 * Self::WARPS)) as usize;
-    /// Whether the softmax of a thread's four rows is in shared memory between two tiles of keys:
-    /// registers are few, and `ptxas` would move accumulators to and fro.
+    /// Whether the softmax state of a thread's four rows is in shared memory between two tiles of
+    /// keys: registers are scarce, and `ptxas` would move accumulators back and forth.
     const SPARE: bool = !Self::GENERAL && Self::BLOCKS == 2;
 }
 
-/// A [`Config`] by its numbers: `D` and `DV`, rows and keys of a tile, warps and groups, whether it
-/// is general.
+/// A [`Config`] by its parameters: `D` and `DV`, rows and keys of a tile, warps and groups, and
+/// whether it is general.
 pub struct Shape<
     T,
     const D: i64,
@@ -184,7 +184,7 @@ where
 }
 
 /// Columns of a tile in one row of shared memory: rows of 128 or 64 bytes, which a swizzle spreads
-/// over the banks. 0: a row has all columns, padded by 16 bytes to an odd multiple of 16 bytes.
+/// over the banks. 0: a row holds all columns, padded by 16 bytes to an odd multiple of 16 bytes.
 pub const fn piece(columns: i64) -> i64 {
     if columns % 64 == 0 {
         64
@@ -200,7 +200,7 @@ pub const fn swizzle(columns: i64) -> Swizzle {
     swizzle_of_piece(piece(columns))
 }
 
-/// The swizzle of rows of `piece` columns; 0 are padded rows.
+/// The swizzle of rows of `piece` columns; 0 stands for padded rows.
 pub const fn swizzle_of_piece(piece: i64) -> Swizzle {
     match piece {
         64 => Swizzle::new(3, 3, 3),
@@ -210,7 +210,7 @@ pub const fn swizzle_of_piece(piece: i64) -> Swizzle {
     }
 }
 
-/// `(rows, columns, stages)` in shared memory, as pieces one after the other.
+/// `(rows, columns, stages)` in shared memory, as consecutive pieces.
 const fn rows_of(rows: i64, columns: i64, stages: i64) -> Layout {
     let piece = piece(columns);
     if piece == 0 {
@@ -259,17 +259,17 @@ layouts! {
     SmemV<C> = rows_of(C::KEYS, C::DV, C::GROUPS), swizzle(C::DV);
     /// Values as the operand B of P V, (DV, BLK_N, GROUPS): the same memory.
     SmemVt<C> = columns_of(C::KEYS, C::DV, C::GROUPS), swizzle(C::DV);
-    /// Results, (BLK_M, DV), in the place of the queries.
+    /// Results, (BLK_M, DV), in the memory of the queries.
     SmemO<C> = rows_of(C::ROWS, C::DV, 1).take(0, 2), swizzle(C::DV);
     /// A word for each warp: whether one of its results is not finite.
     SmemFlags<C> = layout!({ C::WARPS * C::GROUPS });
-    /// The softmax of each thread, (word, thread, half), where it is in shared memory.
+    /// The softmax state of each thread, (word, thread, half), where it is in shared memory.
     SmemSoftmax<C> = layout!((4, { if C::SPARE { C::THREADS as i64 } else { 1 } }, 2));
     /// P as the operand A, (MMA, MMA_M, MMA_K).
     FragP<C> = layout!(((2, 2, 2), { C::BLOCKS as i64 }, { C::KEYS / 16 }));
 }
 
-/// What a kernel keeps in shared memory.
+/// Shared-memory storage of a block.
 pub type Storage<C> = (
     SharedArray<ElementOf<C>, SmemQ<C>>,
     SharedArray<ElementOf<C>, SmemK<C>>,

@@ -1,9 +1,9 @@
-//! Forward attention of e4m3 on Hopper, a scale factor for each head: `hopper`'s schedule, with V
-//! transposed on its way.
+//! Forward attention of e4m3 on Hopper, with a scale factor per head: the schedule of `hopper`,
+//! with V transposed in shared memory.
 //!
-//! `wgmma` of 8-bit floats reads both operands K-major, so that `P V` needs V with its keys
-//! contiguous. One warp of the producer's warpgroup loads Q, K and V by TMA, and the other three
-//! transpose V from one array of shared memory to another. The consumers multiply what these wrote.
+//! `wgmma` of 8-bit floats reads both operands K-major, so `P V` needs V with contiguous keys. One
+//! warp of the producer's warpgroup loads Q, K and V by TMA, and the other three transpose V from
+//! one array of shared memory to another. The consumers read the transposed array.
 //!
 //! ```text
 //! warp 0        TMA: Q, K -> consumers;  V -> transposers
@@ -11,7 +11,8 @@
 //! consumers     S = Q K^T, softmax, O += P V^T^T, as for 16 bits
 //! ```
 //!
-//! The factors of Q and K belong to the scale of the softmax, that of V to its normalisation.
+//! The factors of Q and K are folded into the scale of the softmax, the factor of V into its
+//! normalisation.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, Window};
@@ -46,16 +47,15 @@ use moye_device::memory::{Global, SharedStorage};
 use moye_device::number::F8E4M3;
 use moye_device::tensor::{Fragment, SharedTensor};
 
-/// Scale factors of one operand in device memory, and how far those of the next sequence and the
-/// next head are; 0 shares a factor.
+/// Scale factors of one operand in device memory, and their strides; a stride of 0 shares a factor.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Scale {
     /// The factors, f32.
     pub factors: Global<f32>,
-    /// Between sequences.
+    /// Stride between sequences.
     pub batch: u32,
-    /// Between heads: query heads for Q, KV heads for K and V.
+    /// Stride between heads: query heads for Q, KV heads for K and V.
     pub head: u32,
 }
 
@@ -66,7 +66,7 @@ impl Scale {
     /// The factor of a head; 1 where the address is 0.
     ///
     /// # Safety
-    /// There is one.
+    /// The factor of this head may be read, unless the address is 0.
     #[inline(always)]
     unsafe fn of(&self, batch: u32, head: u32) -> f32 {
         if self.factors.address() == 0 {
@@ -76,8 +76,8 @@ impl Scale {
     }
 }
 
-/// Scale factors: an element's value is its number times the factor of its head. Those of Q and K
-/// are positive.
+/// Scale factors: the value of an element is the stored e4m3 value times the factor of its head.
+/// The factors of Q and K are positive.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Scales {
@@ -94,8 +94,8 @@ impl Scales {
     pub const NONE: Self = Self { q: Scale::NONE, k: Scale::NONE, v: Scale::NONE };
 }
 
-/// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's
-/// own parameters.
+/// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as parameters of
+/// the kernel.
 #[derive(Clone, Copy)]
 pub struct Maps<'a, C: E4m3Config> {
     /// Queries.
@@ -108,18 +108,17 @@ pub struct Maps<'a, C: E4m3Config> {
     pub o: &'a TmaMap<TmaQ<C>>,
 }
 
-/// What all roles of a block know: maps, arguments, scale factors.
+/// The parameters that all roles of a block share: maps, arguments, scale factors.
 type Call<'a, C> = (Maps<'a, C>, &'a Arguments<F8E4M3>, &'a Scales);
 
-/// The kernel's text: entries are its instances. The block's threads are those of
-/// `Config::THREADS`; the grid has any number of blocks. `tiles` makes the scheduler of this
-/// block's tiles of O, as in [`hopper::forward`](super::hopper::forward). `LOADED` is the
-/// configuration's.
+/// The kernel's body, which each entry instantiates. A block has `Config::THREADS` threads; the
+/// grid has any number of blocks. `tiles` builds the scheduler of this block's tiles of O, as in
+/// [`hopper::forward`](super::hopper::forward). `LOADED` is `C::LOADED`.
 ///
 /// # Safety
-/// The maps are of tensors in memory of the device, by their types; `arguments` has the addresses
-/// and strides of Q, K and V. `lse` has room for each row, or is null. `scales` has a factor for
-/// each head. The kernel declares `Storage<C, LOADED>`.
+/// Each map describes a tensor in device memory that matches its type; `arguments` has the
+/// addresses and strides of Q, K and V. `lse` has room for each row, or is null. `scales` has a
+/// factor for each head. The kernel declares `Storage<C, LOADED>`.
 #[inline(always)]
 pub unsafe fn forward_e4m3<C: E4m3Config, S: TileScheduler, const LOADED: u32>(
     maps: Maps<'_, C>,
@@ -129,11 +128,11 @@ pub unsafe fn forward_e4m3<C: E4m3Config, S: TileScheduler, const LOADED: u32>(
 ) {
     const { assert!(C::LOADED == LOADED, "the stages of V are the configuration's") };
     let thread = thread_idx().x;
-    // The shuffle tells the compiler that the numbers are uniform across the warp.
+    // The shuffle tells the compiler that `warp` is uniform across the warp.
     let warp = shuffle(FULL_WARP, thread / 32, 0);
     let warpgroup = warp / (WARPGROUP / 32);
     let call = (maps, arguments, scales);
-    // The kernel declares its storage; the pipelines say who may touch a stage.
+    // The kernel declares its storage; the pipelines order all accesses to a stage.
     let ((sQ, sO), (sK, sV), (sVt, sOnes), queries, (keys, loaded, values)) = Storage::<C, LOADED>::take();
     if thread == 0 {
         queries.0.init();
@@ -186,7 +185,7 @@ type QueryStages = Of<(QueryStage, QueryStage, QueryStage)>;
 /// The producer: one thread that loads the tiles of Q, K and V.
 ///
 /// # Safety
-/// As [`forward_e4m3`].
+/// Same contract as [`forward_e4m3`].
 #[inline(always)]
 unsafe fn produce<C: E4m3Config, const LOADED: u32>(
     (maps, arguments, _): Call<'_, C>,
@@ -242,10 +241,10 @@ unsafe fn produce<C: E4m3Config, const LOADED: u32>(
     }
 }
 
-/// A warp that transposes tiles of V: number `number` of [`TRANSPOSERS`].
+/// A warp that transposes tiles of V: warp `number` of the [`TRANSPOSERS`].
 ///
 /// # Safety
-/// As [`forward_e4m3`]; all lanes of the warp.
+/// Same contract as [`forward_e4m3`]; all lanes of the warp execute this call together.
 #[inline(always)]
 unsafe fn transpose<C: E4m3Config, const LOADED: u32>(
     (_, arguments, _): Call<'_, C>,
@@ -262,12 +261,12 @@ unsafe fn transpose<C: E4m3Config, const LOADED: u32>(
         let (begin, end) = key_tiles::<C>(&visible, work.row_tile * rows, rows, (arguments.q_length, 1));
         for _ in begin..end {
             let (full, writing) = (loaded.wait(), values.acquire());
-            // The stages are this warp's to read and to write; the fence and the arrival follow the
-            // writes.
+            // The pipelines have handed both stages to this warp; the fence and the arrival follow
+            // its writes.
             transpose_paired(&full.of(sV), &writing.of(sVt), number, TRANSPOSERS);
             fence_proxy_async_shared();
             sync_warp(FULL_WARP);
-            // What was loaded has been stored.
+            // The warp has read the stage and stored its values.
             loaded.release(full);
             values.fill(writing);
         }
@@ -277,7 +276,7 @@ unsafe fn transpose<C: E4m3Config, const LOADED: u32>(
 /// A consumer warpgroup: 64 rows of each tile.
 ///
 /// # Safety
-/// As [`forward_e4m3`]; all threads of the warpgroup.
+/// Same contract as [`forward_e4m3`]; all threads of the warpgroup execute this call.
 #[inline(always)]
 unsafe fn consume<C: E4m3Config>(
     (maps, arguments, scales): Call<'_, C>,
@@ -312,7 +311,7 @@ unsafe fn consume<C: E4m3Config>(
         let query = queries.wait();
         let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, tOnes, keys: &mut keys, values: &mut values };
         let (mut tOrO, softmax) = attend::<C, _, _, _, _>(operands, of_keys, warpgroup, &rows, scale, || {
-            // The next tile of Q is loaded under what is left of this one.
+            // The next tile of Q is loaded while the rest of this one is computed.
             queries.release(query);
         });
         let factor_v = scales.v.of(work.batch, work.kv_head);
@@ -342,25 +341,25 @@ unsafe fn consume<C: E4m3Config>(
             });
         });
     }
-    // The block's shared memory is there until all of it is read.
+    // The bulk stores must have read shared memory before the block exits.
     bulk_wait_group_read::<0>();
 }
 
-/// The unit of the scores: the factor of the numbers' products before the softmax.
+/// The unit of the scores: the factor of the dot products of stored values.
 ///
 /// # Safety
-/// As [`forward_e4m3`].
+/// Same contract as [`forward_e4m3`].
 #[inline(always)]
 unsafe fn unit(arguments: &Arguments<F8E4M3>, scales: &Scales, work: &Work) -> f32 {
     let factors = scales.q.of(work.batch, work.head) * scales.k.of(work.batch, work.kv_head);
     arguments.scale * factors
 }
 
-/// Stores a warpgroup's rows of O by way of shared memory, where `fix` may change those of its
-/// warp. The store goes on when this returns.
+/// Stores a warpgroup's rows of O through shared memory, where `fix` may change the rows of its
+/// warp. The store is still in flight when this returns.
 ///
 /// # Safety
-/// As [`forward_e4m3`]; all threads of the warpgroup.
+/// Same contract as [`forward_e4m3`]; all threads of the warpgroup execute this call.
 #[inline(always)]
 unsafe fn store<C: E4m3Config>(
     tOrO: &Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
@@ -374,7 +373,7 @@ unsafe fn store<C: E4m3Config>(
     let to_shared = C::StoreO::get_slice(thread);
     let barrier = Barrier::Warpgroup.of(warpgroup);
     let rounded = pack_fragment::<C::T, _>(tOrO);
-    // The tile is the warpgroup's own.
+    // Only this warpgroup accesses the tile.
     reuse_tile::<0>(thread, barrier);
     to_shared.store(&rounded, to_shared.partition_d(sO));
     sync_warp(FULL_WARP);

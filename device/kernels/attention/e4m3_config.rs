@@ -1,5 +1,5 @@
-//! The shape of a Hopper kernel of 8-bit floats: its layouts beside those of
-//! [`Config`], whose `T` is the element of O.
+//! The shape of a Hopper kernel of 8-bit floats: the layouts that it adds to those of [`Config`],
+//! whose `T` is the element of O.
 
 use super::hopper_config::{Config, Consumers, PvOf, QkOf, QueryStage, STAGES, SmemQ, StoreOf, WARPGROUP};
 use core::marker::PhantomData;
@@ -17,21 +17,21 @@ use moye_device::number::F8E4M3;
 use moye_device::pipeline::{PipelineStorage, Readers, Warps};
 use moye_device::tensor::{OneStage, StaticLayout};
 
-/// Warps that transpose V: those of the producer's warpgroup but the one that loads.
+/// Warps that transpose V: all of the producer's warpgroup but the loading warp.
 pub const TRANSPOSERS: u32 = WARPGROUP / 32 - 1;
 
 /// The exponent of the largest probability where the maximum of its row is up to date.
 pub const OFFSET: u32 = 6;
 
-/// How far a maximum may lag: `2^(OFFSET + SLACK)` is below 448, the largest number of e4m3.
+/// How far a maximum may lag: `2^(OFFSET + SLACK)` is below 448, the largest finite value of e4m3.
 const SLACK: f32 = 2.5;
 
-/// What a kernel of 8-bit floats is made for.
+/// The configuration of a kernel of 8-bit floats.
 pub trait E4m3Config: Config {
     /// Stages of V as it is loaded, before it is transposed.
     const LOADED: u32;
-    /// Whether the sums of the probabilities are a product of the rounded ones with ones, which is
-    /// faster, but too coarse for the log-sum-exp: the kernel does not write it.
+    /// Whether `wgmma` sums the probabilities, as a product of the rounded P with ones. That is
+    /// faster, but too coarse for the log-sum-exp, which such a kernel does not write.
     const SUMS_BY_WGMMA: bool;
 }
 
@@ -47,7 +47,7 @@ const fn atom(bytes: i64) -> ComposedLayout {
     shared_memory_atom(Major::K, swizzle, 8)
 }
 
-/// Rows of bytes, several tiles of them.
+/// Several tiles of rows of bytes.
 const fn rows(rows: i64, bytes: i64, tiles: u32) -> Layout {
     atom(bytes).tile_to_shape(IntTuple::flat(&[rows, bytes, tiles as i64])).layout
 }
@@ -84,7 +84,7 @@ pub type TmaK8<C> = TmaCopy<F8E4M3, OneStage<SmemK8<C>>, 4>;
 /// The copy of a tile of V.
 pub type TmaV8<C> = TmaCopy<F8E4M3, OneStage<SmemV8<C>>, 4>;
 
-/// Who writes and reads stages of transposed V.
+/// The warps that write and read the stages of transposed V.
 #[derive(Debug)]
 pub struct Transposed<C>(PhantomData<C>);
 
@@ -98,11 +98,11 @@ pub type KeyStages<C> = PipelineStorage<STAGES, Consumers<C>>;
 /// The barriers of the stages of transposed V.
 pub type ValueStages<C> = PipelineStorage<STAGES, Transposed<C>>;
 
-/// Stages of V as it is loaded, and their barriers: one or two.
+/// The barriers of the stages of V as it is loaded: one or two stages.
 pub type LoadedStages<const STAGES: u32> = PipelineStorage<STAGES, Warps<TRANSPOSERS>>;
 
-/// What a block keeps in shared memory: Q and O; K and V; transposed V and ones; the barriers of Q;
-/// those of K, V (`LOADED` stages) and transposed V.
+/// Shared-memory storage of a block: Q and O; K and V; transposed V and ones; the barriers of Q;
+/// the barriers of K, V (`LOADED` stages) and transposed V.
 pub type Storage<C, const LOADED: u32> = (
     (SharedArray<F8E4M3, SmemQ8<C>>, SharedArray<<C as Config>::T, SmemQ<C>>),
     (SharedArray<F8E4M3, SmemK8<C>>, SharedArray<F8E4M3, SmemV8<C>>),

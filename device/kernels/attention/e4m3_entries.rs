@@ -1,6 +1,6 @@
-//! The kernels of 8-bit floats for Hopper by name: `hopper_e4m3_<head size>`, of heads of 128 also
-//! one with smaller tiles (`_causal`). Those in `_lse`, and that of heads of 256, write the
-//! log-sum-exp. Results are bf16.
+//! The kernels of 8-bit floats for Hopper by name: `hopper_e4m3_<head size>`; heads of 128 also
+//! have one with smaller tiles (`_causal`). The kernels that end in `_lse`, and the one for heads
+//! of 256, write the log-sum-exp. Results are bf16.
 
 use super::arguments::Arguments;
 use super::e4m3::{Maps, Scales, forward_e4m3};
@@ -15,11 +15,11 @@ macro_rules! entries {
     ($($name:ident $config:ident $loaded:literal;)+) => { $(
         #[doc = concat!("Attention of e4m3 by the shape [`", stringify!($config), "`]: a grid of any number of blocks along x.")]
         ///
-        /// `section` is the number of heads whose keys and values are worked on at a time, so that
+        /// `section` is the number of heads whose keys and values are processed at a time, so that
         /// they stay in L2.
         ///
         /// # Safety
-        /// As [`forward_e4m3`].
+        /// Same contract as [`forward_e4m3`].
         #[kernel(threads = $config::THREADS, min_blocks = 1, shared = Storage<$config, $loaded>)]
         pub unsafe fn $name(
             q: TmaMap<TmaQ8<$config>>,

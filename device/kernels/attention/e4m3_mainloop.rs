@@ -1,12 +1,12 @@
-//! The loop over tiles of keys of a consumer warpgroup, of 8-bit floats: as
+//! The mainloop of a consumer warpgroup for 8-bit floats: as
 //! [`hopper_mainloop`](super::hopper_mainloop), with P in e4m3.
 //!
-//! P is `2^OFFSET` times larger, to use the range of e4m3, and so is its sum, which divides it out.
-//! Where [`E4m3Config::SUMS_BY_WGMMA`] says so, its rows are summed by a product with ones: sums of
-//! what was rounded divide results of the same roundings. The product begins anew with each tile,
-//! as the accumulators of 8-bit floats have few bits.
+//! P is scaled by `2^OFFSET` to use the range of e4m3; its sums have the same factor, so the
+//! normalisation cancels it. With [`E4m3Config::SUMS_BY_WGMMA`] a product with ones sums the rows
+//! of P: results and sums then have the same rounding. That product starts from zero with each
+//! tile, since the accumulators of 8-bit floats have few bits.
 //!
-//! P stays where the accumulators of `Q K^T` were: its columns are in the order of
+//! P stays in the registers of the accumulators of `Q K^T`: its columns are in the order of
 //! [`paired_column`](moye_device::atom::wgmma::paired_column), as are the keys of transposed V.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
@@ -25,8 +25,8 @@ use moye_device::number::F8E4M3;
 use moye_device::pipeline::Consumer;
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// Lets the first warpgroup issue its products: once, before the first tile of queries. All threads
-/// of the consumer warpgroup `warpgroup` call it.
+/// Signals the first warpgroup to issue its products. All threads of the consumer warpgroup
+/// `warpgroup` call this once, before the first tile of queries.
 #[inline(always)]
 pub fn begin_turns<C: Config>(warpgroup: u32) {
     if warpgroup == C::WARPGROUPS - 1 {
@@ -34,7 +34,7 @@ pub fn begin_turns<C: Config>(warpgroup: u32) {
     }
 }
 
-/// Waits until it is this warpgroup's turn to issue products.
+/// Waits for the previous warpgroup's signal to issue products.
 #[inline(always)]
 fn take_turn<C: Config>(warpgroup: u32) {
     if C::TURNS {
@@ -42,7 +42,7 @@ fn take_turn<C: Config>(warpgroup: u32) {
     }
 }
 
-/// Lets the next warpgroup issue its products.
+/// Signals the next warpgroup to issue its products.
 #[inline(always)]
 fn give_turn<C: Config>(warpgroup: u32) {
     if C::TURNS {
@@ -51,8 +51,8 @@ fn give_turn<C: Config>(warpgroup: u32) {
     }
 }
 
-/// What a warpgroup reads: the descriptors of its rows of Q, of K and of transposed V, and the
-/// pipelines that K and V come by.
+/// The operands of a warpgroup: the descriptors of its rows of Q, of K and of transposed V, and the
+/// pipelines of K and V.
 pub struct Operands<'a, A, LK: StaticLayout, LV: StaticLayout, LO: StaticLayout> {
     /// (1, MMA_M, MMA_K)
     pub tSrQ: &'a A,
@@ -68,13 +68,14 @@ pub struct Operands<'a, A, LK: StaticLayout, LV: StaticLayout, LO: StaticLayout>
     pub values: &'a mut Consumer<STAGES, 1>,
 }
 
-/// Attention of a warpgroup's rows to the tiles of keys `begin .. end`: results that are not yet
-/// divided by the softmax's sums. `release_queries` is called when Q has been read.
+/// Computes attention of a warpgroup's rows over the tiles of keys `begin .. end`. Returns results
+/// that are not yet divided by the softmax's sums, and the softmax. `release_queries` is called
+/// when Q has been read.
 ///
 /// # Safety
-/// All threads of the consumer warpgroup `warpgroup`; Q has arrived, and the pipelines bring the
-/// tiles of keys and values from the last to the first. All warpgroups of the block have the same
-/// tiles.
+/// All threads of the consumer warpgroup `warpgroup` execute this call. Q has arrived, and the
+/// pipelines deliver the tiles of keys and values from the last to the first. All warpgroups of the
+/// block process the same tiles.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn attend<C, A, LK, LV, LO>(
@@ -138,8 +139,8 @@ where
         while tile > begin {
             tile -= 1;
             let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-            // Both are waited for before the first product: a loop between them would end the
-            // sequence.
+            // Wait for both stages before the first product: a wait loop between the products would
+            // end the sequence.
             let (key, value) = (keys.wait(), values.wait());
             take_turn::<C>(warpgroup);
             warpgroup_arrive();

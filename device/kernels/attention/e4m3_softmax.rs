@@ -1,5 +1,5 @@
 //! The online softmax of 8-bit floats: as [`hopper_softmax`](super::hopper_softmax), with fewer
-//! instructions a score, which are the limit of these kernels.
+//! instructions per score, which limit these kernels.
 
 use super::e4m3_config::OFFSET;
 use super::hopper_softmax::{Raised, raise};
@@ -8,17 +8,17 @@ use super::softmax::{RowSum, at};
 use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, max3_i32, shuffle_xor, vote_any};
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// What the exponents of a row with the maximum `max` are relative to.
+/// The reference of the exponents of a row with the maximum `max`.
 #[inline(always)]
 fn reference(max: f32, scale: f32) -> Reference {
     Reference::of(false, max, scale, OFFSET as f32)
 }
 
-/// What the softmax of two rows has come to. The four threads of a quad have the same rows: they
-/// agree on the maxima, and each has its own part of the sums.
+/// The running softmax of two rows. The four threads of a quad share the rows: they agree on the
+/// maxima, and each accumulates a part of the sums.
 ///
-/// Exponentials and their sums are larger by `2^OFFSET`, which results and the log-sum-exp do not
-/// show: 8-bit floats have few numbers below 1.
+/// Exponentials and their sums are scaled by `2^OFFSET`: 8-bit floats have few values below 1. The
+/// factor cancels in the results and the log-sum-exp.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax {
     /// The largest score of each row, not scaled.
@@ -28,7 +28,7 @@ pub struct Softmax {
 }
 
 impl Softmax {
-    /// Before the first tile.
+    /// The state before the first tile.
     #[inline(always)]
     #[must_use]
     pub fn new(scale: f32) -> Self {
@@ -36,11 +36,11 @@ impl Softmax {
     }
 
     /// Replaces a tile's scores by probabilities, `2^(scale (score - max) + OFFSET)`; a hidden
-    /// score is minus infinity. Returns the factors of what was accumulated before, and whether a
-    /// factor is not 1.
+    /// score is minus infinity. Returns the factors for the results accumulated so far, and whether
+    /// a factor of the warp's rows may differ from 1.
     ///
-    /// With `SUMS` it takes their sums in, too. Otherwise the caller [adds](Self::add) them before
-    /// the next call. `LATER` and the slack are as in
+    /// With `SUMS` this call also accumulates their sums. Otherwise the caller [adds](Self::add)
+    /// them before the next call. `LATER` and the slack are as in
     /// [`hopper_softmax`](super::hopper_softmax::Softmax::take_in). All lanes of the warp execute
     /// this call together.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
@@ -78,10 +78,11 @@ impl Softmax {
         (factors, rescale)
     }
 
-    /// The largest of `max` and of a thread's scores, a row each.
+    /// The maximum of `max` and a thread's scores, for each row.
     ///
-    /// Floats that are not negative have the order of their bits as integers, of which one
-    /// instruction compares three. Then negative scores do not matter.
+    /// Non-negative floats order like their bits as integers, and one instruction takes the maximum
+    /// of three integers. Negative scores are negative integers, which do not change a non-negative
+    /// maximum.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn maxima<L: StaticLayout>(&self, scores: &Fragment<f32, L>) -> [f32; 2] {
@@ -99,7 +100,7 @@ impl Softmax {
         parts.map(|[a, b, c, d]| f32::from_bits(max3_i32(max3_i32(a, b, c), d, d) as u32))
     }
 
-    /// [`maxima`](Self::maxima) of any numbers.
+    /// [`maxima`](Self::maxima) for maxima of any sign.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn maxima_of_floats<L: StaticLayout>(&self, scores: &Fragment<f32, L>) -> [f32; 2] {
@@ -114,17 +115,17 @@ impl Softmax {
         max
     }
 
-    /// Adds to the sums those of the last tile's probabilities, which all threads of the quad have,
-    /// and multiplies by the factors of the tile after it.
+    /// Adds the sums of the last tile's probabilities, which all threads of the quad hold, then
+    /// multiplies by the factors of the tile after it.
     #[inline(always)]
     pub fn add(&mut self, of_tile: [f32; 2], factors: [f32; 2]) {
         for row in 0..2 {
-            // Each of four threads takes a quarter.
+            // Each of the four threads adds a quarter.
             self.sum[row] = of_tile[row].fma(0.25, self.sum[row]) * factors[row];
         }
     }
 
-    /// The largest score of row `row` and its sum of exponentials, of all four threads, and the
+    /// The largest score of row `row`, its sum of exponentials over all four threads, and the
     /// factor that makes the accumulated results relative to that score.
     ///
     /// All lanes of the warp execute this call together.

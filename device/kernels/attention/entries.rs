@@ -24,7 +24,7 @@ macro_rules! entries {
         #[doc = concat!(" Tiles of ", $m, " query rows and ", $n, " keys.")]
         ///
         /// # Safety
-        /// As [`forward`].
+        /// Same contract as [`forward`].
         #[kernel(
             threads = (32 * $w * $g),
             min_blocks = $blocks,
@@ -67,7 +67,7 @@ macro_rules! combining {
         /// Reduces the splits of a forward or decode kernel with `dv` columns of values.
         ///
         /// # Safety
-        /// As [`combine`].
+        /// Same contract as [`combine`].
         #[kernel(threads = THREADS, min_blocks = 6, shared = CombineStorage)]
         pub unsafe fn $name(arguments: Arguments<$t>, dv: u32) {
             combine::<$t>(&arguments, dv)

@@ -1,13 +1,13 @@
 //! The kernel for sm_80: `mma.sync`, `ldmatrix`, `cp.async`.
 //!
-//! A block has a tile of queries at a time and loops over the tiles of keys from the last to the
-//! first. K and V each have one buffer in shared memory: V is loaded during `S = Q K^T`, the next K
-//! during the softmax and `O += P V`. Scores, probabilities and results stay in registers; P, as it
-//! comes out of the first product, is the operand A of the second.
+//! A block computes one tile of queries at a time and loops over the tiles of keys from the last to
+//! the first. K and V each have one buffer in shared memory: V is loaded during `S = Q K^T`, the
+//! next K during the softmax and `O += P V`. Scores, probabilities and results stay in registers;
+//! the accumulators of the first product become P, the operand A of the second.
 //!
-//! For few query rows a block has several groups of one warp each: all have the same rows and each
-//! has its own tiles of keys, so that no warp multiplies empty rows. Their results are reduced at
-//! the end, like those of splits.
+//! For few query rows a block has several groups of one warp each. All groups compute the same
+//! rows, each over different tiles of keys, so that no warp multiplies empty rows. The epilogue
+//! reduces their results, as for splits.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, Strides};
@@ -33,15 +33,16 @@ use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::memory::{Global, Shared, SharedArray, SharedStorage};
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// Attention of the tiles of queries that `tiles` gives, each over one split of the keys: row tile
-/// `m` of query head `n`, and split `k`. `ROWS` is the rows that a thread has: 2 for each block of
-/// 16 rows of its warp.
+/// Computes attention for the tiles of queries that `tiles` returns, each over one split of the
+/// keys: row tile `m` of query head `n`, and split `k`. `ROWS` is the number of rows per thread: 2
+/// for each block of 16 rows of its warp.
 ///
 /// # Safety
-/// All that `arguments` point to lies inside its buffers, and `o` and the workspaces overlap
-/// nothing else. The head modes of `q`, `k`, `v` and `o` are contiguous, and their addresses and
-/// other strides multiples of 16 bytes. The kernel declares `Storage<C>` and is launched with
-/// `C::THREADS` threads. Together the blocks' tiles are those of [`Arguments::grid`] of `C::ROWS`.
+/// All elements that `arguments` address lie inside their buffers, and `o` and the workspaces
+/// overlap nothing else. The head modes of `q`, `k`, `v` and `o` are contiguous, and their
+/// addresses and other strides multiples of 16 bytes. The kernel declares `Storage<C>` and is
+/// launched with `C::THREADS` threads. Together the blocks compute the tiles of [`Arguments::grid`]
+/// for `C::ROWS` rows.
 #[inline(always)]
 pub unsafe fn forward<C: Config, const ROWS: usize>(
     arguments: &Arguments<ElementOf<C>>,
@@ -56,7 +57,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
     let at_k = place::<SharedArray<ElementOf<C>, SmemQ<C>>, SharedArray<ElementOf<C>, SmemK<C>>>(at_q);
     let at_v = place::<SharedArray<ElementOf<C>, SmemK<C>>, SharedArray<ElementOf<C>, SmemV<C>>>(at_k);
     let (group, in_group) = if C::GROUPS == 1 { (0, thread) } else { (thread / 32, thread % 32) };
-    // Computed for each tile: kept, they would take registers through the loop.
+    // Computed for each tile: kept, these would occupy registers through the loop.
     let own = || if C::GROUPS == 1 { 0 } else { opaque(thread) / 32 };
     let sK = || sK.at((.., .., own())); // (BLK_N, D)
     let sVt = || sV.with_layout::<SmemVt<C>>().at((.., .., own())); // (DV, BLK_N)
@@ -64,7 +65,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
     let at_v_tile = || at_v + own() * const { stage_bytes::<SmemV<C>>() };
 
     let mma = Mma::<C>::get_slice(in_group);
-    // Each step's part is read before its product.
+    // Each step loads its part before its product.
     let (mut tSrQ, mut tSrK, mut tOrV) = (
         mma.partition_fragment_a(&sQ),    // (MMA, MMA_M, MMA_K)
         mma.partition_fragment_b(&sK()),  // (MMA, MMA_N, MMA_K)
@@ -75,8 +76,9 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
     let scale_log2 = unit * core::f32::consts::LOG2_E;
     let sync = || if C::GROUPS == 1 { sync_threads() } else { sync_warp(FULL_WARP) };
 
-    // Repeated if hidden values may have come through; see `hidden`. The kernels without score
-    // options compute such rows again instead, see `recompute`: their tiles are too large for both.
+    // A tile is repeated if hidden values may have reached its results; see `hidden`. The kernels
+    // without score options recompute such rows instead, see `recompute`: their tiles are too large
+    // for both.
     let mut careful = opaque(0) != 0;
     let Some(mut of_scheduler) = tiles.next_tile() else { return };
     loop {
@@ -109,7 +111,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
         );
         let mut results = mma.accumulator::<TileO<C>>(); // (MMA, MMA_M, MMA_N)
         let mut softmax = Softmax::<ROWS>::new(C::GENERAL, scale_log2);
-        // The thread's own place.
+        // The thread's place for its softmax.
         let at_softmax = || (s_softmax.pointer().address() + 16 * opaque(thread_idx().x), 16 * C::THREADS);
         if C::SPARE {
             softmax.store(at_softmax());
@@ -129,7 +131,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             load_k.load(arguments, &arguments.stride_k, at_k_tile(), tile);
         }
         cp_async_commit();
-        // Several groups have the queries of all threads.
+        // With several groups, each reads the queries that all threads have loaded.
         if C::GROUPS > 1 || count == 0 {
             cp_async_wait::<0>();
             sync_threads();
@@ -137,7 +139,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
         for left in (0..count).rev() {
             cp_async_wait::<0>();
             sync();
-            // All have multiplied by the last V.
+            // All threads of the group have multiplied by the previous V.
             load_v.load(arguments, &arguments.stride_v, at_v_tile(), tile);
             cp_async_commit();
 
@@ -175,7 +177,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             cp_async_wait::<0>();
             sync();
             if left > 0 {
-                // All have multiplied by this K.
+                // All threads of the group have multiplied by this K.
                 load_k.load(arguments, &arguments.stride_k, at_k_tile(), tile - C::GROUPS as u32);
                 cp_async_commit();
             }
@@ -218,7 +220,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             softmax = Softmax::load(at_softmax());
         }
         if C::GENERAL {
-            // Each word has one writer; the barriers order all.
+            // Each word has one writer; the barriers order writes and reads.
             let bad = vote_any(FULL_WARP, !all_finite(&results));
             if thread.is_multiple_of(32) {
                 s_flags.set(thread as usize / 32, u32::from(bad));
@@ -234,10 +236,10 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
                 continue;
             }
         } else {
-            // All have read the queries, whose place the results take.
+            // Wait until all threads have read the queries, which the results overwrite.
             sync_threads();
         }
-        // Computed anew, so that none of it takes registers in the loop.
+        // Recomputed, so that it occupies no registers in the loop.
         let Some(tile_of_q) = QueryTile::<C>::of(arguments, &tiles.place(of_scheduler)) else { return };
         let QueryTile { work, sequence, first_row, rows, .. } = tile_of_q;
         let (_, begin, end) = tile_of_q.keys(arguments);
@@ -256,7 +258,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
     }
 }
 
-/// The rows that a thread has of a tile.
+/// A thread's rows of a tile.
 #[inline(always)]
 fn rows_of_thread<C: Config, const ROWS: usize>(thread: u32) -> [u32; ROWS] {
     let (warp, lane) = (if C::GROUPS == 1 { thread / 32 } else { 0 }, thread % 32);
@@ -283,7 +285,7 @@ impl<C: Config> QueryTile<C> {
     /// `None` where the sequence ends before the tile.
     ///
     /// # Safety
-    /// As [`forward`].
+    /// Same contract as [`forward`].
     #[inline(always)]
     unsafe fn of(arguments: &Arguments<ElementOf<C>>, tile: &WorkTile) -> Option<Self> {
         let work = Work::of_tile(tile, arguments.group);
@@ -292,7 +294,7 @@ impl<C: Config> QueryTile<C> {
         (first_row < rows).then_some(Self { work, sequence, first_row, rows, config: PhantomData })
     }
 
-    /// The keys that all rows see, and the tiles `begin .. end` of keys that this split has.
+    /// The keys that all rows see, and the tiles `begin .. end` of keys of this split.
     #[inline(always)]
     fn keys(&self, arguments: &Arguments<ElementOf<C>>) -> ((i32, i32), u32, u32) {
         let last_row = (self.first_row + C::ROWS as u32).min(self.rows) - 1;
@@ -306,7 +308,7 @@ impl<C: Config> QueryTile<C> {
     }
 }
 
-/// Rows of a thread that are loaded with one page number, where pages have as many.
+/// Rows of a tile for which a thread reads one page number, unless pages are smaller.
 const ROWS_OF_PAGE: u32 = 16;
 
 /// The rows of K or of V of one KV head, tile by tile.
@@ -338,12 +340,12 @@ impl<C: Config> KeyRows<C> {
     /// The tile's first key exists.
     ///
     /// # Safety
-    /// The keys may be read; the place belongs to the copy until the wait.
+    /// The keys may be read. Until the wait only this copy accesses the destination.
     #[inline(always)]
     unsafe fn load(&self, arguments: &Arguments<ElementOf<C>>, strides: &Strides, to: u32, tile: u32) {
         let key = tile * C::KEYS as u32;
-        // Large tiles, and large heads of one warp, leave no registers for the thread's places
-        // between two tiles.
+        // Large tiles, and large heads of one warp, leave no registers to keep the thread's
+        // positions between two tiles.
         let part = match C::GENERAL {
             true if C::GROUPS > 1 && C::D >= 192 => self.rows.of(opaque(thread_idx().x) % 32),
             true => self.rows,
@@ -394,8 +396,8 @@ impl<C: Config> KeyRows<C> {
     }
 }
 
-/// The probabilities as the operand A: what a thread has of two atoms along the keys are its values
-/// of one.
+/// The probabilities as the operand A: a thread's accumulators of two atoms along the keys are its
+/// values of one A atom.
 #[inline(always)]
 fn probabilities<C: Config, L: StaticLayout>(scores: &Fragment<f32, L>) -> Fragment<ElementOf<C>, FragP<C>> {
     let mut p = Fragment::zeros();
@@ -413,7 +415,7 @@ fn probabilities<C: Config, L: StaticLayout>(scores: &Fragment<f32, L>) -> Fragm
     p
 }
 
-/// Whether all elements are numbers.
+/// Whether all elements are finite.
 #[inline(always)]
 fn all_finite<L: StaticLayout>(results: &Fragment<f32, L>) -> bool {
     // NaN, if any element is NaN or infinite: four chains of multiply-adds.
@@ -424,13 +426,13 @@ fn all_finite<L: StaticLayout>(results: &Fragment<f32, L>) -> bool {
     zeros[0] + zeros[1] + (zeros[2] + zeros[3]) == 0.0
 }
 
-/// Where the storage `B` begins that follows `A` at `first`.
+/// The address of the storage `B` that follows the storage `A` at `first`.
 #[inline(always)]
 fn place<A: SharedStorage, B: SharedStorage>(first: u32) -> u32 {
     (first + A::BYTES as u32).next_multiple_of(B::ALIGN as u32)
 }
 
-/// From one group's tile to the next's, in bytes.
+/// The distance between the tiles of two consecutive groups, in bytes.
 const fn stage_bytes<L: StaticLayout>() -> u32 {
     let groups = L::LAYOUT.mode(2);
     if groups.size() > 1 { groups.at(1) as u32 * 2 } else { 0 }

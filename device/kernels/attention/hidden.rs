@@ -1,10 +1,10 @@
-//! Values that are not numbers in rows of V that a mask hides: `0 * NaN` must not reach the result.
-//! For the kernels with score options; the others compute such rows again, see `recompute`.
+//! NaN and infinite values in rows of V that a mask hides: `0 * NaN` must not reach a result. This
+//! is for the kernels with score options; the others recompute such rows, see `recompute`.
 //!
 //! Tensor cores multiply every row. A tile of results is computed as if V were finite. If one of
-//! its results is not finite, the tile is computed again. In tiles of keys with hidden scores each
-//! row of V with a value that is not finite is then multiplied separately, for the queries that see
-//! its key, and cleared before the product of the other rows.
+//! its results is not finite, the kernel computes the tile again. In tiles of keys with hidden
+//! scores it then multiplies each row of V that has a non-finite value separately, for the queries
+//! that see its key, and clears the row before the product of the other rows.
 
 use super::config::{Config, Half};
 use super::rows::offset;
@@ -14,8 +14,8 @@ use moye_device::atom::mma::accumulator_column;
 use moye_device::memory::Shared;
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// The rows of V, in blocks of 32 with a bit each, that have a value which is not finite; all lanes
-/// of the warp get the same.
+/// The rows of V in block `block` of 32 rows that have a non-finite value, one bit per row; the
+/// result is the same in all lanes of the warp.
 ///
 /// # Safety
 /// The tile at `values` has arrived; all lanes of the warp execute this call together.
@@ -24,7 +24,7 @@ unsafe fn not_finite<C: Config>(values: Shared<C::Element>, block: u32) -> u32 {
     let row = block * 32 + lane_id();
     let exponent = u32::from(C::Element::EXPONENT);
     let mut bad = false;
-    // A count that the compiler does not know: it unrolls no loop that seldom runs.
+    // `opaque` hides the trip count: the compiler must not unroll a loop that seldom runs.
     for column in 0..opaque(C::DV as u32 / 2) {
         let word = word_at::<C>(values, row, 2 * column).read(0);
         bad |= word & exponent == exponent || word >> 16 & exponent == exponent;
@@ -32,18 +32,18 @@ unsafe fn not_finite<C: Config>(values: Shared<C::Element>, block: u32) -> u32 {
     ballot(FULL_WARP, bad)
 }
 
-/// The word of the elements at `column`, even, and the next.
+/// The word with the elements of the even column `column` and the next.
 #[inline(always)]
 fn word_at<C: Config>(values: Shared<C::Element>, row: u32, column: u32) -> Shared<u32> {
     Shared::from_address(values.address() + offset(C::KEYS as u32, C::DV as u32, row, column))
 }
 
-/// Adds the products of the rows of V that have a value which is not finite, for the queries whose
+/// Adds the products of the rows of V that have a non-finite value, for the queries whose
 /// probability is not 0.
 ///
 /// # Safety
-/// The tile at `values` has arrived, and is not written meanwhile; both fragments are written; all
-/// lanes of the warp execute this call together.
+/// The tile at `values` has arrived, and is not written meanwhile; both fragments are initialised;
+/// all lanes of the warp execute this call together.
 #[inline(always)]
 pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, const ROWS: usize>(
     values: Shared<C::Element>,
@@ -80,7 +80,7 @@ pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, c
     }
 }
 
-/// Clears the rows of V that have a value which is not finite.
+/// Clears the rows of V that have a non-finite value.
 ///
 /// # Safety
 /// The tile at `values` has arrived, and no other warp touches it meanwhile; all lanes of the warp
@@ -91,7 +91,7 @@ pub unsafe fn clear_not_finite<C: Config>(values: Shared<C::Element>) {
         let bad = not_finite::<C>(values, block);
         if bad >> lane_id() & 1 != 0 {
             for column in 0..opaque(C::DV as u32 / 2) {
-                // The row is this lane's.
+                // Each lane clears one row.
                 word_at::<C>(values, block * 32 + lane_id(), 2 * column).write(0, 0);
             }
         }

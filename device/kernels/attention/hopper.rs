@@ -1,9 +1,9 @@
-//! Forward attention on Hopper: TMA, `wgmma`, softmax of one warpgroup under the products of the
-//! other.
+//! Forward attention on Hopper: TMA, `wgmma`, with the softmax of one warpgroup overlapped with the
+//! products of another.
 //!
-//! A block has a tile of `64 * WARPGROUPS` query rows, 64 for each consumer warpgroup, and a
-//! producer warp that loads Q, K and V. A consumer keeps the scores `S`, the probabilities `P` and
-//! its rows of O in registers (`hopper_mainloop`). Blocks are persistent.
+//! A block computes a tile of `64 * WARPGROUPS` query rows at a time, 64 per consumer warpgroup; a
+//! producer warp loads Q, K and V. A consumer keeps the scores `S`, the probabilities `P` and its
+//! rows of O in registers (`hopper_mainloop`). Blocks are persistent.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, Window};
@@ -34,8 +34,8 @@ use moye_device::memory::{self, SharedStorage};
 use moye_device::pipeline::Role;
 use moye_device::tensor::SharedTensor;
 
-/// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's
-/// own parameters.
+/// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as parameters of
+/// the kernel.
 #[derive(Clone, Copy)]
 pub struct Maps<'a, C: Config> {
     /// Queries.
@@ -48,14 +48,14 @@ pub struct Maps<'a, C: Config> {
     pub o: &'a TmaMap<TmaO<C>>,
 }
 
-/// The kernel's text: entries are its instances. The block's threads are those of
-/// `Config::THREADS`; the grid has any number of blocks. `tiles` makes the scheduler of this
-/// block's tiles of O, in each role, so that it takes no registers before: row tile `m`, of
+/// The kernel's body, which each entry instantiates. A block has `Config::THREADS` threads; the
+/// grid has any number of blocks. Each role calls `tiles` to build the scheduler, which takes no
+/// registers before that call. It returns this block's tiles of O: row tile `m`, of
 /// `64 * WARPGROUPS` rows, of query head `n`.
 ///
 /// # Safety
-/// The maps are of tensors in memory of the device, by their types; `lse` has room for each row, or
-/// is null. The kernel declares `Storage<C>`.
+/// Each map describes a tensor in device memory that matches its type; `lse` has room for each row,
+/// or is null. The kernel declares `Storage<C>`.
 #[inline(always)]
 pub unsafe fn forward<C: Config, S: TileScheduler>(
     maps: Maps<'_, C>,
@@ -63,7 +63,7 @@ pub unsafe fn forward<C: Config, S: TileScheduler>(
     tiles: impl Fn() -> S,
 ) {
     let role = Role::of_thread(C::WARPGROUPS);
-    // The kernel declares its storage; the pipelines say who may touch a stage.
+    // The kernel declares its storage; the pipelines order all accesses to a stage.
     let (sQ, sK, sV, queries, keys, values) = Storage::<C>::take();
     if thread_idx().x == 0 {
         queries.0.init();
@@ -103,7 +103,7 @@ type Pipelines<C> = (
 /// The producer: one thread that loads the tiles of Q, K and V.
 ///
 /// # Safety
-/// As [`forward`].
+/// Same contract as [`forward`].
 #[inline(always)]
 unsafe fn produce<C: Config>(
     maps: Maps<'_, C>,
@@ -152,7 +152,7 @@ unsafe fn produce<C: Config>(
 /// A consumer warpgroup: 64 rows of each tile.
 ///
 /// # Safety
-/// As [`forward`]; all threads of the warpgroup.
+/// Same contract as [`forward`]; all threads of the warpgroup execute this call.
 #[inline(always)]
 unsafe fn consume<C: Config>(
     maps: Maps<'_, C>,
@@ -184,7 +184,7 @@ unsafe fn consume<C: Config>(
     let config = PhantomData::<C>;
     let mut mainloop = Mainloop { tSrQ: &tSrQ, tSrK, tOrV, keys, values, warpgroup, scale, config };
     let mut query = Some(queries.wait());
-    // Q is free for the next tile's when its last product has read it.
+    // Q is released to the next tile when its last product has read it.
     macro_rules! read {
         ($key:expr, $tile:expr) => {
             || {
@@ -214,12 +214,12 @@ unsafe fn consume<C: Config>(
     }
     let (mut tOrO, softmax) = mainloop.end(state);
     tile.finish(&mut tOrO, &softmax, sO, maps, arguments);
-    // The block's shared memory is there until all of it is read.
+    // The bulk stores must have read shared memory before the block exits.
     bulk_wait_group_read::<0>();
 }
 
-/// The tiles of keys that some of the rows of a block's tile sees, one at least: a row that sees
-/// nothing has a tile of hidden scores.
+/// The tiles of keys that some row of a block's tile sees, at least one: a row that sees nothing
+/// gets a tile of hidden scores.
 #[inline(always)]
 fn key_tiles_of<C: Config>(visible: &Visible, row: u32, q_length: u32) -> (u32, u32) {
     let (begin, end) = key_tiles::<C>(visible, row, C::WARPGROUPS * 64, (q_length, 1));
@@ -249,10 +249,10 @@ impl<C: Config> Tile<C> {
         Self { work, warpgroup, first, rows, keys, config: PhantomData }
     }
 
-    /// Divides the results by the softmax's sums and stores them, with the logarithms of the sums.
+    /// Divides the results by the softmax's sums and stores them, with the log-sum-exps.
     ///
     /// # Safety
-    /// As [`forward`]; all threads of the warpgroup.
+    /// Same contract as [`forward`]; all threads of the warpgroup execute this call.
     #[inline(always)]
     unsafe fn finish(
         &self,
@@ -301,7 +301,7 @@ impl<C: Config> Tile<C> {
         TileRows { arguments, work: &self.work, first: self.first, unit: || arguments.scale }
     }
 
-    /// The address of a row of O from one of its columns on.
+    /// The address of column `column` of a row of O.
     #[inline(always)]
     fn row_of_o(&self, row: u32, column: u32, arguments: &Arguments<C::T>) -> u64 {
         let strides = &arguments.stride_o;
@@ -310,13 +310,13 @@ impl<C: Config> Tile<C> {
         arguments.o.offset(at).address()
     }
 
-    /// Stores a warpgroup's rows from registers: there is no shared memory left for them.
+    /// Stores a warpgroup's rows from registers: no shared memory is left for them.
     ///
     /// # Safety
-    /// As [`forward`]; all threads of the warpgroup.
+    /// Same contract as [`forward`]; all threads of the warpgroup execute this call.
     #[inline(always)]
     unsafe fn store_words(&self, tOrO: &ResultsOf<C>, again: [bool; 2], arguments: &Arguments<C::T>) {
-        // Rows beyond the last are not stored.
+        // Rows past the end are not stored.
         for index in 0..2 {
             let row = self.rows.row::<C>(index);
             let address = self.row_of_o(row.unwrap_or(0), lane_id() % 4 * 8, arguments);
@@ -330,7 +330,7 @@ impl<C: Config> Tile<C> {
                 Word128::store_global_if(row.is_some(), address + 64 * part as u64, word);
             }
         }
-        // What a thread computes again, another has stored.
+        // Other threads have stored the elements that a thread recomputes.
         sync_warp(FULL_WARP);
         recompute::<C, _>(
             &self.source(arguments),
@@ -346,11 +346,11 @@ impl<C: Config> Tile<C> {
     }
 }
 
-/// Writes the logarithm of a row's sum, where the arguments have room for it and the row exists:
-/// one lane of the four that have the row.
+/// Writes the log-sum-exp of a row, if `lse` is not null and the row exists. One of the row's four
+/// lanes writes.
 ///
 /// # Safety
-/// The arguments have room for each row.
+/// `lse` has room for each row, or is null.
 #[inline(always)]
 pub unsafe fn store_lse<T: memory::Element>(
     row: impl FnOnce() -> Option<u32>,
@@ -373,7 +373,7 @@ pub unsafe fn store_lse<T: memory::Element>(
 /// Writes a warpgroup's rows of O to its tile in shared memory.
 ///
 /// # Safety
-/// As [`forward`]; all threads of the warpgroup.
+/// Same contract as [`forward`]; all threads of the warpgroup execute this call.
 #[inline(always)]
 unsafe fn store_shared<C: Config>(
     tOrO: &ResultsOf<C>,
@@ -383,7 +383,7 @@ unsafe fn store_shared<C: Config>(
     let thread = recomputed::<C>(thread_idx().x % WARPGROUP);
     let to_shared = C::StoreO::get_slice(thread);
     let rounded = pack_fragment::<Element<C>, _>(tOrO);
-    // The tile is the warpgroup's own.
+    // Only this warpgroup accesses the tile.
     reuse_tile::<0>(thread, Barrier::Warpgroup.of(warpgroup));
     to_shared.store(&rounded, to_shared.partition_d(sO));
     sync_warp(FULL_WARP);

@@ -24,17 +24,17 @@ pub const WARPGROUP: u32 = 128;
 pub const STAGES: u32 = 2;
 /// Keys of a box of the kernels for pages and variable lengths.
 pub const BOX: u32 = 64;
-/// Keys of a box where pages are smaller than [`BOX`]: pages have a multiple of it.
+/// Keys of a box where pages are smaller than [`BOX`]: the page size is a multiple of it.
 pub const SMALL_BOX: u32 = 16;
 
-/// What a kernel is made for.
+/// The configuration of a kernel.
 pub trait Config: Copy + Default + Send + Sync + 'static {
-    /// Elements of O; except in the kernels for 8-bit floats those of Q, K and V too.
+    /// The element of O and, except in the kernels for 8-bit floats, of Q, K and V.
     type T: PackPair + Half + Pairs;
     /// Columns of a head of queries and keys.
     const D: i64;
-    /// Columns of a head of values and results. Where they differ from `D`, O has no tiles of its
-    /// own.
+    /// Columns of a head of values and results. Where they differ from `D`, O has no separate
+    /// tiles.
     const DV: i64 = Self::D;
     /// Keys of a tile.
     const BLK_N: u32;
@@ -43,18 +43,18 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     /// Whether warpgroups issue their products in turn.
     const TURNS: bool = true;
     /// How far, in powers of two, a row's maximum may grow before the accumulator is rescaled. P is
-    /// at most `2^SLACK`, far inside f16.
+    /// at most `2^SLACK`, well within the range of f16.
     const SLACK: f32 = 8.0;
-    /// Whether O has tiles of its own in shared memory. Otherwise the persistent kernel stores it
-    /// from registers, and the one for variable lengths through the tiles of Q.
+    /// Whether O has separate tiles in shared memory. Otherwise the persistent kernel stores it
+    /// from registers, and the kernel for variable lengths through the tiles of Q.
     const SEPARATE_O: bool = true;
-    /// Whether addresses and numbers of tiles are computed again at each use, as registers are too
-    /// few to keep them.
+    /// Whether addresses and tile numbers are recomputed at each use, since registers are too few
+    /// to keep them.
     const RECOMPUTES: bool = false;
-    /// Whether the kernel changes single scores: soft cap, ALiBi, bias and mask.
+    /// Whether the kernel changes individual scores: soft cap, ALiBi, bias and mask.
     const GENERAL: bool = false;
-    /// Whether the bias or the mask of a tile of keys is loaded under the products of the tile
-    /// before, which takes registers.
+    /// Whether the bias or the mask of a tile of keys is loaded during the products of the previous
+    /// tile, which takes registers.
     const AHEAD: bool = true;
     /// Tiles of Q, and of O where they are separate.
     const TILES_Q: u32 = if Self::SEPARATE_O { 2 } else { 1 } * Self::WARPGROUPS;
@@ -72,7 +72,7 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     const REGISTERS: [u32; 2];
 }
 
-/// Calls `$set` with a number as its argument, which a constant of a trait cannot be.
+/// Calls `$set` with a literal as its const argument, since a trait's constant cannot be one.
 macro_rules! set_registers {
     ($set:ident, $registers:expr) => {
         set_registers!(@one_of $set, $registers,
@@ -86,7 +86,7 @@ macro_rules! set_registers {
     };
 }
 
-/// A number of [`Config::REGISTERS`].
+/// Checks a register count of [`Config::REGISTERS`].
 const fn checked(registers: u32) -> u32 {
     assert!(
         registers == 0 || registers >= 24 && registers <= 240 && registers.is_multiple_of(8),
@@ -95,31 +95,31 @@ const fn checked(registers: u32) -> u32 {
     registers
 }
 
-/// Takes the registers of a consumer, which the producer gave back.
+/// Claims the registers of a consumer, which the producer has released.
 ///
 /// # Safety
-/// As [`increase_registers`].
+/// Same contract as [`increase_registers`].
 #[inline(always)]
 pub unsafe fn take_registers<C: Config>() {
     set_registers!(increase_registers, C::REGISTERS[0]);
 }
 
-/// Gives back the registers that the producer does not need.
+/// Releases the registers that the producer does not need.
 ///
 /// # Safety
-/// As [`decrease_registers`].
+/// Same contract as [`decrease_registers`].
 #[inline(always)]
 pub unsafe fn give_registers<C: Config>() {
     set_registers!(decrease_registers, C::REGISTERS[1]);
 }
 
-/// `value`. With [`Config::RECOMPUTES`] what follows from it is computed again at each use.
+/// `value`; with [`Config::RECOMPUTES`] the compiler recomputes what depends on it at each use.
 #[inline(always)]
 pub fn recomputed<C: Config>(value: u32) -> u32 {
     if C::RECOMPUTES { opaque(value) } else { value }
 }
 
-/// The elements of a kernel.
+/// The element of a kernel.
 pub type Element<C> = <C as Config>::T;
 
 macro_rules! layouts {
@@ -135,8 +135,8 @@ macro_rules! layouts {
     )+ };
 }
 
-/// The columns of the swizzled rows that a tile with this many columns consists of: the longest of
-/// 128, 64 and 32 bytes that divide its own.
+/// The columns of a swizzled row of a tile with this many columns: the longest of 128, 64 and 32
+/// bytes that divides the tile's row.
 pub(super) const fn piece(columns: i64) -> i64 {
     if columns % 64 == 0 {
         64
@@ -231,10 +231,10 @@ pub type TmaKeyBox<C, const B: u32 = BOX> =
 pub type TmaValueBox<C, const B: u32 = BOX> =
     TmaCopy<Element<C>, SliceOf<ValueBoxes<C, B>, (Kept, Kept, Fixed, Fixed)>, 4>;
 
-/// Who reads stages of Q: the four warps of one warpgroup.
+/// The readers of the stages of Q: the four warps of one warpgroup.
 pub type OneWarpgroup = Warps<{ WARPGROUP / 32 }>;
 
-/// Who reads stages of K and V: the warps of all consumers.
+/// The readers of the stages of K and V: the warps of all consumers.
 #[derive(Debug)]
 pub struct Consumers<C>(PhantomData<C>);
 
@@ -247,7 +247,7 @@ pub type QueryStage = PipelineStorage<1, OneWarpgroup>;
 /// The barriers of the stages of K, or of V.
 pub type KeyStages<C> = PipelineStorage<STAGES, Consumers<C>>;
 
-/// What a block keeps in shared memory: Q, K and V, the barriers of Q (three at most), K and V.
+/// Shared-memory storage of a block: Q, K and V, the barriers of Q (three at most), K and V.
 pub type Storage<C> = (
     SharedArray<Element<C>, SmemQ<C>>,
     SharedArray<Element<C>, SmemK<C>>,
@@ -257,8 +257,8 @@ pub type Storage<C> = (
     KeyStages<C>,
 );
 
-/// What a block of the kernels for pages and variable lengths keeps in shared memory: Q, K and V,
-/// the barriers of K and V.
+/// Shared-memory storage of a block of the kernels for pages and variable lengths: Q, K and V, the
+/// barriers of K and V.
 pub type VariedStorage<C> = (
     SharedArray<Element<C>, SmemQ<C>>,
     SharedArray<Element<C>, SmemK<C>>,
@@ -303,8 +303,8 @@ macro_rules! configs {
             type Qk = QkOf<Self>;
             type Pv = PvOf<Self>;
             type StoreO = StoreOf<Self>;
-            // Four or three warpgroups share 512 registers. One consumer and the producer have all
-            // that they can name from the start.
+            // Four or three warpgroups share 512 registers. One consumer and the producer start
+            // with the maximum of a thread.
             const REGISTERS: [u32; 2] = match $warpgroups {
                 1 => [0; 2],
                 3 => [$registers, 32],
@@ -343,7 +343,7 @@ pub struct StoreOf<C>(PhantomData<C>);
 configs! {
     /// bf16, heads of 64.
     Bf16D64: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, RECOMPUTES = true;
-    /// bf16, heads of 64, of variable lengths: a block has one tile, and nothing is recomputed.
+    /// bf16, heads of 64, of variable lengths: a block computes one tile and recomputes nothing.
     Bf16D64Varied: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS;
     /// bf16, heads of 64, for short sequences with a mask.
     Bf16D64Causal: bf16, 64 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS;
@@ -385,7 +385,7 @@ configs! {
     Bf16D256Few: bf16, 256 x 64, 1 of 240, SM90_64x64x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false;
     /// f16, heads of 64.
     F16D64: f16, 64 x 128, 3 of 160, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS, RECOMPUTES = true;
-    /// f16, heads of 64, of variable lengths: a block has one tile, and nothing is recomputed.
+    /// f16, heads of 64, of variable lengths: a block computes one tile and recomputes nothing.
     F16D64Varied: f16, 64 x 128, 3 of 160, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;
     /// f16, heads of 64, for short sequences with a mask.
     F16D64Causal: f16, 64 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;

@@ -1,6 +1,6 @@
-//! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 64 and 128 also one
+//! The kernels for Hopper by name: `hopper_<type>_<head size>`; heads of 64 and 128 also have one
 //! with smaller tiles (`_causal`). Kernels for pages, variable lengths and splits end in `_varied`,
-//! or in `_few` with 64 rows. Kernels that also change single scores end in `_general`.
+//! or in `_few` with 64 rows. Kernels that also change individual scores end in `_general`.
 
 use super::arguments::Arguments;
 use super::hopper::{Maps, forward};
@@ -17,11 +17,11 @@ macro_rules! entries {
     ($($name:ident $config:ident $t:ty;)+) => { $(
         #[doc = concat!("Attention of `", stringify!($t), "` by the shape [`", stringify!($config), "`]: a grid of any number of blocks along x.")]
         ///
-        /// `section` is the number of heads whose keys and values are worked on at a time, so that
+        /// `section` is the number of heads whose keys and values are processed at a time, so that
         /// they stay in L2.
         ///
         /// # Safety
-        /// As [`forward`].
+        /// Same contract as [`forward`].
         #[kernel(threads = $config::THREADS, min_blocks = 1, shared = Storage<$config>)]
         pub unsafe fn $name(
             q: TmaMap<TmaQ<$config>>,
@@ -66,7 +66,7 @@ macro_rules! varied {
         #[doc = concat!("Attention of `", stringify!($t), "` by the shape [`", stringify!($config), "`], of variable lengths, pages, splits and packed heads.")]
         ///
         /// # Safety
-        /// As [`forward_varied`].
+        /// Same contract as [`forward_varied`].
         #[kernel(threads = $config::THREADS, min_blocks = 1, shared = VariedStorage<$config>)]
         pub unsafe fn $name(
             k: TmaMap<TmaKeyBox<$config>>,

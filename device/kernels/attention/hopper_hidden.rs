@@ -1,4 +1,4 @@
-//! Rows that a consumer warpgroup computes again; see `recompute`.
+//! Rows that a consumer warpgroup recomputes; see `recompute`.
 
 use super::arguments::{Arguments, Strides};
 use super::hopper::store_lse;
@@ -66,10 +66,10 @@ impl<T: Pairs, F: Fn() -> f32> Source for TileRows<'_, T, F> {
     }
 }
 
-/// Computes those of a thread's two rows again of which that is said; see [`recompute_row`].
+/// Recomputes this thread's rows that are marked in `rows`; see [`recompute_row`].
 ///
 /// # Safety
-/// As [`recompute_row`].
+/// Same contract as [`recompute_row`].
 #[inline(always)]
 pub unsafe fn recompute<C: Config, S: Source>(
     source: &S,
@@ -80,7 +80,7 @@ pub unsafe fn recompute<C: Config, S: Source>(
         return;
     }
     let of_warp = |index: u32| opaque(thread_idx().x % WARPGROUP) / 32 * 16 + 8 * index;
-    // A loop that is not unrolled: few instructions.
+    // `opaque` prevents unrolling, which keeps the code small.
     for index in 0..opaque(2) {
         let again = if index == 0 { rows[0] } else { rows[1] };
         if vote_any(FULL_WARP, again) {

@@ -1,4 +1,4 @@
-//! The loop over tiles of keys of a consumer warpgroup, with 64 rows of Q in shared memory.
+//! The mainloop of a consumer warpgroup over tiles of keys, with 64 rows of Q in shared memory.
 //!
 //! ```text
 //! S = Q K^T                       wgmma, A and B in shared memory
@@ -9,13 +9,13 @@
 //! O += P V
 //! ```
 //!
-//! Between two tiles of queries the pair of products goes on: `S'` is of the next tile's Q, and
-//! `O += P V` ends this tile's O. So the tensor cores have work while O is stored, and the
-//! warpgroups stay apart.
+//! The pairing continues across two tiles of queries: `S'` uses the next tile's Q, and `O += P V`
+//! completes this tile's O. The tensor cores thus have work while O is stored, and the warpgroups
+//! stay out of phase.
 //!
 //! The warpgroups issue their products in turn (named barriers), so that the softmax of one is
-//! hidden by the products of another. Tiles of keys are taken from the last to the first: the
-//! masked ones come first.
+//! hidden by the products of another. The loop runs from the last tile of keys to the first, so
+//! that masked tiles come first.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::hopper_config::{Config, Element, STAGES, TileO, TileS, WARPGROUP, recomputed};
@@ -36,15 +36,16 @@ use moye_device::tensor::{Fragment, StaticLayout};
 named_barriers! {
     /// The barriers of the consumer warpgroups.
     pub enum Barrier {
-        /// A warpgroup's turn to issue products: it waits, and the warpgroup before it arrives.
+        /// Orders the products: a warpgroup waits before its products, and the previous one
+        /// arrives.
         Turn[3] = 2 * WARPGROUP,
         /// The threads of one warpgroup.
         Warpgroup[3] = WARPGROUP,
     }
 }
 
-/// Lets the first warpgroup issue its products: once, before the first tile of queries. All threads
-/// of the consumer warpgroup `warpgroup` call it.
+/// Signals the first warpgroup to issue its products. All threads of the consumer warpgroup
+/// `warpgroup` call this once, before the first tile of queries.
 #[inline(always)]
 pub fn begin_turns<C: Config>(warpgroup: u32) {
     if C::TURNS && warpgroup == C::WARPGROUPS - 1 {
@@ -58,17 +59,18 @@ pub type ResultsOf<C> = Fragment<f32, AccumulatorOf<TileO<C>, <C as Config>::Pv>
 /// A warpgroup's accumulators of S.
 pub type ScoresOf<C> = Fragment<f32, AccumulatorOf<TileS<C>, <C as Config>::Qk>>;
 
-/// What a warpgroup has of a tile of queries between two tiles of keys.
+/// The state of a warpgroup's tile of queries between two tiles of keys.
 pub struct State<C: Config> {
-    /// Not yet divided by the softmax's sums, and without the last tile of keys.
+    /// Not yet divided by the softmax's sums, and without the most recent tile of keys.
     tOrO: ResultsOf<C>,
-    /// The probabilities of the last tile of keys: (MMA, MMA_M, MMA_K).
+    /// The probabilities of the most recent tile of keys: (MMA, MMA_M, MMA_K).
     tOrP: Fragment<Element<C>, OperandOf<TileS<C>, C::Pv>>,
     softmax: Softmax,
 }
 
-/// What a warpgroup reads: the descriptors of its rows of Q, of K and of V, and the pipelines that
-/// K and V come by. They bring the tiles of each tile of queries from the last to the first.
+/// The operands of a warpgroup: the descriptors of its rows of Q, of K and of V, and the pipelines
+/// of K and V. For each tile of queries the pipelines deliver the tiles of keys from the last to
+/// the first.
 pub struct Mainloop<'a, C, A, LK: StaticLayout, LV: StaticLayout> {
     /// (1, MMA_M, MMA_K)
     pub tSrQ: &'a A,
@@ -95,7 +97,7 @@ where
     LK: StaticLayout,
     LV: StaticLayout,
 {
-    /// Waits until it is this warpgroup's turn to issue products.
+    /// Waits for the previous warpgroup's signal to issue products.
     #[inline(always)]
     fn take_turn(&self) {
         if C::TURNS {
@@ -103,7 +105,7 @@ where
         }
     }
 
-    /// Lets the next warpgroup issue its products.
+    /// Signals the next warpgroup to issue its products.
     #[inline(always)]
     fn give_turn(&self) {
         if C::TURNS {
@@ -112,10 +114,11 @@ where
         }
     }
 
-    /// All tiles of keys `begin .. end` of a tile of queries, one at least: results and softmax.
+    /// Processes the tiles of keys `begin .. end` of a tile of queries, at least one. Returns the
+    /// results and their softmax.
     ///
     /// # Safety
-    /// As [`begin`](Self::begin).
+    /// Same contract as [`begin`](Self::begin).
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn all(
@@ -132,12 +135,12 @@ where
         self.end(state)
     }
 
-    /// The last tile of keys of the first tile of queries. `read` is called when its product has
-    /// read Q.
+    /// Processes the last tile of keys of the first tile of queries. `read` is called when its
+    /// product has read Q.
     ///
     /// # Safety
-    /// All threads of the consumer warpgroup; Q has arrived. So for the other methods; each
-    /// warpgroup of a block calls the same ones in the same order.
+    /// All threads of the consumer warpgroup execute this call, and Q has arrived. The same holds
+    /// for the other methods. All warpgroups of a block call the same methods in the same order.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn begin(
@@ -165,10 +168,10 @@ where
         State { tOrO: Fragment::filled(0.0), tOrP, softmax }
     }
 
-    /// The next tile of keys of the same tile of queries.
+    /// Processes the next tile of keys of the same tile of queries.
     ///
     /// # Safety
-    /// As [`begin`](Self::begin).
+    /// Same contract as [`begin`](Self::begin).
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn go_on(
@@ -192,11 +195,11 @@ where
         }
     }
 
-    /// The last tile of keys of the next tile of queries, whose Q has arrived. `finish` takes the
-    /// results of this one, and their softmax.
+    /// Processes the last tile of keys of the next tile of queries, whose Q has arrived. `finish`
+    /// receives the results of the current tile of queries and their softmax.
     ///
     /// # Safety
-    /// As [`begin`](Self::begin).
+    /// Same contract as [`begin`](Self::begin).
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn change(
@@ -220,11 +223,11 @@ where
         state.tOrO = Fragment::filled(0.0);
     }
 
-    /// Issues the products `S = Q K^T` and `O += P V` when it is this warpgroup's turn, and waits
-    /// for the first. The stage of V is in use until the second is complete.
+    /// Issues the products `S = Q K^T` and `O += P V` after the previous warpgroup's signal, and
+    /// waits for the first. The stage of V is in use until the second is complete.
     ///
     /// # Safety
-    /// As [`begin`](Self::begin).
+    /// Same contract as [`begin`](Self::begin).
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue_both(
@@ -233,8 +236,8 @@ where
         tSrS: &mut ScoresOf<C>,
         read: impl FnOnce(),
     ) -> Full {
-        // Both are waited for before the first product: a loop between them would end the
-        // sequence.
+        // Wait for both stages before the first product: a wait loop between the products would end
+        // the sequence.
         let (key, value) = (self.keys.wait(), self.values.wait());
         self.take_turn();
         warpgroup_arrive();
@@ -250,10 +253,10 @@ where
         value
     }
 
-    /// The results after the last tile of keys, and their softmax.
+    /// Multiplies by the last tile of V. Returns the results and their softmax.
     ///
     /// # Safety
-    /// As [`begin`](Self::begin).
+    /// Same contract as [`begin`](Self::begin).
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn end(&mut self, state: State<C>) -> (ResultsOf<C>, Softmax) {

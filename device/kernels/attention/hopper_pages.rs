@@ -1,8 +1,8 @@
-//! The producer for pages of fewer than [`BOX`](super::hopper_config::BOX) tokens: a warp whose
-//! lanes have a box of a tile of keys each.
+//! The producer for pages of fewer than [`BOX`](super::hopper_config::BOX) tokens: a warp, each
+//! lane of which loads one box of a tile of keys.
 //!
-//! A tile of 128 keys in pages of 16 is eight boxes at unrelated places. Each lane reads the page
-//! number of its own box, a tile ahead, so that the reads of a tile take one latency.
+//! A tile of 128 keys in pages of 16 is eight boxes at unrelated addresses. Each lane reads the
+//! page number of its box one tile ahead, so that the reads of a tile cost one latency.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::hopper_config::{
@@ -21,8 +21,8 @@ pub type BoxMaps<'a, C, const B: u32> = (&'a TmaMap<TmaKeyBox<C, B>>, &'a TmaMap
 /// Loads the tiles of K and V of a tile of queries, from the last to the first.
 ///
 /// # Safety
-/// All lanes of one warp. The maps are of the pages; the table has the pages of all keys. The
-/// arrays are those of the pipelines.
+/// All lanes of one warp execute this call. The maps describe the pages; the table has the pages of
+/// all keys. The arrays are those of the pipelines.
 #[inline(always)]
 pub unsafe fn produce_small<C: Config>(
     (k, v): BoxMaps<'_, C, SMALL_BOX>,
@@ -40,7 +40,7 @@ pub unsafe fn produce_small<C: Config>(
     let (head, (begin, end)) = (tile.work.kv_head, tile.keys);
     let places = Places::new(tile.arguments, &tile.sequence);
     let lane = lane_id();
-    // Lanes without a box have the place of the last one's.
+    // Lanes without a box are clamped to the last box.
     let place = |tile: u32| places.of(tile * C::BLK_N + lane.min(boxes - 1) * SMALL_BOX);
     macro_rules! load {
         ($pipeline:ident, $box:ident, $tensor:ident, $array:ident, $place:expr) => {

@@ -31,13 +31,13 @@ impl Places {
         } else {
             arguments.pages.offset(i64::from(sequence.batch) * arguments.stride_pages)
         };
-        // With offsets all sequences are rows of one.
+        // With offsets, all sequences are rows of sequence 0 of the tensor.
         let batch = if arguments.k_offsets.address() == 0 { sequence.batch } else { 0 };
         Self { pages, page: arguments.page, first: sequence.k_first, batch, keys: sequence.visible.keys }
     }
 
-    /// The row and the sequence, or the page, of a key. In pages a key beyond the sequence has a
-    /// row beyond the page: TMA fills its elements with zeros.
+    /// The row and the sequence, or the page, of a key. With pages, a key past the end of the
+    /// sequence gets a row past the end of the page: TMA fills its elements with zeros.
     #[inline(always)]
     pub fn of(&self, key: u32) -> [i32; 2] {
         if self.pages.address() == 0 {

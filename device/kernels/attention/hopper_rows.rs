@@ -1,5 +1,4 @@
-//! The rows that a consumer warpgroup has of a tile of queries, and the scores that a mask hides
-//! from them.
+//! A consumer warpgroup's rows of a tile of queries, and the scores that a mask hides from them.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::UNLIMITED;
@@ -12,8 +11,8 @@ use moye_device::atom::AccumulatorOf;
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::tensor::Fragment;
 
-/// The tiles of keys that some of the rows `first .. first + rows` of a sequence sees,
-/// `begin .. end`. The sequence has `all` rows, of `pack` heads.
+/// The tiles of keys `begin .. end` that some of the rows `first .. first + rows` of a sequence
+/// see. The sequence has `all` rows, of `pack` heads.
 #[inline(always)]
 pub fn key_tiles<C: Config>(visible: &Visible, first: u32, rows: u32, (all, pack): (u32, u32)) -> (u32, u32) {
     let last = (first + rows).min(all) - 1;
@@ -21,7 +20,7 @@ pub fn key_tiles<C: Config>(visible: &Visible, first: u32, rows: u32, (all, pack
     if end <= begin { (0, 0) } else { (begin as u32 / C::BLK_N, (end as u32).div_ceil(C::BLK_N)) }
 }
 
-/// The rows of a warpgroup in a tile, of which a thread has two, 8 apart.
+/// A warpgroup's rows of a tile. Each thread holds two rows, 8 apart.
 ///
 /// With `pack` heads in a tile, row `r` of the sequence is token `r / pack` of head `r % pack`.
 #[derive(Clone, Copy)]
@@ -49,15 +48,15 @@ impl Rows {
     }
 
     /// The thread's row `index`, 0 or 1, among those of the sequence; `None` where the sequence
-    /// ends before.
+    /// ends before it.
     #[inline(always)]
     pub fn row<C: Config>(&self, index: usize) -> Option<u32> {
         let row = self.first_row::<C>() + 8 * index as u32;
         (row <= self.last).then_some(row)
     }
 
-    /// Query token and head, counted from the tile's first, of the thread's row `index`; a row
-    /// beyond the last is as the last.
+    /// Query token and head, counted from the tile's first, of the thread's row `index`; rows past
+    /// the end are clamped to the last.
     #[inline(always)]
     pub fn token<C: Config>(&self, index: usize) -> (u32, u32) {
         token((self.first_row::<C>() + 8 * index as u32).min(self.last), self.pack)
@@ -92,8 +91,8 @@ impl Rows {
     ) {
         let first = (tile * C::BLK_N + accumulator_column(lane_id())) as i32;
         for row in 0..2 {
-            // A thread's columns are compared with constants.
-            // Rows beyond the last are computed like the last, and not stored.
+            // A thread's columns are compared with constants. Rows past the end are clamped to the
+            // last and not stored.
             let seen = self.visible.of(self.token::<C>(row).0);
             let (begin, end) = (seen.0 - first, seen.1 - first);
             for column in 0..C::BLK_N as usize / 4 {

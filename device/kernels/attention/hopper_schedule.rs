@@ -1,4 +1,4 @@
-//! Which tiles a block of the persistent Hopper kernel has.
+//! Which tiles a block of the persistent Hopper kernel computes.
 
 use super::arguments::Arguments;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -11,10 +11,10 @@ use moye_device::memory::Element;
 
 /// The tiles of one block.
 ///
-/// All tiles are in one order: sections of `section` heads, whose keys and values fit in L2; in a
-/// section the last row tiles of all its heads first, since under a causal mask they are the
-/// longest. Blocks take turns in this order, every other turn backwards, so that the sums of their
-/// lengths are nearly equal.
+/// The tiles are ordered by sections of `section` heads, whose keys and values fit in L2. In a
+/// section the last row tiles of all heads come first, since they are the longest under a causal
+/// mask. Blocks take tiles round-robin in this order, every other round backwards, so that their
+/// total lengths are nearly equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Tiles {
     turn: u32,
@@ -25,8 +25,8 @@ pub struct Tiles {
     heads_of_all: u32,
     heads: u32,
     section: u32,
-    /// Whether the products of these numbers are computed again for each tile: they take no
-    /// registers between two tiles.
+    /// Whether the products of these fields are recomputed for each tile: they take no registers
+    /// between two tiles.
     recomputes: bool,
 }
 
@@ -56,7 +56,7 @@ impl Tiles {
     }
 }
 
-/// Quotient and remainder, without a branch for a divisor of 0, which is none here.
+/// Quotient and remainder, without a branch for a divisor of 0, which does not occur.
 #[inline(always)]
 fn divided(value: u32, by: u32) -> (u32, u32) {
     let by = by.max(1);
@@ -70,7 +70,7 @@ impl TileScheduler for Tiles {
         let (row_tiles, section) = (of(self.row_tiles), of(self.section));
         let place = if self.turn.is_multiple_of(2) { self.block } else { self.blocks - 1 - self.block };
         let index = self.turn * self.blocks + place;
-        // The last turn may be one that the block has no part in.
+        // In the last round the block may have no tile.
         if index >= row_tiles * self.heads_of_all {
             return None;
         }
@@ -87,12 +87,12 @@ impl TileScheduler for Tiles {
     }
 }
 
-/// The number of heads of a section with which the blocks' sums of work are the most even, for
-/// tiles of `rows` rows and `keys` keys.
+/// The number of heads per section that balances the blocks' work best, for tiles of `rows` rows
+/// and `keys` keys.
 ///
-/// A section's keys and values fit in `l2` bytes. Up to 32 heads may be more: then several blocks
-/// read the same ones at a time. Among sections that are nearly as even it takes the smallest,
-/// whose blocks share the most keys.
+/// A section's keys and values fit in `l2` bytes. Up to 32 heads may exceed that: several blocks
+/// then read the same ones at a time. Among sections that are nearly as balanced this returns the
+/// smallest, whose blocks share the most keys.
 #[cfg(not(target_arch = "nvptx64"))]
 #[must_use]
 pub fn even_section<T: Element>(
@@ -102,7 +102,7 @@ pub fn even_section<T: Element>(
     (d, l2): (u32, u64),
 ) -> u32 {
     const CANDIDATES: u32 = 24;
-    /// All tiles are of one length: the row tiles of a head one after the other share its keys.
+    /// If all tiles have the same length, consecutive row tiles of a head share its keys.
     const OF_EQUAL: u32 = 1;
     let heads = arguments.heads * arguments.batches;
     let bytes = u64::from(arguments.k_length) * u64::from(2 * d) * size_of::<T>() as u64;
@@ -122,7 +122,7 @@ pub fn even_section<T: Element>(
                 .map(|tile| {
                     let first = tile.m * rows;
                     let ((begin, end), _) = visible.range(first, (first + rows).min(arguments.q_length) - 1);
-                    // What a tile costs beside its keys is about one step.
+                    // The fixed cost of a tile is about one step.
                     1 + u64::from((end - begin).max(0) as u32 / keys)
                 })
                 .sum::<u64>();

@@ -1,10 +1,10 @@
-//! What happens to the scores of a consumer warpgroup's tile before the softmax: hidden keys and,
-//! in the kernels for all options, soft cap, ALiBi, bias and mask.
+//! Changes to the scores of a consumer warpgroup's tile before the softmax: hidden keys and, in the
+//! kernels for all options, soft cap, ALiBi, bias and mask.
 //!
-//! Scores that only masks change stay in the unit of the scale, which leaves the multiplication to
-//! the softmax. Bias and mask are loaded a tile of keys ahead where there are
-//! registers for them. A thread loads eight neighbouring keys at a time, and the lanes of a quad
-//! exchange them: the accumulator has two columns of each eight in a lane.
+//! Scores that only masks change stay unscaled: the softmax multiplies by the scale. Bias and mask
+//! are loaded one tile of keys ahead where registers allow. A thread loads eight consecutive keys
+//! at a time, and the lanes of a quad exchange them: in the accumulator each lane holds two of
+//! every eight columns.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, ScoreStrides};
@@ -30,7 +30,8 @@ pub trait ChangeScores<C: Config> {
     /// Changes the scores of tile `tile` of keys. Tiles come from the last to the first.
     ///
     /// # Safety
-    /// What the arguments point to may be read. All threads of the consumer warpgroup.
+    /// The memory that the arguments point to may be read. All threads of the consumer warpgroup
+    /// execute this call.
     unsafe fn change(&mut self, tSrS: &mut ScoresOf<C>, tile: u32);
 }
 
@@ -47,11 +48,11 @@ pub fn unit<C: Config>(arguments: &Arguments<C::T>) -> f32 {
     if C::GENERAL { arguments.unit() } else { arguments.scale }
 }
 
-/// Keys that a thread loads at a time. Rows of bias and mask begin at multiples of as many
-/// elements, and are readable up to one.
+/// Keys that a thread loads at a time. Rows of bias and mask begin at multiples of this many
+/// elements, and are readable up to such a multiple.
 pub const CHUNK: u32 = 8;
 
-/// The chunks of a row that a thread has of a tile: every fourth.
+/// Chunks of a row of a tile per thread, which loads every fourth chunk.
 const fn chunks<C: Config>() -> usize {
     (C::BLK_N / (4 * CHUNK)) as usize
 }
@@ -73,16 +74,17 @@ pub struct Options<'a, C: Config> {
     begin: u32,
     /// The slopes of the thread's rows.
     slopes: [f32; 2],
-    /// Where the rows begin of the tensor that is loaded ahead: the bias, or else the mask.
+    /// The addresses of the thread's rows in the tensor that is loaded ahead: the bias, or else the
+    /// mask.
     ahead: [u64; 2],
     loaded: Fragment<u32, Loaded<C>>,
 }
 
 impl<'a, C: Config> Options<'a, C> {
-    /// The options for `rows`, whose keys are in the tiles `begin .. end`, one at least.
+    /// The options for `rows`, whose keys are in the tiles `begin .. end`, at least one.
     ///
     /// # Safety
-    /// As [`ChangeScores::change`].
+    /// Same contract as [`ChangeScores::change`].
     #[inline(always)]
     pub unsafe fn new(scores: TileScores<'a, C>, rows: Rows, (begin, end): (u32, u32)) -> Self {
         let mut slopes = [0.0; 2];
@@ -99,10 +101,10 @@ impl<'a, C: Config> Options<'a, C> {
         options
     }
 
-    /// Loads what is loaded ahead of a tile.
+    /// Loads the bias, or else the mask, of a tile ahead of its use.
     ///
     /// # Safety
-    /// As [`ChangeScores::change`].
+    /// Same contract as [`ChangeScores::change`].
     #[inline(always)]
     unsafe fn load_ahead(&mut self, tile: u32) {
         let rows = self.ahead;
@@ -116,7 +118,7 @@ impl<'a, C: Config> Options<'a, C> {
     /// Loads the bias of a tile for the thread's rows `FIRST .. END`.
     ///
     /// # Safety
-    /// As [`ChangeScores::change`].
+    /// Same contract as [`ChangeScores::change`].
     #[inline(always)]
     unsafe fn load_bias<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
         let rows = [0, 1].map(|row| self.scores.bias(self.rows.token::<C>(row)));
@@ -126,15 +128,15 @@ impl<'a, C: Config> Options<'a, C> {
     /// Loads the mask of a tile for the thread's rows `FIRST .. END`.
     ///
     /// # Safety
-    /// As [`ChangeScores::change`].
+    /// Same contract as [`ChangeScores::change`].
     #[inline(always)]
     unsafe fn load_mask<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
         let rows = [0, 1].map(|row| self.scores.mask(self.rows.token::<C>(row)));
         self.load::<2, FIRST, END>(tile, |row, key| Word64x2::load_global(rows[row] + u64::from(key)).0);
     }
 
-    /// Loads the chunks of a tile of the thread's rows `FIRST .. END`. `words` loads one, given its
-    /// row and first key.
+    /// Loads the chunks of a tile of the thread's rows `FIRST .. END`. `words` loads one, given the
+    /// row and its first key.
     #[inline(always)]
     fn load<const WORDS: usize, const FIRST: usize, const END: usize>(
         &mut self,
@@ -142,7 +144,7 @@ impl<'a, C: Config> Options<'a, C> {
         words: impl Fn(usize, u32) -> [u32; WORDS],
     ) {
         let first = tile * C::BLK_N + lane_id() % 4 * CHUNK;
-        // A chunk beyond the last key is as the last: its scores are hidden.
+        // Chunks past the end are clamped to the last; their scores are hidden.
         let last = (self.scores.sequence.visible.keys - 1) / CHUNK * CHUNK;
         for chunk in 0..const { chunks::<C>() } {
             let key = (first + 4 * CHUNK * chunk as u32).min(last);
@@ -155,7 +157,7 @@ impl<'a, C: Config> Options<'a, C> {
         }
     }
 
-    /// Scales the thread's rows `FIRST .. END` and adds the bias, which is loaded.
+    /// Scales the thread's rows `FIRST .. END` and adds the loaded bias.
     #[inline(always)]
     fn add_bias<const FIRST: usize, const END: usize>(&self, tSrS: &mut ScoresOf<C>, scale: f32) {
         for row in FIRST..END {
@@ -174,7 +176,7 @@ impl<'a, C: Config> Options<'a, C> {
         }
     }
 
-    /// Hides the scores of the rows `FIRST .. END` whose byte of the mask, which is loaded, is 0.
+    /// Hides the scores of the rows `FIRST .. END` whose byte of the loaded mask is 0.
     #[inline(always)]
     fn hide<const FIRST: usize, const END: usize>(&self, tSrS: &mut ScoresOf<C>) {
         for row in FIRST..END {
@@ -228,7 +230,7 @@ impl<C: Config> ChangeScores<C> for Options<'_, C> {
             }
             scale = 1.0;
         }
-        // What is not loaded ahead is loaded for one row after the other.
+        // Without `AHEAD`, bias and mask are loaded one row at a time.
         if self.scores.has_bias() {
             if C::AHEAD {
                 self.add_bias::<0, 2>(tSrS, scale);
@@ -259,8 +261,8 @@ impl<C: Config> ChangeScores<C> for Options<'_, C> {
     }
 }
 
-/// What the options have for the scores of a tile: slopes, bias and mask of its heads and its
-/// sequence. Rows are given as token and head of the tile.
+/// The options for the scores of a tile: slopes, bias and mask of its heads and its sequence. Rows
+/// are given as token and head of the tile.
 #[derive(Clone, Copy)]
 pub struct TileScores<'a, C: Config> {
     /// The kernel's arguments.
@@ -282,7 +284,7 @@ impl<C: Config> TileScores<'_, C> {
         self.arguments.mask.address() != 0
     }
 
-    /// The element of key 0 in a row of a tensor.
+    /// The index of the element of key 0 in a row of a tensor.
     #[inline(always)]
     fn element(&self, strides: &ScoreStrides, (token, head): (u32, u32)) -> i64 {
         i64::from(self.work.batch) * strides.batch
@@ -302,14 +304,14 @@ impl<C: Config> TileScores<'_, C> {
         self.arguments.mask.offset(self.element(&self.arguments.stride_mask, row)).address()
     }
 
-    /// Where the thread's rows begin in the tensor that is loaded a tile ahead.
+    /// The addresses of the thread's rows in the tensor that is loaded a tile ahead.
     #[inline(always)]
     fn ahead(&self, rows: &Rows) -> [u64; 2] {
         let tokens = [0, 1].map(|row| rows.token::<C>(row));
         tokens.map(|token| if self.has_bias() { self.bias(token) } else { self.mask(token) })
     }
 
-    /// Where the slope of a head of the tile is.
+    /// A pointer to the slope of a head of the tile.
     #[inline(always)]
     fn slope(&self, head: u32) -> Global<f32> {
         let Arguments { slopes, stride_slopes, .. } = self.arguments;
@@ -319,7 +321,7 @@ impl<C: Config> TileScores<'_, C> {
     /// The score of one key of a row whose product is `dot`.
     ///
     /// # Safety
-    /// What the arguments point to may be read; row and key exist.
+    /// The memory that the arguments point to may be read; row and key exist.
     #[inline(always)]
     pub unsafe fn score(&self, row: (u32, u32), key: u32, dot: f32) -> f32 {
         let arguments = self.arguments;

@@ -1,12 +1,12 @@
-//! The online softmax of the two rows that a thread has of a warpgroup's tile.
+//! The online softmax of a thread's two rows of a warpgroup's tile.
 
 use super::reference::{Reference, lowest};
 use super::softmax::{RowSum, at};
 use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, shuffle_xor, vote_any};
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// What the softmax of two rows has come to. The four threads of a quad have the same rows: they
-/// agree on the maxima, and each has its own part of the sums.
+/// The running softmax of two rows. The four threads of a quad share the rows: they agree on the
+/// maxima, and each accumulates a part of the sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax {
     /// The largest score of each row, not scaled.
@@ -15,19 +15,19 @@ pub struct Softmax {
     pub sum: [f32; 2],
 }
 
-/// What a tile's maxima change.
+/// The effect of a tile's maxima.
 pub struct Raised {
-    /// The factors of what was accumulated before.
+    /// The factors for the results accumulated so far.
     pub factors: [f32; 2],
-    /// What each row's exponents are relative to.
+    /// The reference of each row's exponents.
     pub references: [Reference; 2],
-    /// Whether a factor is not 1, of any row of the warp.
+    /// Whether a factor of any row of the warp may differ from 1.
     pub rescale: bool,
 }
 
 /// Raises the maxima of a thread's two rows to `max`: with a slack, only if a maximum of the warp's
-/// rows grows by more powers of two. `reference` gives the reference of a maximum; `any` as in
-/// [`Reference::of`].
+/// rows grows by more than `slack` powers of two. `reference` returns the reference of a maximum;
+/// `any` as in [`Reference::of`].
 ///
 /// All lanes of the warp execute this call together.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
@@ -58,21 +58,21 @@ pub fn raise(
 }
 
 impl Softmax {
-    /// Before the first tile; `any` as in [`Reference::of`].
+    /// The state before the first tile; `any` as in [`Reference::of`].
     #[inline(always)]
     #[must_use]
     pub fn new(any: bool, scale: f32) -> Self {
         Self { max: [lowest(any, scale); 2], sum: [0.0; 2] }
     }
 
-    /// Replaces a tile's scores by `2^(scale (score - max))` and takes them in; a hidden
-    /// score is minus infinity. What was accumulated before must be multiplied by the factors that
-    /// are returned, if the flag beside them is set.
+    /// Replaces a tile's scores by `2^(scale (score - max))` and adds them to the sums; a hidden
+    /// score is minus infinity. If the returned flag is set, the caller must multiply the results
+    /// accumulated so far by the returned factors.
     ///
     /// Where no maximum of the warp's rows grows by more than `slack` powers of two, the maxima
-    /// stay: the probabilities are larger by as much, and so is their sum. The results are the same
-    /// up to rounding. `any` as in [`Reference::of`]. All lanes of the warp execute this call
-    /// together.
+    /// stay as they are: the probabilities and their sum are larger by the same factor. The results
+    /// are the same up to rounding. `any` as in [`Reference::of`]. All lanes of the warp execute
+    /// this call together.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn take_in<L: StaticLayout, const LATER: bool>(
@@ -122,7 +122,7 @@ impl Softmax {
         (factors, rescale)
     }
 
-    /// The largest score of row `row` and its sum of exponentials, of all four threads, and the
+    /// The largest score of row `row`, its sum of exponentials over all four threads, and the
     /// factor that makes the accumulated results relative to that score.
     ///
     /// All lanes of the warp execute this call together.

@@ -20,7 +20,7 @@ use moye_device::memory::Global;
 pub struct Tile<'a, C: Config> {
     /// The kernel's arguments.
     pub arguments: &'a Arguments<C::T>,
-    /// Its place.
+    /// The tile's coordinates.
     pub work: Work,
     /// Its sequence.
     pub sequence: Sequence,
@@ -36,14 +36,14 @@ impl<'a, C: Config> Tile<'a, C> {
     /// A scheduler's tile, which may begin past the last row: see [`exists`](Self::exists).
     ///
     /// # Safety
-    /// What `arguments` point to may be read.
+    /// The memory that `arguments` point to may be read.
     #[inline(always)]
     pub unsafe fn of(arguments: &'a Arguments<C::T>, tile: &WorkTile) -> Self {
         let work = Work::of_tile(tile, arguments.group);
         let sequence = Sequence::of(arguments, work.batch);
         let of_tile = const { C::WARPGROUPS * 64 };
         let (first, rows) = (work.row_tile * of_tile, sequence.queries * arguments.pack);
-        // A sequence without rows is as one of one row, whose tiles are not used.
+        // A sequence without rows is treated as one row; its tiles are not used.
         let of_sequence = (rows.max(1), arguments.pack);
         let (begin, end) = key_tiles::<C>(&sequence.visible, first, of_tile, of_sequence);
         let keys = work.keys(arguments.splits, begin, end);
@@ -63,7 +63,7 @@ impl<'a, C: Config> Tile<'a, C> {
         (token, self.work.head + head)
     }
 
-    /// What the options have for the tile's scores.
+    /// The options for the tile's scores.
     #[inline(always)]
     pub const fn scores(&self) -> TileScores<'a, C> {
         TileScores { arguments: self.arguments, work: self.work, sequence: self.sequence }
@@ -78,18 +78,18 @@ impl<'a, C: Config> Tile<'a, C> {
         self.arguments.o.offset(first + i64::from(token) * strides.row).address()
     }
 
-    /// The row of the workspaces.
+    /// The workspace row of a row of the sequence.
     #[inline(always)]
     pub fn partial_row(&self, row: u32) -> i64 {
         let (token, head) = self.token(row);
         self.arguments.partial_row(&self.work, head, token)
     }
 
-    /// Writes the log-sum-exp of a row, or of a split maximum and sum: one lane of the four that
-    /// have the row. Returns the factor of the row's results. Splits leave the sinks out.
+    /// Writes the log-sum-exp of a row, or the maximum and sum of a split's row. One of the row's
+    /// four lanes writes. Returns the factor of the row's results. Splits leave the sinks out.
     ///
     /// # Safety
-    /// The place may be written, and no other thread touches it; the sinks may be read.
+    /// The output may be written, and no other thread touches it; the sinks may be read.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn finish(&self, row: Option<u32>, unit: f32, sum: RowSum) -> f32 {
@@ -130,7 +130,7 @@ impl<C: Config> Varied<'_, C> {
         self.tile.token((self.first + row).min(opaque(self.tile.rows) - 1))
     }
 
-    /// Where a key's row begins in K or V.
+    /// The offset of a key's row in K or V.
     #[inline(always)]
     fn place(&self, strides: &Strides, key: u32) -> i64 {
         let [row, batch] = Places::new(self.tile.arguments, &self.tile.sequence).of(key).map(i64::from);

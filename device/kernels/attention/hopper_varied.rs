@@ -1,12 +1,12 @@
 //! Attention on Hopper where the keys are not one tensor of equal sequences: variable lengths,
-//! caches that are filled in part, pages, splits of the keys, query heads of one KV head packed
-//! into a tile.
+//! partially filled caches, pages, splits of the keys, and query heads of one KV head packed into a
+//! tile.
 //!
-//! A block has a tile of `64 * WARPGROUPS` rows and one split of the keys at a time. Row `r` of a
-//! sequence is token `r / pack` of head `r % pack`, so that rows have no stride: the consumer
-//! warpgroups load their rows of Q by `cp.async` and store those of O themselves. A producer loads
-//! K and V by TMA, in boxes of [`BOX`] keys, each of which is in one page; `hopper_pages` has the
-//! one for smaller pages.
+//! A block computes a tile of `64 * WARPGROUPS` rows over one split of the keys at a time. Row `r`
+//! of a sequence is token `r / pack` of head `r % pack`, so rows have no common stride: the
+//! consumer warpgroups load their rows of Q with `cp.async` and store their rows of O themselves. A
+//! producer loads K and V with TMA, in boxes of [`BOX`] keys that do not cross pages;
+//! `hopper_pages` has the producer for smaller pages.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::Arguments;
@@ -41,19 +41,19 @@ use moye_device::memory::SharedStorage;
 use moye_device::pipeline::{Producer, Role};
 use moye_device::tensor::{Fragment, SharedTensor};
 
-/// The kernel's text: entries are its instances. The maps of K and V have the modes (row, column,
-/// KV head, sequence or page); `small` are those for pages of fewer than [`BOX`] tokens. The
-/// block's threads are those of `Config::THREADS`. `tiles` makes the scheduler of this block's
-/// tiles, in each role: row tile `m`, of `64 * WARPGROUPS` rows, of query head `n`, and split `k`
-/// of the keys. Together the blocks' tiles are those of [`Arguments::grid`].
+/// The kernel's body, which each entry instantiates. The maps of K and V have the modes (row,
+/// column, KV head, sequence or page); `small` are the maps for pages of fewer than [`BOX`] tokens.
+/// A block has `Config::THREADS` threads. Each role calls `tiles` to build the scheduler of this
+/// block's tiles: row tile `m`, of `64 * WARPGROUPS` rows, of query head `n`, and split `k` of the
+/// keys. Together the blocks compute the tiles of [`Arguments::grid`].
 ///
 /// # Safety
-/// The maps are of tensors in memory of the device, by their types; what `arguments` point to lies
-/// inside its buffers, and `o`, `lse` and the workspaces overlap nothing else. Heads of `q` and `o`
-/// are contiguous, their addresses and strides multiples of 16 bytes. Pages have a multiple of
-/// [`SMALL_BOX`] tokens. Unless `C::GENERAL`, no option of `arguments` changes single scores;
-/// otherwise softcap or else scale is positive, and bias and mask are readable by
-/// [`CHUNK`](super::CHUNK) keys. The kernel declares `VariedStorage<C>`.
+/// Each map describes a tensor in device memory that matches its type. All elements that
+/// `arguments` address lie inside their buffers, and `o`, `lse` and the workspaces overlap nothing
+/// else. Heads of `q` and `o` are contiguous, their addresses and strides multiples of 16 bytes.
+/// Pages have a multiple of [`SMALL_BOX`] tokens. Unless `C::GENERAL`, no option of `arguments`
+/// changes individual scores; otherwise softcap or else scale is positive, and bias and mask are
+/// readable by [`CHUNK`](super::CHUNK) keys. The kernel declares `VariedStorage<C>`.
 #[inline(always)]
 pub unsafe fn forward_varied<C: Config, S: TileScheduler>(
     maps: BoxMaps<'_, C, BOX>,
@@ -62,7 +62,7 @@ pub unsafe fn forward_varied<C: Config, S: TileScheduler>(
     tiles: impl Fn() -> S,
 ) {
     let (role, thread) = (Role::of_thread(C::WARPGROUPS), thread_idx().x);
-    // The kernel declares its storage; the pipelines say who may touch a stage.
+    // The kernel declares its storage; the pipelines order all accesses to a stage.
     let (sQ, sK, sV, keys, values) = VariedStorage::<C>::take();
     if thread == 0 {
         keys.init();
@@ -97,7 +97,7 @@ pub unsafe fn forward_varied<C: Config, S: TileScheduler>(
 /// The producer: one thread that loads the tiles of K and V of a tile of queries.
 ///
 /// # Safety
-/// As [`forward_varied`].
+/// Same contract as [`forward_varied`].
 #[inline(always)]
 unsafe fn produce<C: Config>(
     (k, v): BoxMaps<'_, C, BOX>,
@@ -156,7 +156,7 @@ type Arrays<C> = (
 /// A consumer warpgroup: 64 rows of each tile.
 ///
 /// # Safety
-/// As [`forward_varied`]; all threads of the warpgroup.
+/// Same contract as [`forward_varied`]; all threads of the warpgroup execute this call.
 #[inline(always)]
 unsafe fn consume<C: Config>(
     arguments: &Arguments<C::T>,
@@ -167,7 +167,8 @@ unsafe fn consume<C: Config>(
 ) {
     let scale = unit::<C>(arguments) * core::f32::consts::LOG2_E;
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
-    // The warpgroup's rows of Q and O are its own. O's address takes no register in the mainloop.
+    // Only this warpgroup accesses its rows of Q and O. O's address takes no register in the
+    // mainloop.
     let sO = || sQ.with_layout::<SmemO<C>>().at((.., .., opaque(warpgroup))); // (64, DV)
     let sQ = sQ.at((.., .., warpgroup)); // (64, D)
     let sVt = sV.with_layout::<SmemVt<C>>(); // (DV, BLK_N, STAGES)
@@ -194,7 +195,7 @@ unsafe fn consume<C: Config>(
             } else {
                 mainloop.all(tile.keys, &mut rows)
             };
-            // What follows from the tile takes no registers in the mainloop.
+            // With `RECOMPUTES`, values of the tile take no registers in the mainloop.
             let tile = if C::RECOMPUTES { Tile::<C>::of(arguments, &tiles.place(work)) } else { tile };
             let first = tile.first + 64 * recomputed::<C>(warpgroup);
             let again = normalize(&tile, &rows, &mut tOrO, &softmax);
@@ -211,11 +212,11 @@ unsafe fn consume<C: Config>(
     }
 }
 
-/// Divides the results by the softmax's sums and writes the logarithms of these. Returns which of
-/// the thread's two rows have to be computed again.
+/// Divides the results by the softmax's sums and writes the log-sum-exps, or a split's maxima and
+/// sums. Returns which of the thread's two rows must be recomputed.
 ///
 /// # Safety
-/// As [`forward_varied`]; all lanes of the warp execute this call together.
+/// Same contract as [`forward_varied`]; all lanes of the warp execute this call together.
 #[inline(always)]
 unsafe fn normalize<C: Config>(
     tile: &Tile<'_, C>,
@@ -239,11 +240,11 @@ unsafe fn normalize<C: Config>(
     again
 }
 
-/// Copies a warpgroup's rows of Q, from row `first` of the sequence on, to its tile; rows beyond
-/// the last become zeros.
+/// Copies a warpgroup's rows of Q, from row `first` of the sequence on, to its tile; rows past the
+/// end become zeros.
 ///
 /// # Safety
-/// As [`forward_varied`].
+/// Same contract as [`forward_varied`].
 #[inline(always)]
 unsafe fn load_queries<C: Config>(
     tile: &Tile<'_, C>,
@@ -261,10 +262,11 @@ unsafe fn load_queries<C: Config>(
     cp_async_wait::<0>();
 }
 
-/// Stores a warpgroup's rows as elements, through its tile of Q, which all its products have read.
+/// Stores a warpgroup's rows as elements, through its tile of Q, which all products of the
+/// warpgroup have read.
 ///
 /// # Safety
-/// As [`forward_varied`]; all threads of the warpgroup.
+/// Same contract as [`forward_varied`]; all threads of the warpgroup execute this call.
 #[inline(always)]
 unsafe fn store<C: Config>(
     tile: &Tile<'_, C>,
@@ -276,7 +278,7 @@ unsafe fn store<C: Config>(
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
-    // The tile is the warpgroup's own; barriers stand between its products, its writes and its
+    // Only this warpgroup accesses the tile; barriers separate its products, its writes and its
     // reads.
     let rounded = pack_fragment::<Element<C>, _>(tOrO);
     Barrier::Warpgroup.of(warpgroup).sync();
@@ -302,7 +304,7 @@ fn moved(columns: i64, thread: u32) -> Moved {
 /// Stores a warpgroup's rows of a split as f32 in the workspace.
 ///
 /// # Safety
-/// As [`forward_varied`]; all lanes of the warp execute this call together.
+/// Same contract as [`forward_varied`]; all lanes of the warp execute this call together.
 #[inline(always)]
 unsafe fn store_partial<C: Config>(
     tile: &Tile<'_, C>,
@@ -311,7 +313,7 @@ unsafe fn store_partial<C: Config>(
     again: &[bool; 2],
     first: u32,
 ) {
-    // What a thread computes again, it has stored itself.
+    // A thread recomputes only elements that it has stored itself.
     for index in 0..2 {
         let row = rows.row::<C>(index);
         let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::DV);

@@ -1,18 +1,18 @@
-//! Attention: `softmax(scale q k^T) v` a tile of queries at a time, without the scores ever being
-//! in memory.
+//! Attention: `softmax(scale q k^T) v` one tile of queries at a time, without storing the scores in
+//! global memory.
 //!
 //! - `arguments`: the parameter of all kernels; `sequence`: lengths, and which keys a query sees;
-//!   `schedule`: which tile a block has.
+//!   `schedule`: which tile a block computes.
 //! - `config`: the shape of a kernel as a type; `rows`: tiles between global and shared memory.
 //! - `softmax`: the online softmax; `reference`: scores of any size in it; `scores`: soft cap,
 //!   ALiBi, bias, masks.
-//! - `recompute`: rows that a value has reached which a mask hides and which is not a number, and
-//!   rows whose scores are too large; `hidden`: the former where scores have options.
+//! - `recompute`: rows that a hidden NaN or infinite value has reached, and rows whose scores are
+//!   too large; `hidden`: such values in the kernels with score options.
 //! - `hopper`: the kernel for sm_90a; `hopper_varied`: the one for pages, variable lengths, packed
 //!   heads and splits.
 //! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_pages`, `hopper_places`,
-//!   `hopper_rows`, `hopper_schedule`, `hopper_scores`, `hopper_softmax`, `hopper_tile`: what both
-//!   are made of.
+//!   `hopper_rows`, `hopper_schedule`, `hopper_scores`, `hopper_softmax`, `hopper_tile`: the parts
+//!   of both.
 //! - `e4m3`: the kernel for sm_90a of 8-bit floats; `e4m3_config`, `e4m3_mainloop`,
 //!   `e4m3_softmax`: its parts.
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: reduces the splits of the
@@ -32,7 +32,7 @@ mod e4m3_entries;
 mod e4m3_mainloop;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod e4m3_softmax;
-// A text for sm_90a would be the same; the driver compiles that for sm_80 there.
+// A module for sm_90a would be the same; the driver compiles the module for sm_80 there.
 #[cfg(not(target_feature = "sm_90a"))]
 #[allow(unused_imports, unused_macros, reason = "each feature has some of the kernels")]
 mod entries;

@@ -46,7 +46,7 @@ impl Pairs for F8E4M3 {
 }
 
 /// Where the rows of queries of a tile, or of a warpgroup, and their keys are in global memory.
-/// Rows are counted from the tile's first; those beyond the last are as the last.
+/// Rows are counted from the tile's first; rows past the end are clamped to the last.
 pub trait Source {
     /// The elements of Q, K and V.
     type Element: Pairs;
@@ -57,17 +57,17 @@ pub trait Source {
     /// The score of row `row` and key `key`, both of which exist, whose product is `dot`.
     ///
     /// # Safety
-    /// What the options of the call point to may be read.
+    /// The memory that the options of the call point to may be read.
     #[inline(always)]
     unsafe fn score(&self, _row: u32, _key: u32, dot: f32) -> f32 {
         dot
     }
 
-    /// Stores what the softmax of row `row` came to and returns the factor of its results. All
-    /// threads of the row's quad call it.
+    /// Stores the log-sum-exp of row `row`, or a split's maximum and sum, and returns the factor of
+    /// its results. All threads of the row's quad call it.
     ///
     /// # Safety
-    /// No other thread touches the place.
+    /// No other thread touches the output.
     unsafe fn finish(&self, row: u32, sum: RowSum) -> f32;
 
     /// The keys that some of the rows `first ..= last` see.
@@ -83,8 +83,8 @@ pub trait Source {
     fn value(&self, key: u32) -> Global<Self::Element>;
 }
 
-/// Whether a row of results has to be computed again: a mask hides keys (`hides`), and the row is
-/// not finite. The thread has `ROWS` rows. All lanes of the warp execute this call together.
+/// Whether a row of results must be recomputed: a mask hides keys (`hides`), and the row is not
+/// finite. The thread has `ROWS` rows. All lanes of the warp execute this call together.
 #[inline(always)]
 pub fn is_hit<L: StaticLayout, const ROWS: usize>(
     results: &Fragment<f32, L>,
@@ -96,15 +96,15 @@ pub fn is_hit<L: StaticLayout, const ROWS: usize>(
     }
     let mut nothing = 0.0f32;
     for column in 0..const { L::LAYOUT.size() as usize / ROWS } {
-        // What is not finite makes NaN of 0.
+        // A NaN or infinite result turns the 0 into NaN.
         nothing = results[at(ROWS, index, column)].fma(0.0, nothing);
     }
     ballot(FULL_WARP, nothing != 0.0) >> (lane_id() & !3) & 15 != 0
 }
 
-/// Computes those of a thread's rows again of which that is said, and hands their results to `put`:
-/// row, column, and the results of this column and the next. `of_warp` gives the first of the eight
-/// rows that the warp has at index `index`; `columns` are those of a row of K, and of V. `4 SUMS`
+/// Recomputes this thread's rows that are marked in `rows`, and passes their results to `put`: row,
+/// column, and the results of this column and the next. `of_warp` returns the first of the warp's
+/// eight rows at an index; `columns` are the numbers of columns of a row of K and of V. `4 SUMS`
 /// columns, a divisor of the latter, are computed at a time: few registers, since this seldom runs.
 ///
 /// # Safety
@@ -124,7 +124,7 @@ pub unsafe fn recompute_rows<S: Source, const ROWS: usize, const SUMS: usize>(
     if !vote_any(FULL_WARP, again) {
         return;
     }
-    // A loop that is not unrolled: few instructions.
+    // `opaque` prevents unrolling, which keeps the code small.
     for index in 0..opaque(ROWS as u32) {
         // A run-time index would move the rows to local memory.
         let mut again = rows[ROWS - 1];
@@ -137,10 +137,10 @@ pub unsafe fn recompute_rows<S: Source, const ROWS: usize, const SUMS: usize>(
     }
 }
 
-/// Computes the row `index` of those threads again that say so.
+/// Recomputes row `index` of the threads that request it with `again`.
 ///
 /// # Safety
-/// As [`recompute_rows`].
+/// Same contract as [`recompute_rows`].
 #[inline(always)]
 pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
     source: &S,
@@ -150,8 +150,8 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
     (d, dv): (u32, u32),
     put: &mut impl FnMut(u32, u32, [f32; 2]),
 ) {
-    // What seldom runs keeps no register alive elsewhere: it computes all that it needs of the
-    // arguments.
+    // This code seldom runs and must keep no register alive elsewhere: it computes everything from
+    // the arguments.
     let scale = source.scale();
     let lane = lane_id();
     let of_warp = of_warp(index);

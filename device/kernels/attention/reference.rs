@@ -1,37 +1,37 @@
-//! What exponents of a row's scores are relative to.
+//! The reference of the exponents of a row's scores.
 //!
 //! A probability is `2^(scale score - scale max)` by one multiply-add, with `scale max` rounded.
 //! The rounding is the same for all scores of a row and cancels, as long as the accumulated sums
-//! are rescaled by the difference of the rounded products. For large scores it would over- or
-//! underflow. A kernel for any scores then subtracts the maximum first ([`SUBTRACTED`]). The other
-//! kernels have no instruction left for it: they find such rows in the end ([`NEAR`]) and compute
-//! them again (`recompute`).
+//! are rescaled by the difference of the rounded products. For large scores the probability would
+//! overflow or underflow. A kernel that accepts any scores then subtracts the maximum first
+//! ([`SUBTRACTED`]). The other kernels have no instruction to spare: their epilogue detects such
+//! rows ([`NEAR`]) and recomputes them (`recompute`).
 
 use super::softmax::RowSum;
 use moye_device::arch::{Fma, ex2_approx_f32, rcp_approx_f32};
 
-/// Scaled maxima above this are subtracted first. Rounded, it is off by at most 2^-13, so that a
-/// probability of 1 is one in f16.
+/// Scaled maxima above this are subtracted first. Up to it the rounding error is at most 2^-13, so
+/// that a probability of 1 is still 1 in f16.
 const SUBTRACTED: f32 = 4096.0;
-/// The largest scaled maximum of kernels that subtract none: rounded, it is off by at most 2^-5.
+/// The largest scaled maximum of kernels that subtract none: its rounding error is at most 2^-5.
 const NEAR: f32 = 1_048_576.0;
 
-/// [`NEAR`] in the unit of the scores, at most the largest number.
+/// [`NEAR`] in the unit of the scores, at most the largest finite value.
 #[inline(always)]
 fn near(scale: f32) -> f32 {
     (NEAR * rcp_approx_f32(scale)).min(f32::MAX)
 }
 
-/// The maximum before the first score. Finite, so that a difference of two is a number. For `any`
-/// scores no finite score is below; otherwise a row whose scores are all below has a sum of 0 or
-/// is relative to this.
+/// The maximum before the first score. It is finite, so that a difference of two maxima is not NaN.
+/// With `any`, no finite score is below it; otherwise a row whose scores are all below it has a sum
+/// of 0 or is relative to it.
 #[inline(always)]
 #[must_use]
 pub fn lowest(any: bool, scale: f32) -> f32 {
     if any { f32::MIN } else { -near(scale) }
 }
 
-/// What exponents of a row's scores are relative to: `scale subtract - shift`.
+/// The reference of the exponents of a row's scores: `scale subtract - shift`.
 #[derive(Clone, Copy, Debug)]
 pub struct Reference {
     /// Subtracted from the scores.
@@ -41,8 +41,8 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// That of the maximum `max`, with exponents larger by `offset`. `any`: whether the kernel
-    /// takes scores of any size; a constant.
+    /// The reference of the maximum `max`, with exponents larger by `offset`. `any`, a constant,
+    /// says whether the kernel accepts scores of any size.
     #[inline(always)]
     #[must_use]
     pub fn of(any: bool, max: f32, scale: f32, offset: f32) -> Self {
@@ -60,7 +60,7 @@ impl Reference {
         self.subtract != 0.0
     }
 
-    /// The factor of what was accumulated relative to this where `next` follows.
+    /// The factor that makes results accumulated relative to this reference relative to `next`.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
@@ -69,8 +69,8 @@ impl Reference {
         ex2_approx_f32(if any { (self.subtract - next.subtract).fma(scale, shift) } else { shift })
     }
 
-    /// The row whose sum relative to this is `sum`, and the factor that makes what was accumulated
-    /// relative to this relative to the maximum.
+    /// The row whose sum relative to this reference is `sum`, and the factor that makes results
+    /// accumulated relative to this reference relative to the maximum.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
@@ -80,9 +80,9 @@ impl Reference {
     }
 }
 
-/// Whether a kernel that does not take any scores has to compute a row again, since its scores are
-/// beyond [`NEAR`]. Rows without scores seem to have such ones. Infinite scores and NaN have come
-/// through already.
+/// Whether a kernel without `any` must recompute a row, since its scores exceed [`NEAR`] in
+/// magnitude. Rows without scores count as such rows. Infinite and NaN scores have already reached
+/// the results.
 #[inline(always)]
 #[must_use]
 pub fn is_far(row: &RowSum, scale: f32) -> bool {

@@ -1,5 +1,5 @@
-//! The epilogue: normalised results to memory, as elements or, for a split, as f32 for the kernel
-//! that reduces the splits.
+//! The epilogue: stores normalised results, as elements or, for a split, as f32 for the kernel that
+//! reduces the splits.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, Window};
@@ -18,7 +18,7 @@ use moye_device::atom::mma::accumulator_column;
 use moye_device::memory::{Global, GlobalMut, Shared};
 use moye_device::tensor::{Fragment, SharedTensor, StaticLayout};
 
-/// Where the rows of a tile go.
+/// The destination of a tile's rows.
 #[derive(Clone, Copy)]
 pub struct Target<'a, C: Config> {
     /// The arguments.
@@ -56,17 +56,17 @@ impl<C: Config> Target<'_, C> {
         sinks.read(self.token(row).1)
     }
 
-    /// The row's number among the rows of all splits.
+    /// The workspace row of a query token of a head.
     #[inline(always)]
     fn partial_row(&self, token: u32, head: u32) -> i64 {
         self.arguments.partial_row(&self.work, head, token)
     }
 
-    /// Writes the log-sum-exp of a row, if the row exists and the output is requested; of a split,
-    /// maximum and sum.
+    /// Writes the log-sum-exp of a row, if the row exists and the output is requested; for a split,
+    /// its maximum and sum.
     ///
     /// # Safety
-    /// The place may be written, and no other thread touches it.
+    /// The output may be written, and no other thread touches it.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn write_sum(&self, row: u32, sum: RowSum, lse: f32) {
@@ -93,19 +93,19 @@ impl<C: Config> Target<'_, C> {
         (address, self.first_row + row < self.rows)
     }
 
-    /// The place of a row of the split's results.
+    /// A pointer to a row of the split's results.
     #[inline(always)]
     fn row_of_partial(&self, row: u32) -> GlobalMut<f32> {
         let (token, head) = self.token(row);
         self.arguments.partial_o.offset(self.partial_row(token, head) * C::DV)
     }
 
-    /// Writes a tile of one group: through the place of the queries `sQ`, at the shared address of
-    /// its tensor.
+    /// Writes the tile of a single group through the memory of the queries: `sQ` is its shared
+    /// address and its tensor.
     ///
     /// # Safety
     /// All threads of the block call it together, and none reads `sQ` any more; `results` is
-    /// written; the targets may be written, and no other block touches them.
+    /// initialised; the targets may be written, and no other block touches them.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn write<L: StaticLayout, const ROWS: usize>(
@@ -122,7 +122,7 @@ impl<C: Config> Target<'_, C> {
         let mut again = [false; ROWS];
         let hides = !C::GENERAL && self.arguments.window != Window::ALL;
         for row in 0..ROWS {
-            // `ptxas` spills two rows that are looked at after scaling, and four before it.
+            // `ptxas` spills if two rows are checked after scaling, or four before it.
             let hit = is_hit::<_, ROWS>(results, row, hides && ROWS == 2);
             let (sum, to_max) = softmax.row(row, C::GENERAL, scale_log2);
             let (factor, lse) = sum.finish(unit, self.sink(rows[row]));
@@ -136,7 +136,7 @@ impl<C: Config> Target<'_, C> {
             if lane_id().is_multiple_of(4) {
                 self.write_sum(rows[row], sum, lse);
             }
-            // All lanes vote, whatever they have found.
+            // All lanes vote, whatever they found.
             again[row] = hit | far | is_hit::<_, ROWS>(results, row, hides && ROWS != 2);
         }
         if self.arguments.splits > 1 {
@@ -152,7 +152,7 @@ impl<C: Config> Target<'_, C> {
                     );
                 }
             }
-            // What a thread computes again, it has stored itself.
+            // A thread recomputes only elements that it has stored itself.
             self.recompute(again, |row, column, results| {
                 let place = self.row_of_partial(row).offset(column);
                 let exists = self.first_row + row < self.rows;
@@ -179,7 +179,7 @@ impl<C: Config> Target<'_, C> {
         part.store(sQ.0, |row| self.row_of_o(row));
     }
 
-    /// Computes those rows again of which that is said; of a kernel without score options.
+    /// Recomputes the rows that are marked `again`, in a kernel without score options.
     ///
     /// # Safety
     /// All lanes of the warp execute this call together.
@@ -195,12 +195,12 @@ impl<C: Config> Target<'_, C> {
         recompute_rows::<Self, ROWS, 4>(self, again, of_warp, (C::D as u32, C::DV as u32), put);
     }
 
-    /// Writes a tile of several groups, a warp each, which have it of parts of the keys: each
-    /// normalises its own and leaves it in `buffer`; then the threads add them up with the weights
-    /// that maxima and sums give, in the order of the groups.
+    /// Writes the tile of several groups, one warp each, which have accumulated it over different
+    /// keys. Each group stores its normalised results in `buffer`; then the threads sum them in the
+    /// order of the groups, weighted by maxima and sums.
     ///
     /// # Safety
-    /// As [`write`](Self::write); `buffer` is free, see [`merge_bytes`].
+    /// Same contract as [`write`](Self::write); `buffer` is unused and has [`merge_bytes`] bytes.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn merge<L: StaticLayout, const ROWS: usize>(
@@ -213,12 +213,12 @@ impl<C: Config> Target<'_, C> {
         unit: f32,
     ) {
         let (groups, pitch) = (C::GROUPS as u32, C::DV as u32 + 8);
-        // (row of a group) to its DV results, then its maximum and its sum.
+        // A group's row: DV results, then its maximum and its sum.
         let place = |group: u32, row: u32| {
             Shared::<f32>::from_address(buffer).offset(((group * C::ROWS as u32 + row) * pitch) as i32)
         };
         let (group, lane) = (thread / 32, lane_id());
-        // Each group has rows of its own.
+        // Each group writes separate rows.
         for row in 0..ROWS {
             let (sum, to_max) = softmax.row(row, C::GENERAL, unit * core::f32::consts::LOG2_E);
             let factor = sum.finish(unit, f32::NEG_INFINITY).0 * to_max;
@@ -234,7 +234,7 @@ impl<C: Config> Target<'_, C> {
             }
         }
         sync_threads();
-        // Threads of a row, 4 columns each at a time.
+        // `across` threads share a row, 4 columns each at a time.
         const { assert!(C::THREADS >= C::ROWS as u32 && C::THREADS % C::ROWS as u32 == 0) };
         let across = C::THREADS / C::ROWS as u32;
         let (row, first) = (thread / across, thread % across * 4);

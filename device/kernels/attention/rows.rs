@@ -1,32 +1,31 @@
-//! Rows between global and shared memory, 16 bytes a thread at a time, each row from an address of
-//! its own: packed heads and pages have no stride from row to row.
+//! Copies rows between global and shared memory, 16 bytes per thread at a time. Each row has a
+//! separate address: packed heads and pages have no common row stride.
 
 use super::config::{piece, swizzle_of_piece};
 use moye_device::arch::{CpAsyncKind, L2Prefetch, Word, Word128, cp_async_zfill};
 
-/// What a copy brings into the L2 cache: the line that its rows are in, where the PTX version has
-/// such hints.
+/// The L2 prefetch hint of a copy: 128 bytes, where the PTX version has such hints.
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "ptx74"))]
 const PREFETCH: L2Prefetch = L2Prefetch::B128;
-/// As above, in PTX without hints.
+/// No L2 prefetch hint: the PTX version has none.
 #[cfg(all(target_arch = "nvptx64", not(target_feature = "ptx74")))]
 const PREFETCH: L2Prefetch = L2Prefetch::None;
 
 /// A thread's part of a tile of `rows` rows of `columns` 16-bit elements, spread over `threads`
-/// threads; its place in shared memory is that of [`SmemQ`](super::config::SmemQ) and its like. All
-/// of them are constants.
+/// threads; its layout in shared memory is that of [`SmemQ`](super::config::SmemQ) and similar
+/// layouts. All of these are constants.
 #[derive(Clone, Copy)]
 pub struct Rows {
     rows: u32,
     columns: u32,
-    /// Columns of a swizzled row of shared memory; 0: a row has all columns and is padded.
+    /// Columns of a swizzled row of shared memory; 0: a row holds all columns and is padded.
     piece: u32,
     threads: u32,
     /// The thread's first row.
     row: u32,
     /// The thread's first column.
     column: u32,
-    /// Where that element is in shared memory, in bytes from the tile.
+    /// The offset of that element in shared memory, in bytes from the tile.
     place: u32,
 }
 
@@ -61,7 +60,7 @@ impl Rows {
         Self::in_pieces(self.rows, self.columns, self.piece, self.threads, thread)
     }
 
-    /// Columns that neighbouring threads have of a row.
+    /// Columns of a row that neighbouring threads copy.
     const fn run(&self) -> u32 {
         match self.piece {
             0 => 16,
@@ -69,7 +68,7 @@ impl Rows {
         }
     }
 
-    /// Rows that the threads have at a time.
+    /// Rows that the threads copy at a time.
     #[inline(always)]
     #[must_use]
     pub const fn rows_at_once(&self) -> u32 {
@@ -83,13 +82,13 @@ impl Rows {
         self.row
     }
 
-    /// Where an element is in shared memory, in bytes from the tile.
+    /// The offset of an element in shared memory, in bytes from the tile.
     #[inline(always)]
     const fn offset(&self, row: u32, column: u32) -> u32 {
         offset_in_pieces((self.rows, self.columns), self.piece, row, column)
     }
 
-    /// Where the thread's element `row` rows and `column` columns further on is. Both are
+    /// The offset of the thread's element `row` rows and `column` columns further on. Both are
     /// constants.
     #[inline(always)]
     const fn place(&self, row: u32, column: u32) -> u32 {
@@ -122,7 +121,7 @@ impl Rows {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn of_each<R: Copy>(&self, mut row: impl FnMut(u32) -> R, mut word: impl FnMut(R, u32, u32)) {
         let (at_once, run) = (self.rows_at_once(), self.run());
-        // More threads than a tile of few rows has words for.
+        // A tile of few rows leaves some threads without a word.
         if at_once > self.rows && self.row >= self.rows {
             return;
         }
@@ -138,12 +137,13 @@ impl Rows {
         }
     }
 
-    /// Starts copying the rows to the tile at the shared address `tile`. `source` gives the address
-    /// of a row, and whether it exists; one that does not becomes zeros.
+    /// Starts copying the rows to the tile at the shared address `tile`. `source` returns the
+    /// address of a row, and whether it exists; a row that does not exist becomes zeros.
     ///
     /// # Safety
-    /// Rows that exist may be read and are aligned to 16 bytes; the tile belongs to the copy until
-    /// the wait. The tile's rows are a multiple of [`rows_at_once`](Self::rows_at_once), or fewer.
+    /// Rows that exist may be read and are aligned to 16 bytes; until the wait only this copy
+    /// accesses the tile. The tile's rows are a multiple of [`rows_at_once`](Self::rows_at_once),
+    /// or fewer.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn load(&self, tile: u32, source: impl FnMut(u32) -> (u64, bool)) {
@@ -158,11 +158,11 @@ impl Rows {
         });
     }
 
-    /// Writes the rows of the tile at the shared address `tile`. `target` gives the address of a
+    /// Writes the rows of the tile at the shared address `tile`. `target` returns the address of a
     /// row, and whether it exists.
     ///
     /// # Safety
-    /// As [`load`](Self::load), for writing.
+    /// Same contract as [`load`](Self::load), for writing.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn store(&self, tile: u32, target: impl FnMut(u32) -> (u64, bool)) {
@@ -172,8 +172,8 @@ impl Rows {
     }
 }
 
-/// Where an element of a tile of `rows` by `columns` elements is in shared memory, in bytes from
-/// the tile.
+/// The offset of an element of a tile of `rows` by `columns` elements in shared memory, in bytes
+/// from the tile.
 #[inline(always)]
 #[must_use]
 pub const fn offset(rows: u32, columns: u32, row: u32, column: u32) -> u32 {
@@ -201,13 +201,13 @@ mod tests {
     use moye_device::tensor::StaticLayout;
     use std::collections::BTreeMap;
 
-    /// Every element of the tile is one thread's once, and lies where the layout says.
+    /// Exactly one thread copies each element of the tile, to the offset that the layout gives it.
     fn lies_where_the_layout_says<const D: i64>(threads: u32) {
         type K<const D: i64> = SmemK<Shape<bf16, D, D, 64, 64, 4, 1, false>>;
         lie_as::<K<D>>(D, threads, piece(D) as u32);
     }
 
-    /// As above, of 64 rows of `columns` columns in the layout `L`.
+    /// The same check for 64 rows of `columns` columns in the layout `L`.
     fn lie_as<L: StaticLayout>(columns: i64, threads: u32, piece: u32) {
         let (layout, swizzle) = (L::LAYOUT, L::SWIZZLE);
         let mut seen = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Which tile of which head a thread block has.
+//! Which tile of which head a thread block computes.
 
 use super::arguments::Arguments;
 use moye_device::arch::opaque;
@@ -22,9 +22,9 @@ pub struct Work {
 }
 
 impl Work {
-    /// The work number `index` of [`Arguments::grid`]: row tiles fastest and from the last to the
-    /// first, since under a causal mask the last has the most keys; then splits, heads and
-    /// sequences, so that blocks which run together share keys in L2.
+    /// Work unit `index` of [`Arguments::grid`]: row tiles fastest and from the last to the first,
+    /// since under a causal mask the last has the most keys; then splits, heads and sequences, so
+    /// that blocks which run together share keys in L2.
     #[inline(always)]
     #[must_use]
     pub fn of<T: Element>(arguments: &Arguments<T>, index: u32) -> Self {
@@ -47,7 +47,7 @@ impl Work {
         Self { row_tile, head, kv_head: head / group.max(1), batch, split }
     }
 
-    /// The tiles of keys `begin .. end` of this split, of `begin .. end` of all.
+    /// This split's tiles of keys, `begin .. end`, given the tiles `begin .. end` of all splits.
     #[inline(always)]
     #[must_use]
     pub fn keys(&self, splits: u32, begin: u32, end: u32) -> (u32, u32) {
@@ -66,7 +66,7 @@ impl Work {
 pub struct OneWork<'a, T: Element> {
     arguments: &'a Arguments<T>,
     index: u32,
-    /// Whether each call of `place` computes them again: kept, they would take registers.
+    /// Whether each call of `place` recomputes them: kept, they would take registers.
     recomputes: bool,
     done: bool,
 }
@@ -80,8 +80,8 @@ impl<T: Element> Clone for OneWork<'_, T> {
 impl<T: Element> Copy for OneWork<'_, T> {}
 
 impl<'a, T: Element> OneWork<'a, T> {
-    /// The work number `index`. A kernel that needs the coordinates at several places, with few
-    /// registers in between, `recomputes` them.
+    /// Work unit `index`. A kernel that needs the coordinates at several places, with few registers
+    /// in between, `recomputes` them.
     #[inline(always)]
     #[must_use]
     pub const fn new(arguments: &'a Arguments<T>, index: u32, recomputes: bool) -> Self {

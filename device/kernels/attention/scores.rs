@@ -1,4 +1,4 @@
-//! What happens to single scores before the softmax: hidden keys, soft cap, ALiBi, bias and mask.
+//! Changes to individual scores before the softmax: hidden keys, soft cap, ALiBi, bias and mask.
 
 use super::arguments::{Arguments, ScoreStrides};
 use super::schedule::Work;
@@ -10,10 +10,10 @@ use moye_device::tensor::{Fragment, StaticLayout};
 
 const LOG2_E: f32 = core::f32::consts::LOG2_E;
 
-/// The place of a thread's scores: which query tokens its rows are of, and which keys its columns.
+/// The position of a thread's scores: the query tokens of its rows and the keys of its columns.
 #[derive(Clone, Copy)]
 pub struct Scores<const ROWS: usize> {
-    /// The row of the tile of queries, of packed heads, that each of the thread's rows is.
+    /// The thread's rows, as rows of packed heads.
     pub rows: [u32; ROWS],
     /// The key of the thread's first column.
     pub key: u32,
@@ -35,7 +35,7 @@ impl<const ROWS: usize> Scores<ROWS> {
         self.key + (column / 2 * 8 + column % 2) as u32
     }
 
-    /// Makes the scores of keys that a row does not see minus infinity.
+    /// Sets the scores of keys that a row does not see to minus infinity.
     #[inline(always)]
     pub fn hide<L: StaticLayout>(&self, scores: &mut Fragment<f32, L>, sequence: &Sequence) {
         for row in 0..ROWS {
@@ -53,7 +53,7 @@ impl<const ROWS: usize> Scores<ROWS> {
     /// Applies the options; the results are in the [unit](Arguments::unit) of the scores.
     ///
     /// # Safety
-    /// What `arguments` point to may be read.
+    /// The memory that `arguments` point to may be read.
     #[inline(always)]
     pub unsafe fn apply<T, L>(
         &self,
@@ -92,7 +92,7 @@ impl<const ROWS: usize> Scores<ROWS> {
             }
         }
         if arguments.bias.address() != 0 {
-            // What does not exist is not read.
+            // Elements of queries and keys that do not exist are not read.
             self.each_existing::<L>(&arguments.stride_bias, sequence, work, |index, from| {
                 let bias: f32 = arguments.bias.read(from).convert();
                 let score = scores[index];
@@ -109,7 +109,7 @@ impl<const ROWS: usize> Scores<ROWS> {
     }
 
     /// Calls `f` for each score of an existing query and key with its index in the accumulator and
-    /// where its element of a tensor with the strides is.
+    /// its element's offset in a tensor with these strides.
     #[inline(always)]
     fn each_existing<L: StaticLayout>(
         &self,

@@ -1,4 +1,4 @@
-//! Lengths and places of one sequence, and what a query token sees of its keys.
+//! Lengths and offsets of one sequence, and the keys that a query token sees.
 
 use super::arguments::{Arguments, Strides, UNLIMITED, Window};
 use moye_device::memory::{Element, Global};
@@ -7,20 +7,20 @@ use moye_device::memory::{Element, Global};
 /// see.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence {
-    /// Its number.
+    /// The index of the sequence.
     pub batch: u32,
-    /// The row of `q` and `o` that it begins at, beside the stride of the batch.
+    /// The row of `q` and `o` at which it begins, in addition to the offset of the batch.
     pub q_first: u32,
-    /// The row of `k` and `v` that it begins at.
+    /// The row of `k` and `v` at which it begins.
     pub k_first: u32,
     /// Query tokens.
     pub queries: u32,
-    /// What its queries see.
+    /// The keys that its queries see.
     pub visible: Visible,
 }
 
 impl Sequence {
-    /// Sequence `batch`, whose lengths are read where they are on the device.
+    /// Sequence `batch`. Lengths and offsets in device memory are read.
     ///
     /// # Safety
     /// The offsets and lengths of `arguments` may be read.
@@ -28,7 +28,7 @@ impl Sequence {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub unsafe fn of<T: Element>(arguments: &Arguments<T>, batch: u32) -> Self {
-        // The offset at `batch`, and how far the next is.
+        // The offset at `batch`, and the distance to the next.
         let range = |offsets: Global<i32>, length: u32| {
             if offsets.address() == 0 {
                 return (0, length);
@@ -45,15 +45,15 @@ impl Sequence {
         Self { batch, q_first, k_first, queries, visible }
     }
 
-    /// Where head `head` of this sequence begins in a tensor of queries.
+    /// The offset of head `head` of this sequence in a tensor of queries.
     #[inline(always)]
     #[must_use]
     pub fn q_offset(&self, strides: &Strides, head: u32) -> i64 {
         offset(strides, self.batch, self.q_first, head)
     }
 
-    /// Where KV head `head` of this sequence begins in a tensor of keys; with pages no batch is
-    /// counted.
+    /// The offset of KV head `head` of this sequence in a tensor of keys; with pages the batch adds
+    /// nothing.
     #[inline(always)]
     #[must_use]
     pub fn k_offset(&self, strides: &Strides, head: u32, paged: bool) -> i64 {

@@ -17,10 +17,10 @@ pub const fn at(rows: usize, row: usize, column: usize) -> usize {
     column % 2 + 2 * (row % 2) + 4 * (row / 2 + rows / 2 * (column / 2))
 }
 
-/// What the softmax of a thread's `ROWS` rows has come to.
+/// The running softmax of a thread's `ROWS` rows.
 ///
-/// The four threads of a quad have the same rows: they agree on the maxima, and each has its own
-/// part of the sums.
+/// The four threads of a quad share the rows: they agree on the maxima, and each accumulates a part
+/// of the sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax<const ROWS: usize> {
     /// The largest score of each row, not scaled.
@@ -30,17 +30,17 @@ pub struct Softmax<const ROWS: usize> {
 }
 
 impl<const ROWS: usize> Softmax<ROWS> {
-    /// Before the first tile; `any` as in [`Reference::of`].
+    /// The state before the first tile; `any` as in [`Reference::of`].
     #[inline(always)]
     #[must_use]
     pub fn new(any: bool, scale_log2: f32) -> Self {
         Self { max: [lowest(any, scale_log2); ROWS], sum: [0.0; ROWS] }
     }
 
-    /// Writes four rows to shared memory: 16 bytes at the address, and as many `further` on.
+    /// Writes four rows to shared memory: 16 bytes at the address, and 16 bytes `further` on.
     ///
     /// # Safety
-    /// Both places are the thread's own.
+    /// No other thread accesses the two places.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn store(&self, (address, further): (u32, u32)) {
@@ -55,7 +55,7 @@ impl<const ROWS: usize> Softmax<ROWS> {
     /// Reads what [`store`](Self::store) wrote.
     ///
     /// # Safety
-    /// As [`store`](Self::store).
+    /// Same contract as [`store`](Self::store).
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
@@ -71,9 +71,9 @@ impl<const ROWS: usize> Softmax<ROWS> {
     }
 
     /// Replaces a tile's scores by `2^(scale (score - max))`, where a hidden score is minus
-    /// infinity, and takes them in. What was accumulated before must be multiplied by the factors
-    /// that are returned, one a row. `any` as in [`Reference::of`]. All lanes of the warp execute
-    /// this call together.
+    /// infinity, and adds them to the sums. The caller must multiply the results accumulated so far
+    /// by the returned factors, one per row. `any` as in [`Reference::of`]. All lanes of the warp
+    /// execute this call together.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn take_in<L: StaticLayout>(
@@ -112,7 +112,7 @@ impl<const ROWS: usize> Softmax<ROWS> {
         factors
     }
 
-    /// The largest score of row `row` and its sum of exponentials, of all four threads, and the
+    /// The largest score of row `row`, its sum of exponentials over all four threads, and the
     /// factor that makes the accumulated results relative to that score.
     ///
     /// All lanes of the warp execute this call together.
@@ -127,8 +127,8 @@ impl<const ROWS: usize> Softmax<ROWS> {
     }
 }
 
-/// The softmax of a row over some of its keys. Splits are merged by these: a log-sum-exp in f32
-/// beside a large score has lost the logarithm.
+/// The softmax of a row over some of its keys. Splits are merged by maximum and sum: next to a
+/// large score, a log-sum-exp in f32 loses the logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowSum {
     /// The largest score, in the [unit](super::Arguments::unit) of the scores.
@@ -138,7 +138,7 @@ pub struct RowSum {
 }
 
 impl RowSum {
-    /// The maximum to merge by: an empty row's is below those of all others.
+    /// The maximum to merge by: that of an empty row is below all others.
     #[inline(always)]
     #[must_use]
     pub fn merged_max(&self) -> f32 {
@@ -154,15 +154,15 @@ impl RowSum {
         self.sum * factor
     }
 
-    /// The factor that makes the sum 1 together with the share of `sink`, a score without a value
-    /// (minus infinity for none), and the natural logarithm of that sum of exponentials. A row
-    /// without scores has 0 and the sink.
+    /// The factor that normalises the sum, including `sink`, a score without a value (minus
+    /// infinity for none), and the natural logarithm of that sum of exponentials. For a row without
+    /// scores the logarithm is the sink.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub fn finish(&self, unit: f32, sink: f32) -> (f32, f32) {
         const LOG2_E: f32 = core::f32::consts::LOG2_E;
-        // An empty sum says nothing of the scale.
+        // The maximum of an empty sum has no meaning.
         let max = if self.sum == 0.0 { sink } else { self.max * unit };
         let new_max = max.max(sink);
         let factor = if max == new_max { 1.0 } else { ex2_approx_f32((max - new_max) * LOG2_E) };
