@@ -1,7 +1,7 @@
 //! The mainloop of a consumer warpgroup for 8-bit floats: as
 //! [`hopper_mainloop`](super::hopper_mainloop), with P in e4m3.
 //!
-//! P is scaled by `2^OFFSET` to use the range of e4m3; its sums have the same factor, so the
+//! P is scaled by `2^OFFSET` to use the range of e4m3; its row sums have the same factor, so the
 //! normalisation cancels it. With [`E4m3Config::SUMS_BY_WGMMA`] a product with ones sums the rows
 //! of P: results and sums then have the same rounding. That product starts from zero with each
 //! tile, since the accumulators of 8-bit floats have few bits.
