@@ -495,7 +495,7 @@ fn tell(
     let driver = conditions
         .driver
         .map_or(String::new(), |(major, minor)| format!(", driver for CUDA {major}.{minor}"));
-    report.line("device", format_args!("{device} ({arch}, {multiprocessors} multiprocessors){driver}"));
+    report.line("device", format_args!("{device} ({arch}, {multiprocessors} SMs){driver}"));
     report.line("date", date);
     let flushed = if conditions.flush_l2 { ", L2 flushed before each launch" } else { "" };
     let rested = match conditions.rest_ms {

@@ -196,9 +196,7 @@ fn gpus(report: &mut Report) {
                 let memory = properties.memory_bytes.unwrap_or(0) >> 20;
                 let (name, arch, multiprocessors) =
                     (&properties.name, properties.arch, properties.multiprocessors);
-                Finding::Ok(format!(
-                    "{name}, {arch}, {multiprocessors} multiprocessors, {memory} MiB of memory"
-                ))
+                Finding::Ok(format!("{name}, {arch}, {multiprocessors} SMs, {memory} MiB of memory"))
             }
         };
         tell(report, &format!("GPU {index}"), finding);

@@ -185,7 +185,7 @@ fn doctor(driver: &Path, fault: &str, name: &str) -> String {
 }
 
 #[rstest]
-#[case::a_gpu_that_serves("", "GPU 0", &["ok       Fake GPU, sm_80, 1 multiprocessors, 1024 MiB of memory"])]
+#[case::a_gpu_that_serves("", "GPU 0", &["ok       Fake GPU, sm_80, 1 SMs, 1024 MiB of memory"])]
 #[case::its_driver("", "driver", &["ok       for CUDA 11.4"])]
 #[case::no_gpu("no gpu", "GPU", &[
     "missing  the NVIDIA driver reports no GPU",
