@@ -41,7 +41,7 @@ pub fn compiler_version() -> Result<String, BuildError> {
 /// Finds the source for the crate in `crate_dir`.
 ///
 /// # Errors
-/// There is none, or the one in `MOYE_RUST_SRC` or `.toolchain` has another version.
+/// No folder holds the source, or `MOYE_RUST_SRC` or `.toolchain` holds that of another version.
 pub fn find(crate_dir: &Path) -> Result<CoreSource, BuildError> {
     let sysroot = PathBuf::from(run(&environment::rustc(), &["--print", "sysroot"])?.trim_end());
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);

@@ -109,7 +109,7 @@ fn fingerprint(libraries: &[PathBuf]) -> Result<u64, BuildError> {
 }
 
 /// The folder that nested target directories share: `ptx` in cargo's outermost target directory
-/// that contains `target_dir`, or `target_dir` itself if there is none.
+/// that contains `target_dir`, or `target_dir` itself if no other one contains it.
 fn shared_folder(target_dir: &Path) -> PathBuf {
     let outermost = target_dir.ancestors().skip(1).filter(|folder| is_target_dir(folder)).last();
     outermost.map_or_else(|| target_dir.to_owned(), |folder| folder.join("ptx"))

@@ -15,7 +15,7 @@
 //! # Features
 //! `matmul` and `movement` are on by default; a library enables what it needs (`default-features =
 //! false`). Without either, the crate offers devices, buffers, streams, modules and launches for
-//! custom kernels, and compiles none of its own.
+//! custom kernels, and compiles no kernel itself.
 //! - `movement`: copies and transposes.
 //! - `matmul`: products of matrices, for all operand types; `matmul-f32`, `matmul-f16`, ... for one
 //!   type each.

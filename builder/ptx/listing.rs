@@ -77,7 +77,7 @@ impl Listing {
         Ok(Self { kernels })
     }
 
-    /// The instructions of the entry of this name; empty if there is none.
+    /// The instructions of the entry `name`; empty if the module has no such entry.
     pub fn kernel(&self, name: &str) -> &[Instruction] {
         self.kernels.get(name).map_or(&[], Vec::as_slice)
     }

@@ -101,7 +101,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
 
 impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     /// `d(m, n) = c(m, n) + a(m, k) * b(n, k)`, summed over all `k`: [`gemm`](Self::gemm) with a
-    /// result of its own, CuTe's `gemm(tiled_mma, d, a, b, c)`.
+    /// separate result, CuTe's `gemm(tiled_mma, d, a, b, c)`.
     ///
     /// `d` has the modes of `c`, and the atom's result type:
     /// [`partition_fragment_d`](Self::partition_fragment_d) makes it,

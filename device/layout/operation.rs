@@ -12,7 +12,11 @@ macro_rules! operation {
         $(#[$doc])*
         ///
         /// # Panics
-        #[doc = concat!("If [`", stringify!($try_name), "`] returns an error, with its message; in a `const` this is a compile error.")]
+        #[doc = concat!(
+            "If [`",
+            stringify!($try_name),
+            "`] returns an error, with its message; in a `const` this is a compile error.",
+        )]
         #[track_caller]
         pub const fn $name($($arg: $ty),+) -> $out {
             match $try_name($($arg),+) {
@@ -70,7 +74,13 @@ macro_rules! method {
         $(#[$doc])*
         ///
         /// # Panics
-        #[doc = concat!("If [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") returns an error.")]
+        #[doc = concat!(
+            "If [`",
+            stringify!($try_name),
+            "`](Self::",
+            stringify!($try_name),
+            ") returns an error.",
+        )]
         #[track_caller]
         pub const fn $name($this $(, $arg: $ty)*) -> $out {
             match $this.$try_name($($arg),*) {

@@ -128,7 +128,7 @@ pub(crate) const fn moved_past(a: &Layout, swizzle: &Swizzle, end: i64) -> Resul
         else {
             return Err(Fault::Overflow);
         };
-        // A change that `a` drops is none.
+        // `a` drops the target bit, so the swizzle does not change the offset.
         if changed == 0 {
             continue;
         }

@@ -97,7 +97,7 @@ impl Module {
             block: [t.x, t.y, t.z],
             cluster: [c.x, c.y, c.z],
             dependent: grid.dependent && function.waits,
-            // `function` has checked that it is at most what a block may have.
+            // `Loaded::function` has refused sizes above the limit of a block.
             shared_bytes: shared_bytes as u32,
         };
         gpu.bind()?;

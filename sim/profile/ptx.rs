@@ -104,7 +104,8 @@ fn body<'a>(module: &'a str, kernel: &str) -> Option<&'a str> {
     None
 }
 
-/// The instruction name of a statement, without label and predicate; empty if there is none.
+/// The instruction name of a statement, without label and predicate; empty if the statement has no
+/// instruction.
 fn mnemonic(statement: &str) -> &str {
     let mut words = statement.split_whitespace().filter(|word| !matches!(*word, "{" | "}"));
     let is_before = |word: &&str| word.ends_with(':') || word.starts_with('@');

@@ -484,7 +484,7 @@ impl Reader<'_> {
     }
 }
 
-/// The word at the start of `text`; empty if there is none.
+/// The word at the start of `text`; empty if `text` starts with another character.
 pub(super) fn word(text: &str) -> &str {
     let end = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
     &text[..end]

@@ -156,7 +156,13 @@ macro_rules! partitions {
             $(#[$doc])*
             ///
             /// # Panics
-            #[doc = concat!("If [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") returns an error; in a `const` this is a compile error.")]
+            #[doc = concat!(
+                "If [`",
+                stringify!($try_name),
+                "`](Self::",
+                stringify!($try_name),
+                ") returns an error; in a `const` this is a compile error.",
+            )]
             #[track_caller]
             pub const fn $name(&self $(, $arg: Layout)?) -> Layout {
                 or_raise!(self.$try_name($($arg)?))
@@ -213,7 +219,11 @@ macro_rules! of_mma {
         $(#[$doc])*
         ///
         /// # Panics
-        #[doc = concat!("If [`", stringify!($try_name), "`] returns an error; in a `const` this is a compile error.")]
+        #[doc = concat!(
+            "If [`",
+            stringify!($try_name),
+            "`] returns an error; in a `const` this is a compile error.",
+        )]
         #[track_caller]
         pub const fn $name<A: CopyAtom, T: Storable, M: Atom>(mma: &TiledMma<M>) -> TiledCopy<A, T> {
             or_raise!($try_name(mma))

@@ -234,7 +234,13 @@ macro_rules! partitions {
             $(#[$doc])*
             ///
             /// # Panics
-            #[doc = concat!("If [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") returns an error; in a `const` this is a compile error.")]
+            #[doc = concat!(
+                "If [`",
+                stringify!($try_name),
+                "`](Self::",
+                stringify!($try_name),
+                ") returns an error; in a `const` this is a compile error.",
+            )]
             #[track_caller]
             pub const fn $name(&self, tensor: Layout) -> Layout {
                 or_raise!(self.$try_name(tensor))

@@ -66,7 +66,7 @@ proptest! {
 
     #[test]
     fn coordinate_layouts_compose_as_their_coordinates_do(a in layouts(), b in ordered_layout(even_shape())) {
-        // A layout composed with the coordinates of its own shape is itself.
+        // Composing a layout with the identity layout of its shape returns the layout.
         let identity = identity_layout(a.shape());
         let same = composition(a, identity);
         for i in 0..checked(&a) {
