@@ -130,6 +130,48 @@ fn nccl_says_its_version_or_which_library_is_missing() {
     }
 }
 
+#[cfg(feature = "nccl")]
+#[test]
+fn communicators_of_the_program_are_used_and_not_destroyed() {
+    use std::ffi::{c_int, c_void};
+    let sims = Device::sim_peers(2);
+    // SAFETY: a group of simulators refuses communicators before it uses them.
+    let refused = unsafe { Group::local(&sims).unwrap().adopt(&[std::ptr::null_mut(); 2]) };
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("simulators have no communicators"), "{error}");
+    let on_gpus = std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu"));
+    let Some(devices) = devices(2).filter(|_| on_gpus) else {
+        println!("skipped: it needs two GPUs");
+        return;
+    };
+    // SAFETY: NCCL's initialisers have no conditions.
+    let library = unsafe { libloading::Library::new("libnccl.so.2").unwrap() };
+    type Init = unsafe extern "C" fn(*mut *mut c_void, c_int, *const c_int) -> c_int;
+    type Destroy = unsafe extern "C" fn(*mut c_void) -> c_int;
+    // SAFETY: the types are those of nccl.h.
+    let (init, destroy) = unsafe {
+        let init = library.get::<Init>(c"ncclCommInitAll").unwrap();
+        (init, library.get::<Destroy>(c"ncclCommDestroy").unwrap())
+    };
+    let mut made = [std::ptr::null_mut(); 2];
+    // SAFETY: two communicators are written, of the GPUs 0 and 1.
+    assert_eq!(unsafe { init(made.as_mut_ptr(), 2, [0, 1].as_ptr()) }, 0);
+    let group = Group::local(&devices).unwrap();
+    // SAFETY: the communicators are alive until the group has been dropped, here and below.
+    let error = unsafe { group.adopt(&[made[1], made[0]]) }.unwrap_err().to_string();
+    assert!(error.contains("communicators of the ranks [1, 0], and the group's are [0, 1]"), "{error}");
+    // SAFETY: as above.
+    unsafe { group.adopt(&made) }.unwrap();
+    check::<f32>(&group, &devices, 5);
+    check::<bf16>(&group, &devices, 12);
+    // SAFETY: as above.
+    let error = unsafe { group.adopt(&made) }.unwrap_err().to_string();
+    assert!(error.contains("has its communicators already"), "{error}");
+    drop(group);
+    // SAFETY: nothing uses them any longer.
+    assert!(made.iter().all(|&communicator| unsafe { destroy(communicator) } == 0));
+}
+
 const RATES: RankRates = RankRates { product: 8e14, link: 4e11, memory: 4e12, call: 0.0 };
 
 #[test]

@@ -74,7 +74,6 @@ fn command(declaration: &'static Declaration) -> Command {
         }
     };
     let command = Command::new(declaration.name)
-        .about(declaration.summary)
         .args(operands)
         .args(declaration.options.iter().map(option))
         .arg(
@@ -84,7 +83,8 @@ fn command(declaration: &'static Declaration) -> Command {
                 .help("Overwrite the outputs if they exist"),
         )
         .arg_required_else_help(true);
-    DeviceArgument::augment_args(command)
+    // The group's own description would replace one that is set before.
+    DeviceArgument::augment_args(command).about(declaration.summary)
 }
 
 /// The operations of `moye run`.

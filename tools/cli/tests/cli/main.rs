@@ -195,6 +195,23 @@ fn transposed_and_copied_files_are_those_of_ndarray() {
 }
 
 #[test]
+fn help_says_what_each_operation_computes() {
+    let folder = TempDir::new().unwrap();
+    let help = |arguments: &[&str]| succeeded(&moye(folder.path(), arguments));
+    // Lines of help may break after that.
+    let beginning = |summary: &str| summary.chars().take(20).collect::<String>();
+    let all = help(&["run", "--help"]);
+    for operation in moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS) {
+        assert!(all.contains(&beginning(operation.summary)), "{}: {all}", operation.name);
+        assert!(help(&["run", operation.name, "--help"]).starts_with(&beginning(operation.summary)));
+    }
+    for operation in [&moye::COPY, &moye::TRANSPOSE] {
+        assert!(help(&[operation.name, "--help"]).starts_with(&beginning(operation.summary)));
+        assert!(help(&["--help"]).contains(&beginning(operation.summary)), "{}", operation.name);
+    }
+}
+
+#[test]
 fn random_matrices_come_from_the_seed() {
     let folder = TempDir::new().unwrap();
     for (seed, name) in [("5", "one.npy"), ("5", "two.npy"), ("6", "three.npy")] {
