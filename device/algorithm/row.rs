@@ -218,6 +218,9 @@ impl RowBlocks for ClusterBlocks {
             cluster_wait();
         }
         let (thread, blocks) = (thread_idx().x, cluster_size());
+        if blocks == 1 {
+            return values;
+        }
         let places = places.offset((count & 1) * PLACES);
         let barrier = barrier(places);
         // SAFETY: each block has four places in every block's memory, which no thread reads or
@@ -235,7 +238,7 @@ impl RowBlocks for ClusterBlocks {
             // A lane has a block's values: three steps for eight blocks.
             let (lane, mut all) = (lane_id(), values);
             for (i, value) in all.iter_mut().enumerate() {
-                *value = places.read(lane % blocks * 4 + i as u32);
+                *value = places.read((lane & (blocks - 1)) * 4 + i as u32);
             }
             let both = |all: [f32; N], step: u32| {
                 let (mut lower, mut upper) = (all, all);
@@ -247,9 +250,7 @@ impl RowBlocks for ClusterBlocks {
                 }
                 f(lower, upper)
             };
-            if blocks > 1 {
-                all = both(all, 1);
-            }
+            all = both(all, 1);
             if blocks > 2 {
                 all = both(all, 2);
             }

@@ -20,8 +20,9 @@ pub trait AsyncWord: Copy {
     /// need [`fence_proxy_async`](super::fence_proxy_async) after the wait.
     ///
     /// # Safety
-    /// `address` is aligned to the word's size, and there is an mbarrier at `barrier`, whose
-    /// current phase expects the bytes, or will before its last arrival (for example by
+    /// The launch has clusters of at least two blocks: in others an H200 raises an illegal
+    /// instruction. `address` is aligned to the word's size, and there is an mbarrier at `barrier`,
+    /// whose current phase expects the bytes, or will before its last arrival (for example by
     /// [`mbarrier_arrive_expect_tx`](super::mbarrier_arrive_expect_tx) in its own block). Its block
     /// has started and the mbarrier is initialised, which a barrier of the cluster ensures, and the
     /// block does not exit before the phase is complete. From the store on, other threads do not

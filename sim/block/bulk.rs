@@ -213,6 +213,10 @@ impl BlockContext {
         mbarrier: u32,
         location: &'static Location<'static>,
     ) -> Result<(), FaultKind> {
+        if self.cluster().blocks().len() == 1 {
+            let reason = "the launch has no clusters: an H200 raises an illegal instruction";
+            return Err(FaultKind::InvalidOperand { operation: STORE, reason: reason.to_owned() });
+        }
         let (block, destination, mbarrier) =
             self.one_block(STORE, Access::StoreAsync, destination, mbarrier)?;
         let writer = (block.rank == self.rank).then(|| self.running.get());

@@ -93,6 +93,17 @@ fn a_block_may_store_to_itself_by_either_address() {
 }
 
 #[test]
+fn a_launch_without_clusters_has_no_asynchronous_stores() {
+    let kernel = || {
+        mbarrier_init(barrier(0), 1);
+        store_async(tile(), 5_u32, barrier(0));
+    };
+    let memory = GlobalMemory::new();
+    let error = Launch::new("k", 1, 1, &memory).shared_bytes(320).run(&kernel).unwrap_err();
+    assert!(error.to_string().contains("the launch has no clusters"), "{error}");
+}
+
+#[test]
 fn stored_bytes_may_not_be_accessed_before_the_wait_but_adjacent_bytes_may() {
     let memory = GlobalMemory::new();
     let run = |touch: fn()| {
