@@ -1,6 +1,6 @@
 //! [`Operations`]: the build script of a crate of operations.
 
-use crate::package::Features;
+use crate::package::Package;
 use crate::report::Ptxas;
 use crate::{BuildError, Lint, PtxBuilder, carried, environment};
 use std::collections::BTreeSet;
@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// moye_build::Operations::new(".").build_or_exit();
 /// ```
 ///
+/// Features of the host's half alone are listed in the manifest, as `host-features` in
+/// `[package.metadata.moye]`; the kernels are compiled without them.
+///
 /// A package contains its PTX in the folder `ptx`, so that its users compile none. With
 /// `MOYE_BUILD_PTX=1` the PTX is compiled from the package's sources. A checkout has no such folder
 /// and always compiles.
@@ -22,8 +25,6 @@ use std::path::{Path, PathBuf};
 #[must_use = "nothing is compiled before `build_or_exit`"]
 pub struct Operations {
     builder: PtxBuilder,
-    /// The features passed to `feature`.
-    named: Vec<String>,
 }
 
 impl Operations {
@@ -38,21 +39,7 @@ impl Operations {
             .allow(Lint::ALL)
             .default_features(false);
         builder.of_operations = true;
-        Self { builder, named: Vec::new() }
-    }
-
-    /// The crate's package, as for [`PtxBuilder::package`].
-    pub fn package(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
-        self.builder = self.builder.package(name, version);
-        self
-    }
-
-    /// Enables a feature that has another name in the build script's package.
-    pub fn feature(mut self, name: impl Into<String>) -> Self {
-        let name = name.into();
-        self.builder = self.builder.feature(&name);
-        self.named.push(name);
-        self
+        Self { builder }
     }
 
     /// The target directory of the nested build, as for [`PtxBuilder::target_dir`].
@@ -105,16 +92,20 @@ fn is_on(feature: &str) -> bool {
     env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"))).is_some()
 }
 
-/// The features of a crate of operations to compile: the `named` ones, and the features that are on
-/// in the build script's package, or all outside a build script. A feature that another one enables
-/// is omitted, so that equal sets of operations are compiled once, whatever names requested them.
-pub fn features(of: &Features, named: &[String]) -> Vec<String> {
+/// The features of a crate of operations to compile: the features that are on in the build script's
+/// package, or all outside a build script. Features of the host's half are omitted, and features
+/// that another one enables, so that equal sets of operations are compiled once, whatever names
+/// requested them.
+pub fn features(of: &Package) -> Vec<String> {
     let all = !environment::in_build_script();
-    chosen(of, |feature| all || named.iter().any(|name| name == feature) || is_on(feature))
+    chosen(of, |feature| all || is_on(feature))
 }
 
-fn chosen(of: &Features, is_on: impl Fn(&str) -> bool) -> Vec<String> {
-    let on = of.keys().map(String::as_str).filter(|feature| *feature != "default" && is_on(feature));
+fn chosen(of: &Package, is_on: impl Fn(&str) -> bool) -> Vec<String> {
+    let is_of_kernels =
+        |feature: &str| feature != "default" && !of.host_features.iter().any(|f| f == feature);
+    let of = &of.features;
+    let on = of.keys().map(String::as_str).filter(|feature| is_of_kernels(feature) && is_on(feature));
     let on: BTreeSet<_> = on.collect();
     let mut enabled = BTreeSet::new();
     let mut next: Vec<_> = on.iter().copied().collect();
@@ -128,6 +119,7 @@ fn chosen(of: &Features, is_on: impl Fn(&str) -> bool) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::package::Features;
 
     #[test]
     fn operations_are_named_by_the_features_that_no_other_one_enables() {
@@ -141,9 +133,18 @@ mod tests {
             of("matmul-f32", &["slices", "dep:other"]),
             of("movement", &[]),
             of("slices", &[]),
+            of("tune", &["matmul"]),
         ]);
-        assert_eq!(chosen(&features, |_| true), ["matmul", "movement"]);
-        assert_eq!(chosen(&features, |name| name == "slices" || name == "matmul-f32"), ["matmul-f32"]);
-        assert_eq!(chosen(&features, |_| false), [""; 0]);
+        let of = Package {
+            library: "operations".to_owned(),
+            workspace: PathBuf::new(),
+            target_dir: PathBuf::new(),
+            features,
+            host_features: vec!["tune".to_owned()],
+        };
+        assert_eq!(chosen(&of, |_| true), ["matmul", "movement"]);
+        assert_eq!(chosen(&of, |name| name == "slices" || name == "matmul-f32"), ["matmul-f32"]);
+        assert_eq!(chosen(&of, |name| name == "tune"), [""; 0]);
+        assert_eq!(chosen(&of, |_| false), [""; 0]);
     }
 }

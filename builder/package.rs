@@ -16,6 +16,8 @@ pub struct Package {
     pub target_dir: PathBuf,
     /// Its features, and the features that each of them enables.
     pub features: Features,
+    /// The features with which no kernel is compiled: see [`Operations`](crate::Operations).
+    pub host_features: Vec<String>,
 }
 
 /// Features by name, with the features that each enables.
@@ -56,6 +58,7 @@ impl Package {
             workspace: PathBuf::from(text(&metadata["workspace_root"])),
             target_dir: PathBuf::from(text(&metadata["target_directory"])),
             features: features_in(&package["features"]),
+            host_features: names_in(&package["metadata"]["moye"]["host-features"]),
         })
     }
 
@@ -67,11 +70,12 @@ impl Package {
 }
 
 fn features_in(metadata: &Value) -> Features {
-    let enabled = |value: &Value| {
-        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
     let features = metadata.as_object().into_iter().flatten();
-    features.map(|(name, value)| (name.clone(), enabled(value))).collect()
+    features.map(|(name, value)| (name.clone(), names_in(value))).collect()
+}
+
+fn names_in(metadata: &Value) -> Vec<String> {
+    metadata.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn is_library(kind: &Value) -> bool {

@@ -225,7 +225,7 @@ impl PtxBuilder {
         };
         let sysroot = sysroot::build(&core, &krate, &target_dir)?;
         let features = match self.of_operations {
-            true => operations::features(&package.features, &self.features),
+            true => operations::features(&package),
             false => self.features.clone(),
         };
         let job = Job {

@@ -1,6 +1,6 @@
 //! The device side of moye: the layout algebra, tensors over global, shared and register memory,
 //! tiled copies, tiled matrix instructions and pipelines. Kernels are built from them: yours, and
-//! those of the crate `moye-kernels`.
+//! those of the families of operations.
 //!
 //! The crate is `no_std` and is compiled twice from the same source: to PTX for a GPU (target
 //! `nvptx64-nvidia-cuda`), and for the host, where `moye-sim` replaces the GPU. Only [`arch`]

@@ -1,7 +1,7 @@
 //! The first launch: a kernel copies a matrix through shared memory.
 //!
 //! `cargo run --release --example copy` runs it on GPU 0, or without a GPU on the simulator. The
-//! kernel is `device/kernels/ladder/copy.rs`: read it beside this page.
+//! kernel is `ops/movement/ladder/copy.rs`: read it beside this page.
 
 use moye::{Device, Grid, Result, kernels};
 

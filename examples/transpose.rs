@@ -3,7 +3,7 @@
 //! A warp that writes a column of the tile and a warp that reads a row of it must both access 32
 //! different banks. The layout `(32,32):(1,33)` achieves that. This example first shows why, with
 //! the layout algebra that the kernel uses, and then launches that kernel: read
-//! `device/kernels/ladder/transpose.rs` beside this page. (`moye::transpose` takes matrices of any
+//! `ops/movement/ladder/transpose.rs` beside this page. (`moye::transpose` takes matrices of any
 //! strides; its kernel has a larger tile that is padded in the same way.)
 
 use moye::layout::{Layout, layout};

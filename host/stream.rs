@@ -175,7 +175,6 @@ impl Stream {
     /// the operation returns its error. An operation's `explain` reports the number of bytes.
     ///
     /// ```
-    /// # #[cfg(feature = "matmul-f32")] {
     /// use moye::{Device, Error, Matmul, Matrix, MatrixMut};
     /// let device = Device::sim();
     /// let x = device.upload(&[1.0f32; 32 * 32])?;
@@ -193,7 +192,6 @@ impl Stream {
     /// // SAFETY: no other stream uses the buffers.
     /// unsafe { product.run_on(&stream, &mut c)? };
     /// assert_eq!(y.download()?, [32.0; 32 * 32]);
-    /// # }
     /// # Ok::<(), moye::Error>(())
     /// ```
     ///

@@ -159,8 +159,10 @@ impl<C> std::fmt::Debug for TensorMapOf<C> {
 
 impl<C> TensorMapOf<C> {
     /// The map with these fields, which are those of the copy.
-    #[cfg(feature = "attention-common")]
-    pub(crate) fn of_fields(device: &Device, fields: &Fields) -> Result<Self> {
+    ///
+    /// # Errors
+    /// As for [`TensorMap::new`].
+    pub fn of_fields(device: &Device, fields: &Fields) -> Result<Self> {
         Ok(Self { map: TensorMap::new(device, fields)?, copy: PhantomData })
     }
 

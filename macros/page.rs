@@ -29,7 +29,7 @@ const PAGES: [(&str, &[&str]); 3] = [
             "tiling",
         ],
     ),
-    ("moye_kernels", &["epilogue", "hopper", "ladder"]),
+    ("moye_matmul", &["epilogue", "hopper", "ladder"]),
 ];
 
 pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_link_to_a_page_leads_to_its_documentation() {
         assert_eq!(page("see [Layouts](layouts.md#sizes)."), "see [Layouts](crate::guide::layouts#sizes).");
-        let hopper = "https://docs.rs/moye-kernels/latest/moye_kernels/guide/hopper/index.html";
+        let hopper = "https://docs.rs/moye-matmul/latest/moye_matmul/guide/hopper/index.html";
         assert_eq!(page("[the\nsteps](hopper.md)"), format!("[the\nsteps]({hopper})"));
         let ptx = "https://docs.rs/moye-build/latest/moye_build/guide/index.html";
         assert_eq!(page("[PTX](ptx.md)"), format!("[PTX]({ptx})"));

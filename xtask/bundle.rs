@@ -34,7 +34,9 @@ const HOST_ONLY: &[&str] = &[
     "moye-device",
     "moye-draw",
     "moye-eval",
-    "moye-kernels",
+    "moye-attention",
+    "moye-matmul",
+    "moye-movement",
     "moye-sim",
     "moye-tune",
 ];

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages that contain PTX, by their folders.
-pub const CARRIED: [(&str, &str); 4] = [
-    ("moye-kernels", "device/kernels"),
+pub const CARRIED: [(&str, &str); 6] = [
+    ("moye-attention", "ops/attention"),
+    ("moye-matmul", "ops/matmul"),
+    ("moye-movement", "ops/movement"),
     ("moye-parallel", "ops/parallel"),
     ("moye-products", "ops/products"),
     ("moye-rows", "ops/rows"),

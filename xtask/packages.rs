@@ -14,20 +14,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The published packages.
-pub const PACKAGES: [&str; 15] = [
+pub const PACKAGES: [&str; 18] = [
     "moye",
+    "moye-attention",
     "moye-bench",
     "moye-build",
     "moye-cli",
     "moye-device",
     "moye-draw",
     "moye-eval",
-    "moye-kernels",
     "moye-macros",
+    "moye-matmul",
+    "moye-movement",
     "moye-parallel",
     "moye-products",
     "moye-python-support",
     "moye-rows",
+    "moye-runtime",
     "moye-sim",
     "moye-tune",
 ];
@@ -67,8 +70,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut y = device.alloc_zeroed::<f32>(6)?;
     transpose(&device, &Matrix::row_major(&x, 2, 3)?, &mut MatrixMut::row_major(&mut y, 3, 2)?)?;
     assert_eq!(y.download()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
-    for (arch, text) in moye::SHIPPED_PTX.images() {
-        std::fs::write(std::env::var("IMAGES")? + "." + arch, text)?;
+    for ptx in moye::SHIPPED_PTX {
+        for (arch, text) in ptx.images() {
+            std::fs::write(std::env::var("IMAGES")? + "." + arch, text)?;
+        }
     }
 
     println!("{}", moye_eval::evaluate("complement(4:2, 24)")?);

@@ -40,38 +40,45 @@ impl Options {
     }
 }
 
-/// Compiles the shipped kernels with the options of the library's build script, whose compilation
-/// with the same features is reused. Attention doubles the time without it.
-fn compile(checkout: &Checkout, archs: &[String], attention: bool) -> Result<PtxSet> {
-    let mut builder = PtxBuilder::new(checkout.root.join("device/kernels"));
-    if attention {
-        builder = builder.feature("attention");
-    }
-    builder = builder
-        .feature("ladder")
-        .feature("matmul")
-        .feature("movement")
-        .target_dir(checkout.target.join("ptx"))
-        .out_dir(checkout.target.join("ptx/report"))
-        // The report below searches the requested kernels for slow code.
-        .allow(Lint::ALL);
-    for arch in archs {
-        builder = builder.arch(arch);
-        if arch == "sm_90a" {
-            // The options of the library's build script.
-            builder = builder.rustflag_of(arch, "-Ctarget-feature=+ptx81");
+/// The families of shipped kernels, with the features that name all of them.
+const FAMILIES: [(&str, &[&str]); 3] =
+    [("ops/attention", &["all"]), ("ops/matmul", &["all", "ladder"]), ("ops/movement", &["ladder"])];
+
+/// Compiles the shipped kernels, a set for each family, with the options of the libraries' build
+/// scripts, whose compilation with the same features is reused. Attention doubles the time without
+/// it.
+fn compile(checkout: &Checkout, archs: &[String], attention: bool) -> Result<Vec<PtxSet>> {
+    let mut sets = Vec::new();
+    for (folder, features) in &FAMILIES[usize::from(!attention)..] {
+        let mut builder = PtxBuilder::new(checkout.root.join(folder))
+            .default_features(false)
+            .target_dir(checkout.target.join("ptx"))
+            .out_dir(checkout.target.join("ptx/report"))
+            // The report below searches the requested kernels for slow code.
+            .allow(Lint::ALL);
+        for feature in *features {
+            builder = builder.feature(*feature);
         }
+        for arch in archs {
+            builder = builder.arch(arch);
+            if arch == "sm_90a" {
+                // The options of the libraries' build scripts.
+                builder = builder.rustflag_of(arch, "-Ctarget-feature=+ptx81");
+            }
+        }
+        sets.push(builder.build()?);
     }
-    Ok(builder.build()?)
+    Ok(sets)
 }
 
-/// The shipped kernels for all architectures, which must compile without a warning. The library
-/// with the features of [`crate::test::ALL`] has already compiled them.
+/// The shipped kernels for all architectures, which must compile without a warning. The libraries
+/// with the features of [`crate::test::ALL`] have already compiled them.
 pub fn without_warnings(checkout: &Checkout) -> Result<()> {
     let archs: Vec<_> = ARCHS.iter().map(|arch| (*arch).to_owned()).collect();
-    let set = compile(checkout, &archs, true)?;
-    if !set.warnings.is_empty() {
-        bail!("the compiler warns of code that only a GPU runs:\n{}", set.warnings.concat());
+    let sets = compile(checkout, &archs, true)?;
+    let warnings: String = sets.iter().flat_map(|set| &set.warnings).map(String::as_str).collect();
+    if !warnings.is_empty() {
+        bail!("the compiler warns of code that only a GPU runs:\n{warnings}");
     }
     Ok(())
 }
@@ -81,10 +88,11 @@ pub fn run(checkout: &Checkout, options: &Options) -> Result<()> {
         [] => ARCHS.iter().map(|arch| (*arch).to_owned()).collect(),
         named => named.to_vec(),
     };
-    let set = compile(checkout, &archs, options.attention)?;
+    let sets = compile(checkout, &archs, options.attention)?;
     let ptxas = Ptxas::find();
     let mut reports = Vec::new();
-    for file in &set.files {
+    let files = || sets.iter().flat_map(|set| &set.files);
+    for file in files() {
         let mut report = Report::of_kernels(file, ptxas.as_ref(), |name| options.wants(name))?;
         // The module's order follows the codegen units.
         report.kernels.sort_by(|first, second| first.ptx.name.cmp(&second.ptx.name));
@@ -98,7 +106,7 @@ pub fn run(checkout: &Checkout, options: &Options) -> Result<()> {
         );
     }
     let mut findings = Vec::new();
-    for (report, file) in reports.iter().zip(&set.files) {
+    for (report, file) in reports.iter().zip(files()) {
         findings.extend(report.findings(&Listing::read(&file.text)?));
     }
     if options.json {

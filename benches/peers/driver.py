@@ -22,10 +22,10 @@ def check(code):
 
 
 class Kernels:
-    """The kernels of a folder with moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx, by name."""
+    """The kernels of a folder with moye_attention.sm_80.ptx and moye_attention.sm_90a.ptx, by name."""
 
     def __init__(self, folder):
-        self.texts = [(folder / f"moye_kernels.{arch}.ptx").read_text() for arch in ("sm_80", "sm_90a")]
+        self.texts = [(folder / f"moye_attention.{arch}.ptx").read_text() for arch in ("sm_80", "sm_90a")]
         self.known = {}
 
     def __getitem__(self, name):

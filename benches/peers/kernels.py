@@ -3,7 +3,7 @@
     cargo xtask ptx --attention
     python benches/peers/kernels.py target/ptx/report [--csv FILE] [--only TEXT ...] [--rounds N]
 
-The folder has the PTX of the kernels, moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx. The
+The folder has the PTX of the kernels, moye_attention.sm_80.ptx and moye_attention.sm_90a.ptx. The
 driver compiles each kernel that is measured. All sides are replayed from CUDA
 graphs, so that the host's time of a call is not measured. `moye::Attention` chooses these kernels,
 sections and numbers of splits on an H100, and for decoding also the other kernel. A row is the
@@ -254,7 +254,7 @@ def several_tokens(kernels, wants):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="the folder with moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx")
+    parser.add_argument("folder", type=pathlib.Path, help="the folder with moye_attention.sm_80.ptx and moye_attention.sm_90a.ptx")
     parser.add_argument("--csv", help="append rows to this file")
     parser.add_argument("--only", action="append", default=[], help="cases whose work or kernel contains this string")
     parser.add_argument("--rounds", type=int, default=7)

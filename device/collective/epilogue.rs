@@ -207,7 +207,8 @@ impl<T: Element, F> With<T, F> {
     ///
     /// The matrices may be C if no tiles overlap, as with this module's mainloops: the same thread
     /// reads each element before it writes the result. Tiles that are moved inside C
-    /// (`moye_kernels::mma::matmul_with`) would read elements that another block has written.
+    /// (`moye_matmul::kernels::mma::matmul_with`) would read elements that another block has
+    /// written.
     #[inline(always)]
     #[must_use]
     pub const fn new(pointer: Global<T>, shape: (u32, u32), strides: (i64, i64), batch: i64, f: F) -> Self {

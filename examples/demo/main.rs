@@ -1,7 +1,7 @@
 //! A matrix product with one call, and a report of what it computes.
 //!
-//! `matmul` takes matrices of any strides, chooses the kernel and the tile (`device/kernels/mma`)
-//! and launches it.
+//! `matmul` takes matrices of any strides, chooses the kernel and the tile
+//! (`ops/matmul/kernels/mma`) and launches it.
 
 use moye::profile::Profile;
 use moye::{Device, Matmul, Matrix, MatrixMut, Result, matmul};

@@ -1,5 +1,5 @@
 //! The ladder, step 1: the copy with padded columns, through registers and with `cp.async`
-//! (`device/kernels/ladder/copy.rs` and `copy_async.rs`).
+//! (`ops/movement/ladder/copy.rs` and `copy_async.rs`).
 
 use crate::support::Matrix;
 use moye::Device;

@@ -1,5 +1,5 @@
 //! The ladder, step 5: two tiles in shared memory, two steps in registers
-//! (`device/kernels/ladder/double_buffer.rs`).
+//! (`ops/matmul/ladder/double_buffer.rs`).
 
 use crate::support::{Fast, Product};
 use moye::Device;

@@ -1,4 +1,4 @@
-//! The ladder, step 1: the first product (`device/kernels/ladder/matmul.rs`).
+//! The ladder, step 1: the first product (`ops/matmul/ladder/matmul.rs`).
 
 use crate::support::{Fast, Product};
 use moye::kernels::matmul_f32_nt;

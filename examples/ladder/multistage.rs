@@ -1,5 +1,5 @@
 //! The ladder, step 7: a ring of swizzled stages in shared memory, and C through shared memory
-//! (`device/collective/multistage.rs`, as `device/kernels/mma/f16.rs` configures it).
+//! (`device/collective/multistage.rs`, as `ops/matmul/kernels/mma/f16.rs` configures it).
 
 use crate::support::{Fast, Product};
 use half::f16;

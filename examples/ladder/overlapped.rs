@@ -1,5 +1,5 @@
 //! The ladder, step 4: `cp.async` fills shared memory for the next tile while the current one, in
-//! fragments, is multiplied (`device/kernels/ladder/overlapped.rs`).
+//! fragments, is multiplied (`ops/matmul/ladder/overlapped.rs`).
 
 use crate::support::{Fast, Product};
 use moye::Device;

@@ -1,4 +1,4 @@
-//! The ladder, step 1: a copy through shared memory (`device/kernels/ladder/plain_copy.rs`).
+//! The ladder, step 1: a copy through shared memory (`ops/movement/ladder/plain_copy.rs`).
 
 use crate::support::Matrix;
 use moye::Device;

@@ -1,5 +1,5 @@
 //! The ladder, step 6: the double buffer of step 5 on tensor cores
-//! (`device/kernels/ladder/tf32_nn.rs` and `tf32_tn.rs`).
+//! (`ops/matmul/ladder/tf32_nn.rs` and `tf32_tn.rs`).
 
 use crate::support::{Fast, Product};
 use moye::Device;

@@ -1,5 +1,5 @@
 //! The ladder, step 6: fragments with `ldmatrix`, and why its rows are swizzled
-//! (`device/kernels/ladder/tf32_ldmatrix.rs`).
+//! (`ops/matmul/ladder/tf32_ldmatrix.rs`).
 
 use crate::support::{Fast, Product};
 use moye::Device;

@@ -1,4 +1,4 @@
-//! The ladder, step 6: one tile on tensor cores (`device/kernels/ladder/tf32_tile.rs`).
+//! The ladder, step 6: one tile on tensor cores (`ops/matmul/ladder/tf32_tile.rs`).
 
 use crate::support::{Fast, Product};
 use moye::Device;

@@ -1,5 +1,5 @@
 //! The ladder, step 2: a `TiledCopy` and a `TiledMma` define which thread copies and multiplies
-//! which elements (`device/kernels/ladder/tiled.rs`).
+//! which elements (`ops/matmul/ladder/tiled.rs`).
 
 use crate::support::{Fast, Product};
 use moye::Device;

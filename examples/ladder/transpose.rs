@@ -1,5 +1,5 @@
 //! The ladder, step 1: a transpose in shared memory, and why its columns are padded
-//! (`device/kernels/ladder/transpose.rs`).
+//! (`ops/movement/ladder/transpose.rs`).
 
 use crate::support::Matrix;
 use moye::Device;

@@ -1,5 +1,5 @@
 //! The ladder, step 3: copies of 64 and 128 bits, and how to check that they are coalesced
-//! (`device/kernels/ladder/vectorized.rs`).
+//! (`ops/matmul/ladder/vectorized.rs`).
 
 use crate::support::{Fast, Product};
 use moye::Device;

@@ -1,16 +1,15 @@
 //! A GPU with its context.
 
 use super::kept::Kept;
-use super::loaded::{Cache, Loaded};
+use super::loaded::Cache;
 use super::{Device, Properties, Rates};
 use crate::arch::Arch;
 use crate::captures;
 use crate::driver::{self, DriverCode, check, sys};
-use crate::ptx::SHIPPED_PTX;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// The GPUs that this process has opened. They stay open until it exits, as the driver's primary
 /// contexts do.
@@ -31,8 +30,6 @@ pub(crate) struct Gpu {
     /// The name of the last launched kernel, for fault reports.
     last_kernel: Mutex<&'static str>,
     pub(crate) modules: Cache,
-    /// The module of this crate's kernels.
-    shipped: OnceLock<&'static Loaded>,
 }
 
 /// The driver's stream, which is not destroyed.
@@ -149,17 +146,7 @@ impl Gpu {
             kept: Kept::default(),
             last_kernel: Mutex::new("none"),
             modules: Cache::default(),
-            shipped: OnceLock::new(),
         })
-    }
-
-    /// The module of this crate's kernels, loaded at the first call.
-    pub fn shipped(&'static self) -> Result<&'static Loaded> {
-        if let Some(loaded) = self.shipped.get() {
-            return Ok(loaded);
-        }
-        let loaded = self.modules.load(self, &SHIPPED_PTX)?;
-        Ok(self.shipped.get_or_init(|| loaded))
     }
 
     pub fn index(&self) -> u32 {

@@ -214,7 +214,6 @@ impl Device {
     /// [`moye_sim::profile`](crate::profile).
     ///
     /// ```
-    /// # #[cfg(feature = "movement")] {
     /// let device = moye::Device::sim();
     /// let src = device.upload(&[1.0f32; 4096])?;
     /// let mut dst = device.alloc_zeroed::<f32>(4096)?;
@@ -224,7 +223,6 @@ impl Device {
     /// })?;
     /// let total = profile.kernels[0].total();
     /// assert_eq!((total.global_loads.bytes + total.async_loads.bytes, total.global_stores.bytes), (16384, 16384));
-    /// # }
     /// # Ok::<(), moye::Error>(())
     /// ```
     ///
@@ -235,11 +233,6 @@ impl Device {
             Backend::Gpu(_) => Err(Error::NoProfile { device: self.label() }),
             Backend::Sim(simulator) => simulator.profile(work),
         }
-    }
-
-    /// The number of SMs for which products are planned.
-    pub(crate) fn planned_multiprocessors(&self) -> u32 {
-        self.rates().multiprocessors
     }
 
     /// The rates for planning operations.

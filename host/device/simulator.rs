@@ -28,7 +28,6 @@ thread_local! {
 /// ```
 /// use moye::{Device, Matrix, MatrixMut, interruptible};
 /// use std::sync::{Arc, atomic::AtomicBool};
-/// # #[cfg(feature = "movement")] {
 /// let device = Device::sim();
 /// let x = device.upload(&[1.0f32; 4])?;
 /// let mut y = device.alloc_zeroed::<f32>(4)?;
@@ -37,7 +36,6 @@ thread_local! {
 /// let error = interruptible(&stop, || moye::transpose(&device, &x, &mut y)).unwrap_err();
 /// assert!(error.to_string().ends_with("was interrupted"), "{error}");
 /// moye::transpose(&device, &x, &mut y)?;
-/// # }
 /// # Ok::<(), moye::Error>(())
 /// ```
 pub fn interruptible<R>(interrupt: &Arc<AtomicBool>, work: impl FnOnce() -> R) -> R {

@@ -76,9 +76,8 @@ impl Device {
     /// without an order by events may run at the same time. After the capture, clones of the stream
     /// have no work, and its events never happen.
     ///
-    /// Operations of this crate such as [`Matmul`](crate::Matmul) run on the given stream; the
-    /// graph owns their workspaces. Kernels that were not launched before are loaded during the
-    /// capture.
+    /// Operations run on the given stream; the graph owns their workspaces. Kernels that were not
+    /// launched before are loaded during the capture.
     ///
     /// Transfers, waits of the host and [`fill_bytes`](crate::Buffer::fill_bytes) are synchronous
     /// and return an error during a capture. Allocations are allowed; a buffer that `work` drops is
@@ -88,7 +87,6 @@ impl Device {
     ///
     /// ```
     /// use moye::{Device, Grid, Matrix, MatrixMut};
-    /// # #[cfg(feature = "movement")] {
     /// let device = Device::sim();
     /// let mut x = device.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
     /// let mut y = device.alloc_zeroed::<f32>(4)?;
@@ -102,7 +100,6 @@ impl Device {
     /// // SAFETY: `x` and `y` are alive, and nothing else uses them.
     /// unsafe { graph.launch(&device.default_stream())? };
     /// assert_eq!(y.download()?, [5.0, 7.0, 6.0, 8.0]);
-    /// # }
     /// # Ok::<(), moye::Error>(())
     /// ```
     ///

@@ -2,7 +2,6 @@
 //! buffers as its slices, on one stream.
 //!
 //! ```no_run
-//! # #[cfg(feature = "matmul-f32")] {
 //! use cudarc::driver::CudaContext;
 //! use moye::interop::cudarc::CudarcStream;
 //! use moye::{Matmul, Matrix, MatrixMut};
@@ -22,7 +21,6 @@
 //! }
 //! assert_eq!(cuda.clone_dtoh(&c)?, vec![64.0; 64 * 48]);
 //! # Ok(())
-//! # }
 //! # }
 //! ```
 //! Features of `cudarc` select the CUDA version and how its libraries are found: enable them in

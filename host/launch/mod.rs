@@ -11,17 +11,18 @@ pub(crate) use prepared::{Prepared, noting};
 use crate::device::{Backend, Device};
 use crate::driver;
 use crate::driver::launch::Extents;
-use crate::matrix::check_device;
-use crate::module::Module;
+use crate::matrix::same_device;
+use crate::module::{Module, Ptx};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::kernel::{Kernel, Params};
 use std::sync::OnceLock;
 
 impl Device {
-    /// Launches a kernel of this crate on the default stream. Returns while the kernel runs; on the
-    /// simulator, after it has completed. The simulator runs any kernel; on a GPU,
-    /// [`Module::launch`] launches kernels of other crates.
+    /// Launches a kernel on the default stream. Returns while the kernel runs; on the simulator,
+    /// after it has completed. The simulator runs any kernel; on a GPU, the kernel's crate is one
+    /// of `moye`'s families of operations or has linked its PTX ([`link_ptx!`](crate::link_ptx)),
+    /// and [`Module::launch`] launches kernels of other crates.
     ///
     /// The compiler checks the arguments against the kernel's parameters. The simulator returns a
     /// fault of the kernel from this call; a GPU returns it from the next call that waits for the
@@ -38,7 +39,7 @@ impl Device {
     ///
     /// The call returns while the kernel runs, and its borrows end with it. Until the kernel has
     /// completed, no other stream may write what it reads, or read or write what it writes. This
-    /// holds for launches and for safe calls, such as [`copy`](crate::copy) on the default stream.
+    /// holds for launches and for safe calls, such as a copy on the default stream.
     /// Transfers wait for the kernel, and so does the drop of a buffer.
     pub unsafe fn launch<P: Params>(
         &self,
@@ -104,9 +105,30 @@ impl Stream {
         grid: Grid,
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
-        let module = self.device().shipped(kernel)?;
+        let module = self.device().linked(kernel)?;
         // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
         unsafe { launch(&module, self, kernel, grid, arguments) }
+    }
+}
+
+impl Ptx {
+    /// Launches one of these kernels on a stream, whose device loads it at the first launch.
+    ///
+    /// # Errors
+    /// As for [`Device::load`] and [`Module::launch`].
+    ///
+    /// # Safety
+    /// As for [`Device::launch`].
+    pub unsafe fn launch<P: Params>(
+        &self,
+        stream: &Stream,
+        kernel: &Kernel<P>,
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        let module = stream.device().load(self)?;
+        // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
+        unsafe { launch(&module, stream, kernel, grid, arguments) }
     }
 }
 
@@ -141,7 +163,7 @@ pub(crate) unsafe fn launch<P: Params>(
     if stream.device() != device {
         return Err(Error::StreamOfOtherDevice { stream: stream.device().label(), device: device.label() });
     }
-    let parameters = arguments.pass(&mut |argument, buffer| check_device(name, argument, buffer, device))?;
+    let parameters = arguments.pass(&mut |argument, buffer| same_device(name, argument, buffer, device))?;
     match &device.0 {
         Backend::Sim(simulator) => {
             if !moye_device::kernel::SIMULATED {

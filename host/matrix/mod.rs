@@ -3,19 +3,17 @@
 mod shape;
 mod view;
 
-pub(crate) use shape::Shape;
+pub use shape::Shape;
 pub use view::{Matrix, MatrixMut};
 
 use crate::device::Device;
 use crate::{Error, Result};
 
 /// Checks that the buffer of an argument of `operation` belongs to the device that runs it.
-pub(crate) fn check_device(
-    operation: &'static str,
-    argument: usize,
-    buffer: &Device,
-    device: &Device,
-) -> Result<()> {
+///
+/// # Errors
+/// [`Error::WrongDevice`] if it does not.
+pub fn same_device(operation: &'static str, argument: usize, buffer: &Device, device: &Device) -> Result<()> {
     if buffer == device {
         return Ok(());
     }

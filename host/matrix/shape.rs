@@ -4,15 +4,22 @@ use crate::{Error, Result};
 
 /// Rows and columns, and the distances in elements between two rows and between two columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub struct Shape {
+    /// The number of rows.
     pub rows: usize,
+    /// The number of columns.
     pub cols: usize,
+    /// The distance of two rows.
     pub row_stride: usize,
+    /// The distance of two columns.
     pub col_stride: usize,
 }
 
 impl Shape {
     /// Checks that the matrix is within `len` elements.
+    ///
+    /// # Errors
+    /// [`Error::MatrixBounds`] if it is not.
     pub fn check_bounds(&self, len: usize) -> Result<()> {
         let needed = self.cosize();
         if needed <= len as u128 {
@@ -23,6 +30,9 @@ impl Shape {
     }
 
     /// Checks that no two elements share an offset.
+    ///
+    /// # Errors
+    /// [`Error::MatrixOverlap`] if two do.
     pub fn check_distinct(&self) -> Result<()> {
         let Self { rows, cols, row_stride, col_stride } = *self;
         let overlaps = match (rows, cols) {

@@ -65,7 +65,8 @@ impl<'a, T: Element> Matrix<'a, T> {
         Self::new(data, rows, cols, (1, rows))
     }
 
-    pub(crate) fn data(&self) -> &BufferSlice<'a, T> {
+    /// The elements, from the matrix's first one on.
+    pub fn data(&self) -> &BufferSlice<'a, T> {
         &self.data
     }
 }
@@ -110,7 +111,8 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Matrix { data: self.data.as_slice(), shape: self.shape }
     }
 
-    pub(crate) fn data_mut(&mut self) -> &mut BufferSliceMut<'a, T> {
+    /// The elements, from the matrix's first one on.
+    pub fn data_mut(&mut self) -> &mut BufferSliceMut<'a, T> {
         &mut self.data
     }
 }
@@ -144,7 +146,8 @@ macro_rules! shaped {
                 self.data.device()
             }
 
-            pub(crate) fn shape(&self) -> Shape {
+            /// Its extents and strides.
+            pub fn shape(&self) -> Shape {
                 self.shape
             }
         }

@@ -7,7 +7,9 @@ use crate::memory::{Buffer, Workspace};
 use crate::stream::Stream;
 
 /// Counters of a stream: 32 bits each, all 0 between its launches.
-pub(crate) enum Counters<'a> {
+pub struct Counters<'a>(Memory<'a>);
+
+enum Memory<'a> {
     /// New counters; the simulator's launches have completed when they return.
     Sim(Buffer<u32>),
     /// The counters of the stream, or of a graph.
@@ -22,8 +24,26 @@ impl<'a> Counters<'a> {
 
     /// The counters of a stream. On a GPU a launch uses them after earlier launches of the stream
     /// have completed.
+    ///
+    /// # Errors
+    /// Out of memory, and the errors of the driver.
     pub fn of(stream: &'a Stream) -> Result<Self> {
-        let (device, count) = (stream.device(), Self::COUNT as usize);
+        Memory::of(stream, Self::COUNT as usize).map(Self)
+    }
+
+    /// The device address of the first counter.
+    pub fn address(&self) -> u64 {
+        match &self.0 {
+            Memory::Sim(buffer) => buffer.address(),
+            Memory::Kept(address) => *address,
+            Memory::Captured(memory) => memory.address(),
+        }
+    }
+}
+
+impl<'a> Memory<'a> {
+    fn of(stream: &'a Stream, count: usize) -> Result<Self> {
+        let device = stream.device();
         match (&device.0, stream.recorded()) {
             (Backend::Sim(_), None) => Ok(Self::Sim(device.alloc_zeroed(count)?)),
             // Launches run in order and reset the counters to 0.
@@ -42,15 +62,6 @@ impl<'a> Counters<'a> {
                 }
                 Ok(Self::Kept(stream.kept(gpu).counters(device, gpu, stream.owner(gpu), count)?))
             }
-        }
-    }
-
-    /// The device address of the first counter.
-    pub fn address(&self) -> u64 {
-        match self {
-            Self::Sim(buffer) => buffer.address(),
-            Self::Kept(address) => *address,
-            Self::Captured(memory) => memory.address(),
         }
     }
 }

@@ -1,15 +1,13 @@
 //! Memory on a device: [`Buffer`]s and ranges of them.
 
 mod buffer;
-#[cfg(feature = "matmul-common")]
 mod counters;
 mod raw;
 mod slice;
 mod workspace;
 
 pub use buffer::Buffer;
-#[cfg(feature = "matmul-common")]
-pub(crate) use counters::Counters;
+pub use counters::Counters;
 pub use slice::{BufferSlice, BufferSliceMut};
 pub(crate) use workspace::Used;
 pub use workspace::Workspace;

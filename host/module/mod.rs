@@ -3,12 +3,12 @@
 mod recalled;
 
 pub use crate::device::loaded::KernelAttributes;
-pub use crate::ptx::{Ptx, SHIPPED_PTX};
+pub use crate::ptx::Ptx;
 
 use crate::device::gpu::Gpu;
 use crate::device::loaded::{GpuFunction, Loaded};
 use crate::device::{Backend, Device};
-use crate::ptx::{EntryParams, SHIPPED_PACKAGE};
+use crate::ptx::{EntryParams, of_package};
 use crate::{Error, Result};
 use moye_device::kernel::{Kernel, Params};
 
@@ -34,7 +34,7 @@ impl Device {
     ///
     /// Kernels of [`include_ptx!`](crate::include_ptx) are loaded one by one, each at its first
     /// launch (or query of its attributes), and errors are reported then: a program launches few of
-    /// them, and a driver without a cache takes over 10 s for all kernels of this crate. Each is
+    /// them, and a driver without a cache takes over 10 s for all kernels of `moye`. Each is
     /// loaded from the best image that contains it: on Hopper from the one for sm_90a, or, if that
     /// lacks the kernel, from the one for sm_80. If a package contains machine code for the GPU,
     /// the driver compiles nothing.
@@ -52,24 +52,25 @@ impl Device {
         Ok(Module { device: self.clone(), ptx: *ptx, loaded })
     }
 
-    /// The attributes of a compiled kernel of this crate; `None` on the simulator.
+    /// The attributes of a compiled kernel whose PTX is linked ([`link_ptx!`](crate::link_ptx));
+    /// `None` on the simulator.
     ///
     /// # Errors
     /// As for a launch.
     pub fn attributes<P: Params>(&self, kernel: &Kernel<P>) -> Result<Option<KernelAttributes>> {
-        self.shipped(kernel)?.attributes(kernel)
+        self.linked(kernel)?.attributes(kernel)
     }
 
-    /// The module of this crate's kernels; on the simulator, which needs none, of any kernel.
-    pub(crate) fn shipped<P: Params>(&self, kernel: &Kernel<P>) -> Result<Module> {
-        if self.is_gpu() && (kernel.package() != SHIPPED_PACKAGE || SHIPPED_PTX.is_empty()) {
-            return Err(Error::NeedsModule { kernel: kernel.name(), package: kernel.package() });
+    /// The module of the kernel's package, whose PTX is linked; on the simulator, which needs none,
+    /// of any package.
+    pub(crate) fn linked<P: Params>(&self, kernel: &Kernel<P>) -> Result<Module> {
+        match of_package(kernel.package()).filter(|ptx| !ptx.is_empty()) {
+            Some(ptx) => self.load(ptx),
+            None if self.is_gpu() => {
+                Err(Error::NeedsModule { kernel: kernel.name(), package: kernel.package() })
+            }
+            None => Ok(Module { device: self.clone(), ptx: Ptx::new("none", &[]), loaded: None }),
         }
-        let loaded = match &self.0 {
-            Backend::Sim(_) => None,
-            Backend::Gpu(gpu) => Some(gpu.shipped()?),
-        };
-        Ok(Module { device: self.clone(), ptx: SHIPPED_PTX, loaded })
     }
 }
 
@@ -115,11 +116,9 @@ impl Module {
     }
 
     /// Whether the simulator may run the kernel. The program contains the kernel's body, but the
-    /// PTX, if any, must contain it too, as on a GPU. A kernel of another package that is launched
-    /// without its module is not looked up among this crate's.
+    /// PTX, if any, must contain it too, as on a GPU.
     pub(crate) fn check_declared<P: Params>(&self, kernel: &Kernel<P>) -> Result<()> {
-        let others = self.ptx.name() == SHIPPED_PTX.name() && kernel.package() != SHIPPED_PACKAGE;
-        if others || self.ptx.is_empty() {
+        if self.ptx.is_empty() {
             return Ok(());
         }
         let entry = self.ptx.entry(kernel.name()).ok_or_else(|| self.no_such(kernel))?;

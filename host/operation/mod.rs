@@ -20,7 +20,8 @@ pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementw
 pub use measure::{Measured, measure};
 pub use typed::{TypedCall, check_device};
 
-pub use crate::memory::Workspace;
+pub use crate::matrix::{Shape, same_device};
+pub use crate::memory::{Counters, Workspace};
 
 use crate::device::Rates;
 use crate::launch::{Grid, KernelArgs};
@@ -112,9 +113,8 @@ impl<'a> Launcher<'a> {
         grid: Grid,
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
-        let module = self.stream.device().load(self.ptx)?;
         // SAFETY: the caller keeps the kernel's contract.
-        unsafe { module.launch_on(self.stream, kernel, grid, arguments) }
+        unsafe { self.ptx.launch(self.stream, kernel, grid, arguments) }
     }
 }
 

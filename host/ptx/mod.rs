@@ -1,16 +1,20 @@
 //! PTX in a program.
 //!
 //! - [`entry`]: the parameters of an entry point;
+//! - [`linked`]: the PTX of the crates that a program has been linked with;
 //! - [`packed`]: images that are packed kernel by kernel;
 //! - [`texts`]: the packed images that run on an architecture.
 
 mod differences;
 mod entry;
+mod linked;
 mod packed;
 mod texts;
 
 pub(crate) use entry::EntryParams;
 pub use entry::PtxParam;
+pub use linked::Linked;
+pub(crate) use linked::of_package;
 pub(crate) use packed::Only;
 pub(crate) use texts::Texts;
 
@@ -20,28 +24,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// The kernels of this crate, by the features of its operations.
-#[cfg(any(
-    feature = "attention-bf16",
-    feature = "attention-e4m3",
-    feature = "attention-f16",
-    feature = "ladder",
-    feature = "movement"
-))]
-pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_kernels");
-/// The kernels of this crate: none without any operation's feature.
-#[cfg(not(any(
-    feature = "attention-bf16",
-    feature = "attention-e4m3",
-    feature = "attention-f16",
-    feature = "ladder",
-    feature = "movement"
-)))]
-pub static SHIPPED_PTX: Ptx = Ptx::new("moye_kernels", &[]);
-
-/// The package that declares this crate's kernels.
-pub(crate) const SHIPPED_PACKAGE: &str = "moye-kernels";
 
 /// The PTX of one crate with kernels: an image for each architecture for which it was compiled.
 ///
@@ -113,7 +95,7 @@ impl Ptx {
     }
 
     /// The PTX that contains a kernel and fits `arch` best.
-    pub(crate) fn text_of(&self, kernel: &str, arch: Arch) -> Option<String> {
+    pub fn text_of(&self, kernel: &str, arch: Arch) -> Option<String> {
         let packed = self.packed_for(arch);
         if let Some(only) = packed.iter().find_map(|image| packed::only(image, kernel)) {
             return Some(only.text());
@@ -181,6 +163,39 @@ fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
 macro_rules! include_ptx {
     ($name:literal) => {
         $crate::Ptx::built($name, include!(concat!(env!("OUT_DIR"), "/", $name, ".packed.rs")))
+    };
+}
+
+/// Makes a static [`Ptx`](crate::Ptx) of this crate known to the program:
+/// [`Device::launch`](crate::Device::launch) launches the crate's kernels without their module.
+///
+/// The entry is made when the program or the library that contains the crate is loaded.
+///
+/// ```ignore
+/// pub static PTX: moye::Ptx = moye::include_ptx!("my_kernels");
+/// moye::link_ptx!(PTX);
+/// ```
+#[macro_export]
+macro_rules! link_ptx {
+    ($ptx:path) => {
+        const _: () = {
+            static LINKED: $crate::Linked = $crate::Linked::new(env!("CARGO_PKG_NAME"), &$ptx);
+
+            extern "C" fn link() {
+                LINKED.link();
+            }
+
+            // SAFETY: the loader calls the functions of this section, which take no arguments that
+            // `link` reads, and `link` needs nothing of the standard library's start.
+            #[used]
+            #[cfg_attr(windows, unsafe(link_section = ".CRT$XCU"))]
+            #[cfg_attr(
+                target_vendor = "apple",
+                unsafe(link_section = "__DATA,__mod_init_func,mod_init_funcs")
+            )]
+            #[cfg_attr(not(any(windows, target_vendor = "apple")), unsafe(link_section = ".init_array"))]
+            static AT_LOAD: extern "C" fn() = link;
+        };
     };
 }
 

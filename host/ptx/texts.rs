@@ -125,46 +125,4 @@ mod tests {
             .collect();
         assert_eq!(packed(&[("sm_80", text.as_str())]).images()[0].1, expected);
     }
-
-    /// The build script's output, which a bundle lacks.
-    #[test]
-    fn shipped_texts_are_what_was_compiled_but_for_comments() {
-        for (arch, text) in crate::SHIPPED_PTX.images() {
-            let file = format!("{}/moye_kernels.{arch}.ptx", env!("OUT_DIR"));
-            let Ok(compiled) = std::fs::read_to_string(file) else { continue };
-            let lines = |text| {
-                str::lines(text).filter(|line| {
-                    let line = line.trim();
-                    !line.is_empty() && !line.starts_with("//")
-                })
-            };
-            let (mut shipped, mut compiled) = (lines(text), lines(&compiled));
-            loop {
-                let (one, other) = (shipped.next(), compiled.next());
-                assert_eq!(one, other, "{arch}");
-                if one.is_none() {
-                    break;
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_shipped_kernel_is_found_on_all_gpus_that_one_of_its_texts_runs_on() {
-        let mut seen = 0;
-        for gpu in [Arch::new(8, 0), Arch::new(9, 0), Arch::new(10, 0)] {
-            for (image, text) in crate::SHIPPED_PTX.images() {
-                let texts = Texts::of(&crate::SHIPPED_PTX, gpu).expect("sm_80 is the oldest there is");
-                for line in text.lines().filter_map(|line| line.strip_prefix(".visible .entry ")) {
-                    let name = line.trim_end_matches(['(', ')']);
-                    let found = texts.kernel(name).map(|kernel| kernel.arch());
-                    assert!(found.is_some() || gpu.fit(image).is_none(), "{name} of {image} on {gpu}");
-                    seen += 1;
-                }
-            }
-        }
-        let entries = |text: &str| text.matches("\n.visible .entry ").count();
-        let shipped: usize = crate::SHIPPED_PTX.images().iter().map(|(_, text)| entries(text)).sum();
-        assert_eq!(seen, 3 * shipped, "each of them was looked for");
-    }
 }

@@ -4,7 +4,7 @@ use crate::exchange::error;
 use crate::group::Group;
 use crate::launch::NAMES;
 use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
-use moye::{Error, Result};
+use moye_runtime::{Error, Result};
 use std::marker::PhantomData;
 
 /// Rows from the start of one gathered shard to the next: whole tiles.
@@ -80,7 +80,7 @@ impl<'g> ParallelMatmulBuilder<'g> {
         }
         for member in &group.members {
             let arch = member.device.arch();
-            if arch != moye::Arch::new(9, 0) {
+            if arch != moye_runtime::Arch::new(9, 0) {
                 return Err(error(format!(
                     "the kernels need TMA and wgmma (sm_90a: H100, H200), and rank {} is of {arch}; the simulator runs them",
                     member.rank
@@ -92,7 +92,7 @@ impl<'g> ParallelMatmulBuilder<'g> {
         let own = format!(
             "product {} of the group: {form:?} of {} {m} x {n} x {k}, shards {shards:?}",
             state.built,
-            <T as moye::Element>::NAME
+            <T as moye_runtime::Element>::NAME
         );
         let all = group.exchange.all(vec![own.clone().into_bytes(); group.members.len()]);
         let all = all.inspect_err(|reason| group.fail(&mut state, reason, &[]))?;

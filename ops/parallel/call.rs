@@ -4,9 +4,9 @@ use crate::arrivals::Shards;
 use crate::launch::{launch_gathered, launch_partial, launch_reduced, launch_sum};
 use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
 use crate::round::Round;
-use moye::operation::Array;
-use moye::{Error, Global, Matrix, Result, Stream};
 use moye_device::collective::Groups;
+use moye_runtime::operation::Array;
+use moye_runtime::{Error, Global, Matrix, Result, Stream};
 
 /// A row-major operand, by its address.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// The operand, if TMA supports it.
-    pub fn of<T: moye::Element>(name: &str, matrix: &Matrix<'_, T>, shape: [u32; 2]) -> Result<Self> {
+    pub fn of<T: moye_runtime::Element>(name: &str, matrix: &Matrix<'_, T>, shape: [u32; 2]) -> Result<Self> {
         let array = Array::of(NAME, matrix)?;
         if array.shape != shape.map(|extent| extent as usize) {
             let detail = format!("{name} has shape {:?}, and must have {shape:?}", array.shape);
@@ -74,7 +74,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     ///
     /// # Safety
     /// As for [`ParallelMatmul::run`]; the operands are checked.
-    pub unsafe fn first(&self, at: usize, call: &Checked<'_>) -> Result<Option<moye::Event>> {
+    pub unsafe fn first(&self, at: usize, call: &Checked<'_>) -> Result<Option<moye_runtime::Event>> {
         let (product, &Round { state, epoch, half, .. }) = (self.product, self.round);
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
         let [m, n, k] = product.extents;

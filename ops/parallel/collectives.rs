@@ -5,9 +5,9 @@ use crate::exchange::error;
 use crate::group::Group;
 use crate::launch::{launch_sum, load_sum};
 use crate::round::Round;
-use moye::operation::{Array, Dtype};
-use moye::{Buffer, BufferSlice, BufferSliceMut, Device, Error, Result, Stream};
 use moye_device::number::Scalar;
+use moye_runtime::operation::{Array, Dtype};
+use moye_runtime::{Buffer, BufferSlice, BufferSliceMut, Device, Error, Result, Stream};
 
 const NAME: &str = "collective";
 /// The maximum number of bytes that a rank sends for which a sum of f16 or bf16 is one kernel over
@@ -17,7 +17,7 @@ pub const ONE_SHOT: usize = 8 << 20;
 const BYTES: i32 = 1;
 
 /// An element type that collectives sum: f16, bf16, f32 and f64.
-pub trait Summand: moye::Element + Scalar {
+pub trait Summand: moye_runtime::Element + Scalar {
     #[doc(hidden)]
     const NCCL: i32;
     /// The functions that sum parts with one kernel.
@@ -49,7 +49,7 @@ summands! {
 }
 
 /// What a rank sends and receives in a collective, and the stream of its device.
-pub struct Transfer<'a, T: moye::Element> {
+pub struct Transfer<'a, T: moye_runtime::Element> {
     /// A stream of the rank's device.
     pub stream: &'a Stream,
     /// The elements that it sends.
@@ -160,7 +160,7 @@ impl Group {
     ///
     /// # Safety
     /// The parts are in memory of their streams' devices, and no other work uses them meanwhile.
-    pub(crate) unsafe fn issue<T: moye::Element>(
+    pub(crate) unsafe fn issue<T: moye_runtime::Element>(
         &self,
         calls: &[Issue<'_>],
         sum: Option<fn(&mut [u8], &[u8])>,
@@ -256,7 +256,7 @@ impl Collectives<'_> {
         let (count, parts) = self.parts(calls, (1, 1))?;
         let (group, bytes) = (self.0, count * size_of::<T>());
         // The architecture for which the kernel exists.
-        let has = |device: &Device| device.arch() == moye::Arch::new(9, 0);
+        let has = |device: &Device| device.arch() == moye_runtime::Arch::new(9, 0);
         if let (Some((load, sum)), true) = (
             T::SUM,
             group.apart.is_none()
@@ -270,7 +270,7 @@ impl Collectives<'_> {
                 strides: vec![count as i64, 1],
                 address,
             };
-            let kind = ("sum", <T as moye::Element>::NAME, count, 0);
+            let kind = ("sum", <T as moye_runtime::Element>::NAME, count, 0);
             if !group.state()?.known.contains(&kind) {
                 // Before a stream waits, because the driver may not load a kernel during the wait.
                 let loaded = group.members.iter().try_for_each(|member| load(&member.device));
@@ -341,7 +341,7 @@ impl Collectives<'_> {
     ///
     /// # Safety
     /// As for [`all_reduce`](Self::all_reduce).
-    pub unsafe fn all_gather<T: moye::Element>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
+    pub unsafe fn all_gather<T: moye_runtime::Element>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, (1, self.0.world))?;
         // SAFETY: the caller guarantees the transfers.
         unsafe { self.issue::<u8>(Collective::AllGather, count * size_of::<T>(), parts, None, BYTES) }
@@ -354,7 +354,7 @@ impl Collectives<'_> {
     ///
     /// # Safety
     /// As for [`all_reduce`](Self::all_reduce).
-    pub unsafe fn broadcast<T: moye::Element>(
+    pub unsafe fn broadcast<T: moye_runtime::Element>(
         &self,
         root: usize,
         calls: &mut [Transfer<'_, T>],
@@ -370,7 +370,7 @@ impl Collectives<'_> {
 
     /// # Safety
     /// The parts are the caller's transfers.
-    unsafe fn issue<T: moye::Element>(
+    unsafe fn issue<T: moye_runtime::Element>(
         &self,
         collective: Collective,
         count: usize,
@@ -387,7 +387,7 @@ impl Collectives<'_> {
         };
         let streams = streams(&parts);
         let calls = [(collective, count, parts)];
-        self.0.round(&streams, (name, <T as moye::Element>::NAME, count, root), None, |_| {
+        self.0.round(&streams, (name, <T as moye_runtime::Element>::NAME, count, root), None, |_| {
             // SAFETY: the caller guarantees the transfers.
             if count == 0 { Ok(()) } else { unsafe { self.0.issue::<T>(&calls, sum, data) } }
         })
@@ -395,7 +395,7 @@ impl Collectives<'_> {
 
     /// The parts of the members, and the elements of the smaller side: the other side has `given`
     /// or `received` times as many.
-    fn parts<'c, T: moye::Element>(
+    fn parts<'c, T: moye_runtime::Element>(
         &self,
         calls: &'c mut [Transfer<'_, T>],
         sides: (usize, usize),
@@ -403,7 +403,7 @@ impl Collectives<'_> {
         self.0.checked(self.parts_of(calls, sides))
     }
 
-    fn parts_of<'c, T: moye::Element>(
+    fn parts_of<'c, T: moye_runtime::Element>(
         &self,
         calls: &'c mut [Transfer<'_, T>],
         (given, received): (usize, usize),

@@ -1,6 +1,6 @@
 //! How ranks find each other, and their messages from host to host.
 
-use moye::{Error, Result};
+use moye_runtime::{Error, Result};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::path::Path;

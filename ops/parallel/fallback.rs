@@ -6,8 +6,8 @@ use crate::call::{Call, Checked};
 use crate::collectives::{Collective, Issue, Part, add};
 use crate::launch::{launch_gathered, launch_partial, launch_sum};
 use crate::matmul::{Form, ParallelElement};
-use moye::{Global, Result};
 use moye_device::collective::Groups;
+use moye_runtime::{Global, Result};
 
 impl<T: ParallelElement> Call<'_, '_, T> {
     /// The call of all members.

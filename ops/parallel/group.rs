@@ -4,7 +4,7 @@ use crate::arrivals::FLAG_BYTES;
 use crate::exchange::{Exchange, Rendezvous, error};
 use crate::kernel::MOST_RANKS;
 use crate::round::Kind;
-use moye::{Buffer, Device, Event, Result, Shared, Stream};
+use moye_runtime::{Buffer, Device, Event, Result, Shared, Stream};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -235,7 +235,7 @@ impl Group {
     /// Makes all later calls errors, because this rank did not make the call that the others make.
     /// Waits for the work that it has issued on `streams` and before, and releases that work after
     /// the timeout: a caller that gets the error may free the memory that the work uses.
-    pub(crate) fn fail(&self, state: &mut State, reason: &moye::Error, streams: &[&Stream]) {
+    pub(crate) fn fail(&self, state: &mut State, reason: &moye_runtime::Error, streams: &[&Stream]) {
         let said = reason.to_string().replacen("parallel: ", "", 1);
         let said = state.failed.get_or_insert(said).clone();
         // A captured stream cannot be waited for.
@@ -349,7 +349,10 @@ impl Group {
     fn ends(&self, streams: &[&Stream]) -> Result<bool> {
         let start = Instant::now();
         let mut naps = 0u32;
-        while !streams.iter().try_fold(true, |all, stream| Ok::<_, moye::Error>(stream.is_idle()? && all))? {
+        while !streams
+            .iter()
+            .try_fold(true, |all, stream| Ok::<_, moye_runtime::Error>(stream.is_idle()? && all))?
+        {
             if start.elapsed() > self.timeout {
                 return Ok(false);
             }
@@ -362,7 +365,7 @@ impl Group {
     }
 
     /// Releases the waiting work, and reports the missing ranks.
-    fn give_up(&self, state: &mut State) -> Result<moye::Error> {
+    fn give_up(&self, state: &mut State) -> Result<moye_runtime::Error> {
         let mut late = Vec::new();
         for (member, window) in self.members.iter().zip(&state.windows) {
             for from in (0..self.world).filter(|&from| from != member.rank) {

@@ -7,13 +7,13 @@ use crate::kernel::{
     SummedKernels, Wide,
 };
 use crate::matmul::ParallelElement;
-use moye::layout::{IntTuple, Layout};
-use moye::operation::Array;
-use moye::{Device, Error, Global, GlobalMut, Grid, KernelArg, Rates, Result, Stream, TensorMap};
 use moye_device::atom::tma::TmaTile;
 use moye_device::collective::{StoreC, Target};
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::TensorMap as Map;
+use moye_runtime::layout::{IntTuple, Layout};
+use moye_runtime::operation::Array;
+use moye_runtime::{Device, Error, Global, GlobalMut, Grid, KernelArg, Rates, Result, Stream, TensorMap};
 
 /// A kernel's tile, and its grid.
 #[derive(Clone, Copy, Debug)]

@@ -57,11 +57,11 @@ pub use nccl::nccl_version;
 
 /// The kernels.
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-pub static PTX: moye::Ptx = moye::include_ptx!("moye_parallel");
+pub static PTX: moye_runtime::Ptx = moye_runtime::include_ptx!("moye_parallel");
 
 /// The kernels: none without the feature `kernels`, for programs on the simulator.
 #[cfg(all(not(target_arch = "nvptx64"), not(feature = "kernels")))]
-pub static PTX: moye::Ptx = moye::Ptx::new("moye_parallel", &[]);
+pub static PTX: moye_runtime::Ptx = moye_runtime::Ptx::new("moye_parallel", &[]);
 
 /// The crate's page in a registry.
 #[cfg(doctest)]

@@ -6,9 +6,9 @@ use crate::collectives::Summand;
 use crate::group::Group;
 use crate::kernel::{GatheredKernels, Half, PartialKernels, ReducedKernels, SummedKernels};
 use crate::launch::Step;
-use moye::operation::{Array, check_device};
-use moye::{Buffer, Error, Matrix, MatrixMut, Result, Stream};
 use moye_device::atom::tma::TmaElement;
+use moye_runtime::operation::{Array, check_device};
+use moye_runtime::{Buffer, Error, Matrix, MatrixMut, Result, Stream};
 use std::marker::PhantomData;
 
 pub(crate) const NAME: &str = "parallel product";
@@ -91,7 +91,7 @@ pub struct ParallelMatmul<'g, T: ParallelElement> {
 }
 
 /// The matrices of a rank, and the stream on which it multiplies.
-pub struct Operands<'a, T: moye::Element> {
+pub struct Operands<'a, T: moye_runtime::Element> {
     /// A stream of the rank's device.
     pub stream: &'a Stream,
     /// A, row-major.
@@ -227,7 +227,7 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
             .map(|(call, member)| self.check(call, member.rank, &member.device));
         let calls = group.checked(calls.collect::<Result<Vec<_>>>())?;
         let streams: Vec<_> = calls.iter().map(|call| call.stream).collect();
-        let kind = ("product", <T as moye::Element>::NAME, self.number as usize, 0);
+        let kind = ("product", <T as moye_runtime::Element>::NAME, self.number as usize, 0);
         group.round(&streams, kind, group.apart.is_none().then_some(0), |round| {
             let call = Call { product: self, round };
             // SAFETY: the caller keeps other streams away; the operands are checked. Each rank
@@ -256,7 +256,7 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         &self,
         call: &'c mut Operands<'_, T>,
         rank: usize,
-        device: &moye::Device,
+        device: &moye_runtime::Device,
     ) -> Result<Checked<'c>> {
         let [m, n, k] = self.extents;
         let shard = self.shards[rank];

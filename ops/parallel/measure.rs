@@ -2,7 +2,7 @@
 
 use crate::{Form, Group, Operands, ParallelMatmul, ParallelMatmulBuilder};
 use half::bf16;
-use moye::{Buffer, Device, Matrix, MatrixMut, Result, Stream};
+use moye_runtime::{Buffer, Device, Matrix, MatrixMut, Result, Stream};
 use std::time::Duration;
 
 /// M, N and K of the whole product.

@@ -6,7 +6,7 @@
 use crate::collectives::{Collective, Issue};
 use crate::exchange::error;
 use crate::group::Group;
-use moye::Result;
+use moye_runtime::Result;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 

@@ -2,7 +2,7 @@
 
 use crate::exchange::error;
 use crate::group::{Group, State};
-use moye::{Result, Stream};
+use moye_runtime::{Result, Stream};
 
 /// The kind of a call, equal on all ranks: its name, a type, and two numbers.
 pub(crate) type Kind = (&'static str, &'static str, usize, usize);

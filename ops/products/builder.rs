@@ -1,6 +1,6 @@
 //! The methods of typed builders that differ in names and types alone, and options.
 
-use moye::operation::{OptionOf, Value};
+use moye_runtime::operation::{OptionOf, Value};
 
 /// An option: its name, what it changes, and its default.
 pub const fn option(name: &'static str, about: &'static str, default: Value) -> OptionOf {
@@ -8,7 +8,7 @@ pub const fn option(name: &'static str, about: &'static str, default: Value) -> 
 }
 
 /// Writes `run` and `run_on` of a builder, from what `run` is documented with, its results, and the
-/// [`TypedCall`](moye::operation::TypedCall) on a stream.
+/// [`TypedCall`](moye_runtime::operation::TypedCall) on a stream.
 macro_rules! runs {
     (
         $(#[doc = $about:literal])+
@@ -19,10 +19,10 @@ macro_rules! runs {
         $(#[doc = $about])+
         ///
         /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if shapes or element types do not match,
-        /// [`moye::Error::Unsupported`] if no kernel of the device takes the element type, an
-        /// extent or an option, and the errors of [`moye::Device::launch`].
-        pub fn $run $(<$generic: $bound>)? (&$self, device: &moye::Device, $($result: $ty),+) -> moye::Result<()> {
+        /// [`moye_runtime::Error::ShapeMismatch`] if shapes or element types do not match,
+        /// [`moye_runtime::Error::Unsupported`] if no kernel of the device takes the element type,
+        /// an extent or an option, and the errors of [`moye_runtime::Device::launch`].
+        pub fn $run $(<$generic: $bound>)? (&$self, device: &moye_runtime::Device, $($result: $ty),+) -> moye_runtime::Result<()> {
             // SAFETY: the default stream runs its work in order.
             unsafe { $self.$run_on(&device.default_stream(), $($result),+) }
         }
@@ -37,10 +37,10 @@ macro_rules! runs {
         /// reads or writes those of what is written.
         pub unsafe fn $run_on $(<$generic: $bound>)? (
             &$self,
-            $stream: &moye::Stream,
+            $stream: &moye_runtime::Stream,
             $($result: $ty),+
-        ) -> moye::Result<()> {
-            let call: moye::operation::TypedCall<'_> = $call;
+        ) -> moye_runtime::Result<()> {
+            let call: moye_runtime::operation::TypedCall<'_> = $call;
             // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.run() }
         }

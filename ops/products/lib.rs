@@ -35,11 +35,11 @@ pub mod weights;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 mod host {
-    use moye::Ptx;
-    use moye::operation::Declaration;
+    use moye_runtime::Ptx;
+    use moye_runtime::operation::Declaration;
 
     /// The kernels of the operations that features name.
-    pub static PTX: Ptx = moye::include_ptx!("moye_products");
+    pub static PTX: Ptx = moye_runtime::include_ptx!("moye_products");
 
     macro_rules! operations {
         ($($feature:literal $folder:ident: $($operation:ident),+;)+) => {

@@ -47,12 +47,14 @@ pub(crate) use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{Place, THREADS, align_8, align_16, align_32};
-    use moye::operation::{Array, ArrayType, Dtype, Workspace};
-    use moye::{Arch, Element, Error, Grid, KernelArg, Matrix, Result, Stream, TensorMap, TensorPromotion};
     use moye_device::atom::tma::{TmaElement, TmaTile};
     use moye_device::collective::{Boxed, Groups, StoreC, Target};
     use moye_device::layout::{IntTuple, Layout};
     use moye_device::memory::{Global, GlobalMut, TensorMap as Map};
+    use moye_runtime::operation::{Array, ArrayType, Dtype, Workspace};
+    use moye_runtime::{
+        Arch, Element, Error, Grid, KernelArg, Matrix, Result, Stream, TensorMap, TensorPromotion,
+    };
     use std::ops::Range;
 
     /// Rows of a tensor map begin at multiples of this many bytes.
@@ -93,7 +95,7 @@ mod host {
             // L2 fetches whole rows of a box.
             TensorMap::new(
                 stream.device(),
-                &moye::TensorMapFields { promotion: TensorPromotion::B256, ..fields },
+                &moye_runtime::TensorMapFields { promotion: TensorPromotion::B256, ..fields },
             )
         }
     }

@@ -14,8 +14,8 @@ macro_rules! setters {
 pub(crate) use setters;
 
 /// Writes `run` and `run_on` of a builder, from what `run` is documented with, its results, and the
-/// [`TypedCall`](moye::operation::TypedCall) on a stream. Results after a semicolon, with what
-/// `run_on` does with them, are those of `run_on` alone: `run` leaves them out.
+/// [`TypedCall`](moye_runtime::operation::TypedCall) on a stream. Results after a semicolon, with
+/// what `run_on` does with them, are those of `run_on` alone: `run` leaves them out.
 macro_rules! runs {
     (@none $more:ident) => { None };
     (
@@ -28,10 +28,10 @@ macro_rules! runs {
         $(#[doc = $about])+
         ///
         /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if shapes or element types do not match,
-        /// [`moye::Error::Unsupported`] if no kernel takes the element type, the length of the rows
-        /// or an option, and the errors of [`moye::Device::launch`].
-        pub fn $run $(<$generic: $bound>)? (&$self, device: &moye::Device, $($result: $ty),+) -> moye::Result<()> {
+        /// [`moye_runtime::Error::ShapeMismatch`] if shapes or element types do not match,
+        /// [`moye_runtime::Error::Unsupported`] if no kernel takes the element type, the length of
+        /// the rows or an option, and the errors of [`moye_runtime::Device::launch`].
+        pub fn $run $(<$generic: $bound>)? (&$self, device: &moye_runtime::Device, $($result: $ty),+) -> moye_runtime::Result<()> {
             // SAFETY: the default stream runs its work in order.
             unsafe { $self.$run_on(&device.default_stream(), $($result),+ $($(, $crate::builder::runs!(@none $more))+)?) }
         }
@@ -47,11 +47,11 @@ macro_rules! runs {
         /// reads or writes those of what is written.
         pub unsafe fn $run_on $(<$generic: $bound>)? (
             &$self,
-            $stream: &moye::Stream,
+            $stream: &moye_runtime::Stream,
             $($result: $ty),+
             $($(, $more: $of)+)?
-        ) -> moye::Result<()> {
-            let call: moye::operation::TypedCall<'_> = $call;
+        ) -> moye_runtime::Result<()> {
+            let call: moye_runtime::operation::TypedCall<'_> = $call;
             // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.run() }
         }

@@ -32,17 +32,17 @@ impl Code {
 #[cfg(not(target_arch = "nvptx64"))]
 impl Code {
     /// That of an element type of 8 bits.
-    pub const fn of(dtype: moye::operation::Dtype) -> Self {
+    pub const fn of(dtype: moye_runtime::operation::Dtype) -> Self {
         match dtype {
-            moye::operation::Dtype::I8 => Self::I8,
-            moye::operation::Dtype::E4m3 => Self::E4m3,
+            moye_runtime::operation::Dtype::I8 => Self::I8,
+            moye_runtime::operation::Dtype::E4m3 => Self::E4m3,
             _ => Self::E5m2,
         }
     }
 
     /// The nearest element's value.
     pub fn nearest(self, x: f32) -> f64 {
-        use moye::number::{F8E4M3, F8E5M2, Scalar as _};
+        use moye_runtime::number::{F8E4M3, F8E5M2, Scalar as _};
         match self {
             Self::I8 => x.round_ties_even().clamp(-128.0, 127.0).into(),
             Self::E4m3 => F8E4M3::from_f32(x).to_f64(),

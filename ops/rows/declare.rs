@@ -1,7 +1,7 @@
 //! What declarations have in common: operands, options, checks, and the functions of a folder.
 
-use moye::operation::{ArrayType, Dtype, OperandOf, OptionOf, Options, Role, Value};
-use moye::{Error, Result};
+use moye_runtime::operation::{ArrayType, Dtype, OperandOf, OptionOf, Options, Role, Value};
+use moye_runtime::{Error, Result};
 
 /// The first operand of most operations.
 pub const X: OperandOf =
@@ -32,7 +32,7 @@ macro_rules! declare {
         };
     )+) => { $(
         $(#[doc = $about])+
-        pub static $static: moye::operation::Declaration = moye::operation::Declaration {
+        pub static $static: moye_runtime::operation::Declaration = moye_runtime::operation::Declaration {
             name: $name,
             $($field: $value,)*
             results: |inputs, options| call::results($($name, $of,)? inputs, options),
@@ -63,12 +63,12 @@ macro_rules! of_floats {
             }};
         }
         match $dtype {
-            moye::operation::Dtype::F32 => of!(f32),
-            moye::operation::Dtype::F16 => of!(half::f16),
-            moye::operation::Dtype::Bf16 => of!(half::bf16),
+            moye_runtime::operation::Dtype::F32 => of!(f32),
+            moye_runtime::operation::Dtype::F16 => of!(half::f16),
+            moye_runtime::operation::Dtype::Bf16 => of!(half::bf16),
             other => {
                 let detail = format!("there are no kernels for elements of {other}");
-                return Err(moye::Error::Unsupported { operation: $operation, detail });
+                return Err(moye_runtime::Error::Unsupported { operation: $operation, detail });
             }
         }
     }};

@@ -2,9 +2,9 @@
 
 use crate::declare::unsupported;
 use crate::place::Place;
-use moye::Result;
-use moye::operation::{Array, Dtype};
 use moye_device::memory::{Element, Global, GlobalMut};
+use moye_runtime::Result;
+use moye_runtime::operation::{Array, Dtype};
 
 /// A mode: its extent, and its stride in each of `N` arrays.
 pub type Mode<const N: usize> = (usize, [i64; N]);
@@ -38,7 +38,7 @@ pub fn groups_and_rows<const N: usize>(
     let none = (1, [0; N]);
     let (rows, groups) = (modes.pop().unwrap_or(none), modes.pop().unwrap_or(none));
     let is_launch = rows.0.checked_mul(groups.0).is_some_and(|rows| rows <= i32::MAX as usize);
-    if modes.is_empty() && is_launch && groups.0 <= moye::MAX_BLOCKS[2] as usize {
+    if modes.is_empty() && is_launch && groups.0 <= moye_runtime::MAX_BLOCKS[2] as usize {
         return Ok([groups, rows].map(|(extent, strides)| (extent as u32, strides)));
     }
     let (shape, strides) = (&x.shape, &x.strides);

@@ -1,8 +1,8 @@
 //! From a call to launches: where its kernels go, and a launch as the key of its repetition.
 
-use moye::operation::{self, Launcher, Operation, Workspace};
-use moye::{Grid, KernelArgs, Ptx, Rates, Result, Stream};
 use moye_device::kernel::{Kernel, Params};
+use moye_runtime::operation::{self, Launcher, Operation, Workspace};
+use moye_runtime::{Grid, KernelArgs, Ptx, Rates, Result, Stream};
 use std::cell::Cell;
 use std::hash::Hash;
 use std::marker::PhantomData;

@@ -78,7 +78,7 @@ pub mod topk;
 
 /// The kernels of the operations that features name.
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-pub static PTX: moye::Ptx = moye::include_ptx!("moye_rows");
+pub static PTX: moye_runtime::Ptx = moye_runtime::include_ptx!("moye_rows");
 
 /// Calls a macro with the declarations of each folder: the list and the tests are made of them.
 #[doc(hidden)]
@@ -113,7 +113,7 @@ macro_rules! list {
     ($($feature:literal $folder:ident: $($operation:ident),+;)+) => {
         /// The operations that features name.
         #[cfg(feature = "kernels")]
-        pub static OPERATIONS: &[&moye::operation::Declaration] = &[$($(
+        pub static OPERATIONS: &[&moye_runtime::operation::Declaration] = &[$($(
             #[cfg(feature = $feature)]
             &$folder::$operation,
         )+)+];

@@ -1,12 +1,12 @@
 //! The plans of operations along rows: how many threads share a row, by its length, its alignment
 //! and the card.
 
-use moye::operation::Dtype;
-use moye::{Arch, Error, Rates, Result};
 use moye_device::algorithm::{
     AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster512,
     Cluster1024, Lanes4, Lanes8, RowBlocks, RowShape, Warp,
 };
+use moye_runtime::operation::Dtype;
+use moye_runtime::{Arch, Error, Rates, Result};
 
 /// What the choice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -181,8 +181,8 @@ pub fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
 
 impl Plan {
     /// The grid of a kernel that waits for the launches before it.
-    pub fn grid(&self) -> moye::Grid {
-        let grid = moye::Grid::new(self.blocks, self.shape.threads).dependent();
+    pub fn grid(&self) -> moye_runtime::Grid {
+        let grid = moye_runtime::Grid::new(self.blocks, self.shape.threads).dependent();
         if self.shape.cluster { grid.clusters(self.cluster) } else { grid }
     }
 }

@@ -14,9 +14,9 @@ pub use crate::place::Place;
 pub(crate) use crate::plan::{self, Shape};
 pub use crate::reference::{Inputs, Values, broadcast, each_row, elements, input, rounding};
 pub use crate::rows::{Operand, RowArray, RowKernel, RowLaunch, RowsOf};
-pub use moye::operation::{
+pub use moye_device::memory::{Global, GlobalMut};
+pub use moye_runtime::operation::{
     Array, ArrayType, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, TypedCall, Value,
     Workspace, broadcast_shape, check_device, map_grid, map_launches,
 };
-pub use moye::{Device, Element, Grid, MAX_BLOCKS, Matrix, MatrixMut, Rates, Result, Stream};
-pub use moye_device::memory::{Global, GlobalMut};
+pub use moye_runtime::{Device, Element, Grid, MAX_BLOCKS, Matrix, MatrixMut, Rates, Result, Stream};

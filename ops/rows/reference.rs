@@ -1,6 +1,6 @@
 //! What references in float64 have in common.
 
-use moye::operation::{ArrayType, Dtype};
+use moye_runtime::operation::{ArrayType, Dtype};
 
 /// An array: its type, and its elements row-major.
 pub type Values = (ArrayType, Vec<f64>);

@@ -3,11 +3,11 @@
 
 use crate::launch::{On, To};
 use crate::plan::{self, Plan, Problem, Shape};
-use moye::operation::{Array, Dtype, Launcher, Operation};
-use moye::{Error, Grid, KernelArgs, Ptx, Rates, Result};
 use moye_device::algorithm::RowStride;
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::{Element, Global, GlobalMut};
+use moye_runtime::operation::{Array, Dtype, Launcher, Operation};
+use moye_runtime::{Error, Grid, KernelArgs, Ptx, Rates, Result};
 use std::hash::Hash;
 use std::marker::PhantomData;
 

@@ -38,8 +38,8 @@ mod host {
     use crate::declare::unsupported;
     use crate::groups::{self, Mode, Placed, is_of_words};
     use crate::place::Place;
-    use moye::Result;
-    use moye::operation::{Array, Dtype, OperandOf, Options, Role};
+    use moye_runtime::Result;
+    use moye_runtime::operation::{Array, Dtype, OperandOf, Options, Role};
 
     /// The scales of tiles, which are read.
     pub const SCALES: OperandOf = OperandOf::new(
@@ -131,7 +131,7 @@ mod host {
             matrices = rows;
             rows = (x.shape[rank - 2] as u32, stride(rank - 2));
         }
-        if x.elements() > i32::MAX as usize || matrices.0 > moye::MAX_BLOCKS[1] {
+        if x.elements() > i32::MAX as usize || matrices.0 > moye_runtime::MAX_BLOCKS[1] {
             let detail = format!("x has shape {:?}, more than {} elements; split it", x.shape, i32::MAX);
             return unsupported(name, detail);
         }

@@ -4,7 +4,7 @@ use crate::device::{self, Place};
 use crate::dlpack;
 use crate::element::Dtype;
 use crate::error;
-use moye::Buffer;
+use moye_runtime::Buffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

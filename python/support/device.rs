@@ -1,7 +1,7 @@
 //! The device and the stream of a call.
 
 use crate::error;
-use moye::{Buffer, Device, DeviceChoice, Stream};
+use moye_runtime::{Buffer, Device, DeviceChoice, Stream};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::ffi::c_void;

@@ -1,6 +1,6 @@
 //! Rust errors as Python exceptions with the same messages.
 
-use moye::Error;
+use moye_runtime::Error;
 use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};

@@ -1,4 +1,4 @@
-//! Python functions for operations declared with [`moye::operation`].
+//! Python functions for operations declared with [`moye_runtime::operation`].
 //!
 //! [`module!`] builds an extension module from declarations, with one function each. Two Python
 //! files, which the package `moye` shares, name the arguments, determine the library of an array
@@ -19,7 +19,7 @@ pub mod work;
 
 pub use pyo3;
 
-use moye::operation::Declaration;
+use moye_runtime::operation::Declaration;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::ffi::CString;

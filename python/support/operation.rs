@@ -6,8 +6,10 @@ use crate::device::{Place, target};
 use crate::operand::Operand;
 use crate::tensor::Tensor;
 use crate::{error, work};
-use moye::Device;
-use moye::operation::{Array, ArrayType, Axes, Call, Declaration, Dtype, OperandOf, Options, Role, Value};
+use moye_runtime::Device;
+use moye_runtime::operation::{
+    Array, ArrayType, Axes, Call, Declaration, Dtype, OperandOf, Options, Role, Value,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use std::sync::OnceLock;

@@ -4,7 +4,7 @@
 use crate::device::Place;
 use crate::error;
 use crate::operand::Operand;
-use moye::{Buffer, Device, Element};
+use moye_runtime::{Buffer, Device, Element};
 use pyo3::prelude::*;
 
 /// A tensor on a device.

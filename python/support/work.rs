@@ -1,7 +1,7 @@
 //! Runs the work of a call without the GIL, on a GPU or on the simulator.
 
 use crate::error;
-use moye::Device;
+use moye_runtime::Device;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,11 @@ const INTERVAL: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// The handler's exception, or the error of `work`.
-pub fn run(py: Python<'_>, device: &Device, work: impl FnOnce() -> moye::Result<()> + Send) -> PyResult<()> {
+pub fn run(
+    py: Python<'_>,
+    device: &Device,
+    work: impl FnOnce() -> moye_runtime::Result<()> + Send,
+) -> PyResult<()> {
     if device.is_gpu() {
         return py.detach(work).map_err(error::raised);
     }
@@ -31,7 +35,7 @@ pub fn run(py: Python<'_>, device: &Device, work: impl FnOnce() -> moye::Result<
             let simulation = scope.spawn({
                 let stop = &stop;
                 move || {
-                    let result = moye::interruptible(stop, work);
+                    let result = moye_runtime::interruptible(stop, work);
                     drop(running);
                     result
                 }

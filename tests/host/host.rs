@@ -462,7 +462,7 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
     );
     let shipped = Kernel::<(f32,)>::new(
         "copy",
-        "moye-kernels",
+        "moye-movement",
         LaunchBounds { threads: None, exact: false, min_blocks: None },
         0,
         |_| panic!("it is refused before it runs"),
@@ -488,7 +488,7 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
     assert!(matches!(error, Error::OtherParameters { kernel: "scale", .. }), "{device:?}: {error}");
     // SAFETY: the launch is refused.
     let error = unsafe { device.launch(&shipped, one_thread(), (2.0,)) }.unwrap_err();
-    assert!(matches!(error, Error::OtherParameters { module: "moye_kernels", .. }), "{device:?}: {error}");
+    assert!(matches!(error, Error::OtherParameters { module: "moye_movement", .. }), "{device:?}: {error}");
     assert_eq!(y.download().unwrap(), [2.0], "{device:?}");
 }
 

@@ -4,13 +4,16 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+/// The language and the kernels that the command profiles.
+const SOURCES: [&str; 4] = ["device", "ops/attention/kernels", "ops/matmul/kernels", "ops/movement/kernels"];
+
 fn main() -> io::Result<()> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // A packaged crate has no kernel sources.
-    let (mut files, device) = (Vec::new(), workspace.join("device"));
-    if device.is_dir() {
-        println!("cargo::rerun-if-changed={}", device.display());
-        find(&device, &mut files)?;
+    let mut files = Vec::new();
+    for folder in SOURCES.map(|folder| workspace.join(folder)).iter().filter(|folder| folder.is_dir()) {
+        println!("cargo::rerun-if-changed={}", folder.display());
+        find(folder, &mut files)?;
     }
     println!("cargo::rerun-if-changed=build.rs");
     files.sort();

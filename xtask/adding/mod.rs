@@ -145,6 +145,10 @@ fn workspace(checkout: &Checkout, folder: &Path) -> Result<()> {
         }
         dependencies += &(line + "\n");
     }
+    // The library of the crate's own tests.
+    let krate = folder.join(CRATE).join("Cargo.toml");
+    let text = fs::read_to_string(&krate)?;
+    write(&krate, &text.replace("path = \"../..\"", &root("")))?;
     let package = table("[workspace.package]")?;
     write(
         &folder.join("Cargo.toml"),

@@ -12,12 +12,12 @@ fn root() -> &'static Path {
 const TESTS: [&str; 9] = [
     "builder/lib.rs",
     "device/guide.rs",
-    "device/kernels/guide.rs",
     "examples/hopper-steps/tests/page.rs",
-    "host/lib.rs",
+    "ops/matmul/guide.rs",
     "ops/parallel/lib.rs",
     "ops/products/lib.rs",
     "python/tests/test_pages.py",
+    "src/lib.rs",
     "xtask/transcript.rs",
 ];
 
@@ -52,7 +52,7 @@ fn each_record_and_each_readme_of_a_package_has_a_reading() {
     let readings = fs::read_to_string(root().join("docs/readings.md")).unwrap();
     let below = |folder: &str| fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let mut pages: Vec<_> = below("docs/decisions").collect();
-    for folder in ["builder", "device", "host", "macros", "python", "sim", "tests", "tools"] {
+    for folder in ["builder", "device", "host", "macros", "ops", "python", "sim", "src", "tests", "tools"] {
         let folders = below(folder).chain([root().join(folder)]);
         pages.extend(folders.map(|folder| folder.join("README.md")).filter(|page| page.is_file()));
     }
@@ -82,7 +82,7 @@ fn the_first_screen_the_changelog_and_the_records_stay_short() {
 /// the file that names the features, after this string. `cargo xtask test` tests the workspace with
 /// those of `ALL`, and the others with their default features.
 const TESTED: [(&str, &str, &str); 2] = [
-    ("host/lib.rs", "xtask/test.rs", "pub const ALL: &[&str] = &[\"--workspace\", \"--features\", "),
+    ("src/lib.rs", "xtask/test.rs", "pub const ALL: &[&str] = &[\"--workspace\", \"--features\", "),
     ("examples/candle/src/lib.rs", "examples/candle/Cargo.toml", "\ndefault = ["),
 ];
 
@@ -289,7 +289,7 @@ fn a_page_of_a_crate_is_in_the_list_that_resolves_links_of_docs_rs() {
     };
     let mut listed = names(list);
     let mut pages = Vec::new();
-    for folder in ["builder/guide", "device/guide", "device/kernels/guide"] {
+    for folder in ["builder/guide", "device/guide", "ops/matmul/guide"] {
         for page in markdown(folder) {
             pages.push(page.file_stem().unwrap().to_str().unwrap().to_owned());
         }

@@ -1,4 +1,4 @@
-//! The public items of `moye` name neither the driver's types nor `cust`.
+//! The public items of the runtime and of the families name neither the driver's types nor `cust`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,9 +40,10 @@ fn signatures(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn public_items_name_neither_types_of_the_driver_nor_cust() {
-    let host = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("host");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folders = ["host", "ops/attention/host", "ops/matmul/host", "ops/movement/host"];
     let mut seen = 0;
-    for path in sources(&host) {
+    for path in folders.iter().flat_map(|folder| sources(&root.join(folder))) {
         let text = fs::read_to_string(&path).unwrap();
         for signature in signatures(&text) {
             seen += 1;

@@ -3,7 +3,7 @@
 //! with TMA and `wgmma`.
 
 use moye_device::prelude::*;
-use moye_kernels::mma::{Arguments, MmaConfig, Storage, ThroughShared, Tiled, k_major, matmul_with};
+use moye_matmul::kernels::mma::{Arguments, MmaConfig, Storage, ThroughShared, Tiled, k_major, matmul_with};
 
 /// The epilogue: `gelu_tanh(accumulator + bias) * gate`.
 #[repr(C)]

@@ -3,8 +3,8 @@
 
 use crate::gated::Gated;
 use moye_device::prelude::*;
-use moye_kernels::hopper::{CopyA, CopyB, Sharing, WgmmaConfig, WgmmaStorage, matmul_with};
-use moye_kernels::mma::Arguments;
+use moye_matmul::kernels::hopper::{CopyA, CopyB, Sharing, WgmmaConfig, WgmmaStorage, matmul_with};
+use moye_matmul::kernels::mma::Arguments;
 
 /// Tiles of 128 x 128, without clusters.
 pub struct Config;

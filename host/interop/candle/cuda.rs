@@ -7,10 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The streams of earlier launches: each owns its workspaces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Streams(Arc<Mutex<Vec<Arc<CudarcStream>>>>);
+pub struct Streams(Arc<Mutex<Vec<Arc<CudarcStream>>>>);
 
 impl Streams {
-    pub(super) fn of(&self, cuda: &Arc<CudaStream>) -> Result<Arc<CudarcStream>> {
+    /// The stream of a device's `cudarc` stream.
+    ///
+    /// # Errors
+    /// As for [`CudarcStream::new`].
+    pub fn of(&self, cuda: &Arc<CudaStream>) -> Result<Arc<CudarcStream>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stream) = known.iter().find(|stream| Arc::ptr_eq(stream.cuda(), cuda)) {
             return Ok(stream.clone());

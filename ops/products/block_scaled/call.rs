@@ -3,12 +3,12 @@
 use super::kernel::{Arguments as Scalars, BlockScaledKernels, CopyA, CopyB, Small, Square, Tall, Wide};
 use super::sink::{Out, OutScales};
 use crate::operand::{self, Ends, Mapped, Results, Rows, Source};
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream};
 use moye_device::atom::tma::TmaTile;
 use moye_device::collective::{BlockScales, SCALED_K, Target};
 use moye_device::memory::{Global, GlobalMut};
 use moye_device::number::F8E4M3;
+use moye_runtime::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
+use moye_runtime::{Error, Grid, Ptx, Rates, Result, Stream};
 use std::marker::PhantomData;
 
 /// The name in messages.
@@ -347,7 +347,7 @@ fn scales(name: &str, of: &Array, padded: bool) -> Result<Scales> {
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let [a, b, scale_a, scale_b, c] = [0, 1, 2, 3, 5].map(|i| call.operand(i));
     if c.elements() == 0 {

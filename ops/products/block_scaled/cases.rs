@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Dtype, Value};
+use moye_runtime::operation::{Case, Dtype, Value};
 
 const SCALES: &[(&str, f64, f64)] = &[("scale_a", 0.25, 4.0), ("scale_b", 0.25, 4.0)];
 

@@ -23,9 +23,9 @@ mod host {
     use super::{call, cases, oracle};
     use crate::builder::option;
     use crate::operand;
-    use moye::number::{F8E4M3, F8E5M2};
-    use moye::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall, Value};
-    use moye::{Element, Error, Matrix, MatrixMut, Result, Stream};
+    use moye_runtime::number::{F8E4M3, F8E5M2};
+    use moye_runtime::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall, Value};
+    use moye_runtime::{Element, Error, Matrix, MatrixMut, Result, Stream};
 
     const FLOATS: &[Dtype] = &[Dtype::E4m3, Dtype::E5m2];
 

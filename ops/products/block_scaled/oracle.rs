@@ -1,7 +1,7 @@
 //! The product of the dequantised operands.
 
-use moye::number::{F8E4M3, Scalar as _};
-use moye::operation::{ArrayType, Dtype, Options};
+use moye_runtime::number::{F8E4M3, Scalar as _};
+use moye_runtime::operation::{ArrayType, Dtype, Options};
 use std::iter;
 
 /// An element of scales (rows, blocks), of which a mode of extent 1 counts for all. A scale is for

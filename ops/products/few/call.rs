@@ -3,10 +3,10 @@
 use super::kernel::{FewKernels, Form, TILE, WARPS, linear_few_f32_4, linear_few_f32_16};
 use crate::operand::{self, Place, Rows, Source};
 use half::{bf16, f16};
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream};
 use moye_device::kernel::Kernel;
 use moye_device::memory::{Element, Global, GlobalMut};
+use moye_runtime::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation};
+use moye_runtime::{Error, Grid, Ptx, Rates, Result, Stream};
 use std::marker::PhantomData;
 
 /// The name in messages.
@@ -132,7 +132,7 @@ macro_rules! of_floats {
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let [x, w, y] = [0, 1, 3].map(|i| call.operand(i));
     if y.elements() == 0 {

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::Case;
+use moye_runtime::operation::Case;
 
 /// One row, several, more than a block's; ragged rows of W and elements; no rows, and K 0.
 pub const CASES: &[Case] = &[

@@ -15,8 +15,8 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
-    use moye::operation::{Declaration, OperandOf, Role, TypedCall};
-    use moye::{Element, Matrix, MatrixMut};
+    use moye_runtime::operation::{Declaration, OperandOf, Role, TypedCall};
+    use moye_runtime::{Element, Matrix, MatrixMut};
 
     /// Products of few rows.
     pub static LINEAR_FEW: Declaration = Declaration {

@@ -1,6 +1,6 @@
 //! The product of few rows.
 
-use moye::operation::{ArrayType, Dtype, Options};
+use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 /// `y = x w^T + residual`.
 pub fn few(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec<f64>> {

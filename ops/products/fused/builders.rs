@@ -2,9 +2,9 @@
 
 use super::call::{QKV, RESIDUAL};
 use super::{LINEAR_E4M3, LINEAR_QKV, LINEAR_RESIDUAL};
-use moye::number::F8E4M3;
-use moye::operation::{Array, TypedCall, Value};
-use moye::{Element, Error, Matrix, MatrixMut, Result, Stream};
+use moye_runtime::number::F8E4M3;
+use moye_runtime::operation::{Array, TypedCall, Value};
+use moye_runtime::{Element, Error, Matrix, MatrixMut, Result, Stream};
 
 /// A product with a residual, `c = a b^T + residual`, and the sums of squares of C's rows.
 ///

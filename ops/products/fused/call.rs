@@ -8,13 +8,13 @@ use crate::grouped::call::{Plan, THREADS, plans};
 use crate::grouped::kernel::Grouped;
 use crate::operand::{self, Mapped, Results, Rows, Source};
 use half::{bf16, f16};
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream};
 use moye_device::atom::tma::TmaElement;
 use moye_device::collective::Target;
 use moye_device::kernel::{Kernel, KernelParam};
 use moye_device::memory::{Element, TensorMap};
 use moye_device::number::F8E4M3;
+use moye_runtime::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
+use moye_runtime::{Error, Grid, Ptx, Rates, Result, Stream};
 use std::hash::Hash;
 use std::marker::PhantomData;
 
@@ -228,7 +228,7 @@ pub fn qkv(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayT
 /// Computes a product with the end that `end` makes, whose C is the call's operand number `c`.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`]; the end is of the call's arrays.
+/// Same contract as [`moye_runtime::operation::Declaration::run`]; the end is of the call's arrays.
 unsafe fn product<E: Kernels<bf16> + Kernels<f16>>(
     stream: &Stream,
     call: &Call<'_>,
@@ -276,7 +276,7 @@ fn address(call: &Call<'_>, index: usize) -> u64 {
 /// Computes a product with a residual.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run_residual(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let out = call.operand(4);
     if out.elements() == 0 {
@@ -303,7 +303,7 @@ pub unsafe fn run_residual(stream: &Stream, call: &Call<'_>) -> Result<()> {
 /// Computes a product to e4m3.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run_e4m3(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let out = call.operand(2);
     if out.elements() == 0 {
@@ -333,7 +333,7 @@ fn heads_at(array: &Array) -> HeadsAt {
 /// Computes queries, keys and values.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run_qkv(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let (x, w, q, k) = (call.operand(0), call.operand(1), call.operand(6), call.operand(7));
     if x.shape[0] == 0 || w.shape[0] == 0 {

@@ -26,7 +26,7 @@ pub use host::*;
 mod host {
     use super::{call, cases, oracle};
     use crate::builder::option;
-    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
+    use moye_runtime::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
     const TILE: OptionOf = option(

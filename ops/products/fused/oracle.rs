@@ -2,7 +2,7 @@
 
 use crate::block_scaled::oracle::quantised;
 use crate::operand::unwritten;
-use moye::operation::{ArrayType, Dtype, Options};
+use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 type Inputs<'a> = &'a [Option<(ArrayType, Vec<f64>)>];
 

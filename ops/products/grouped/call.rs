@@ -2,9 +2,9 @@
 
 use super::kernel::{CopyA, CopyB, Grouped, GroupedKernels, Square, Wide};
 use crate::operand::{self, Ends, Results, Rows, Source};
-use moye::operation::{self, ArrayType, Call, Dtype, Launcher, Operation};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream};
 use moye_device::atom::tma::{TmaElement, TmaTile};
+use moye_runtime::operation::{self, ArrayType, Call, Dtype, Launcher, Operation};
+use moye_runtime::{Error, Grid, Ptx, Rates, Result, Stream};
 use std::marker::PhantomData;
 
 /// The name in messages.
@@ -146,7 +146,7 @@ pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let [a, b, ends, c] = [0, 1, 2, 3].map(|i| call.operand(i));
     if c.elements() == 0 {

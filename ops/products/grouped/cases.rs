@@ -1,6 +1,6 @@
 //! Patterns of groups that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 const fn tile(tile: &'static str) -> (&'static str, Value) {
     ("tile", Value::Choice(tile, super::call::TILES))

@@ -3,11 +3,13 @@
 use super::kernel::{CopyA, CopyB, Wide};
 use super::list::{GroupedListKernels, List, Listed, Loop, MAP, WORDS};
 use crate::operand;
-use moye::operation::{Array, Dtype, check_device};
-use moye::{Buffer, Device, Element, Error, Grid, KernelArg, Matrix, MatrixMut, Result, Stream, TensorMap};
 use moye_device::atom::tma::TmaTile;
 use moye_device::collective::Mainloop as _;
 use moye_device::memory::{Global, TensorMap as Map};
+use moye_runtime::operation::{Array, Dtype, check_device};
+use moye_runtime::{
+    Buffer, Device, Element, Error, Grid, KernelArg, Matrix, MatrixMut, Result, Stream, TensorMap,
+};
 use std::marker::PhantomData;
 
 /// The name in messages.

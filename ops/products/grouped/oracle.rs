@@ -1,7 +1,7 @@
 //! A product for each group of rows.
 
 use crate::operand;
-use moye::operation::{ArrayType, Dtype, Options};
+use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 /// `c[rows of g] = a[rows of g] b[g]^T`.
 pub fn grouped(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec<f64>> {

@@ -2,11 +2,11 @@
 
 use super::kernel::{CopyA, CopyB, GroupedKKernels, Outer, ROWS, TAIL_THREADS, grouped_k_tails};
 use crate::operand::{self, Ends, Results, Rows, Source};
-use moye::operation::{self, ArrayType, Call, Dtype, Launcher, Operation, Workspace};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream, TensorMap};
 use moye_device::atom::tma::{TmaElement, TmaTile};
 use moye_device::layout::{IntTuple, Layout};
 use moye_device::memory::{Global, GlobalMut};
+use moye_runtime::operation::{self, ArrayType, Call, Dtype, Launcher, Operation, Workspace};
+use moye_runtime::{Error, Grid, Ptx, Rates, Result, Stream, TensorMap};
 use std::marker::PhantomData;
 
 /// The name in messages.
@@ -114,7 +114,7 @@ pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let [a, b, ends, c] = [0, 1, 2, 3].map(|i| call.operand(i));
     if c.elements() == 0 {

@@ -1,7 +1,7 @@
 //! Patterns of groups that break kernels, and shapes that are measured.
 
 use crate::grouped::cases::UNEVEN_64;
-use moye::operation::Case;
+use moye_runtime::operation::Case;
 
 /// Rows of a group: none, few, a K tile, more; NaN values of another group; results of a few and of
 /// several tiles.

@@ -16,8 +16,8 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
-    use moye::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall};
-    use moye::{Element, Error, Matrix, MatrixMut};
+    use moye_runtime::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall};
+    use moye_runtime::{Element, Error, Matrix, MatrixMut};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
 

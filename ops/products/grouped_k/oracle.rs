@@ -1,7 +1,7 @@
 //! A product along the rows of each group.
 
 use crate::operand;
-use moye::operation::{ArrayType, Dtype, Options};
+use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 /// `c[g] = a[rows of g]^T b[rows of g]`.
 pub fn grouped_k(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec<f64>> {

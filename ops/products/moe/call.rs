@@ -8,11 +8,11 @@ use super::routing::{
 use crate::grouped;
 use crate::grouped::kernel::{CopyA, Grouped, Wide};
 use crate::operand::{self, Ends, Place, Results, Rows, Source};
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Workspace};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream, TensorMap, TensorMapFields, TensorPromotion};
 use moye_device::atom::tma::{TmaElement, TmaTile};
 use moye_device::layout::{IntTuple, Layout};
 use moye_device::memory::{Element, Global, GlobalMut};
+use moye_runtime::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Workspace};
+use moye_runtime::{Error, Grid, Ptx, Rates, Result, Stream, TensorMap, TensorMapFields, TensorPromotion};
 use std::marker::PhantomData;
 
 /// The name in messages.
@@ -317,7 +317,7 @@ fn is_aligned(array: &Array) -> bool {
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let [x, logits, gate_up, down, out] = [0, 1, 2, 3, 4].map(|i| call.operand(i));
     if out.elements() == 0 {

@@ -1,6 +1,6 @@
 //! Layers that break kernels, and one that is measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 const fn top(top: i64) -> (&'static str, Value) {
     ("top", Value::Int(top))

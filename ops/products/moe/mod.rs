@@ -19,8 +19,8 @@ mod host {
     use super::{call, cases, oracle};
     use crate::builder::option;
     use crate::operand;
-    use moye::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value};
-    use moye::{Element, Matrix, MatrixMut};
+    use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value};
+    use moye_runtime::{Element, Matrix, MatrixMut};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
 

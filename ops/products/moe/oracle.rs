@@ -1,6 +1,6 @@
 //! A layer of experts, token by token.
 
-use moye::operation::{ArrayType, Dtype, Options};
+use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 /// The weights and experts of a token's greatest logits.
 fn route(logits: &[f64], options: &Options) -> Vec<(usize, f64)> {

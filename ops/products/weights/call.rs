@@ -11,13 +11,13 @@ use super::sizes::Sizes;
 use super::unpacked::{BLK_K, BLK_M, CopyCodes, CopyX};
 use crate::operand::Source as Aligned;
 use half::{bf16, f16};
-use moye::operation::{self, Array, Call, Dtype, Launcher, Operation, Workspace};
-use moye::{Arch, Error, Grid, KernelArg, Ptx, Rates, Result, Stream, TensorMap};
 use moye_device::atom::tma::{TmaElement, TmaTile};
 use moye_device::collective::{SplitK, Tiles};
 use moye_device::layout::{IntTuple, Layout};
 use moye_device::memory::{Global, GlobalMut, TensorMap as Map};
 use moye_device::number::U4;
+use moye_runtime::operation::{self, Array, Call, Dtype, Launcher, Operation, Workspace};
+use moye_runtime::{Arch, Error, Grid, KernelArg, Ptx, Rates, Result, Stream, TensorMap};
 use std::marker::PhantomData;
 
 /// The product.
@@ -318,7 +318,7 @@ fn sizes(call: &Call<'_>) -> Result<Sizes> {
 /// Computes a product.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     unsafe { product(stream, call, None, false) }
@@ -327,8 +327,8 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 /// Computes a product by weights that were packed before any work that may still run.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`]; no work that may still run writes codes
-/// and factors.
+/// Same contract as [`moye_runtime::operation::Declaration::run`]; no work that may still run
+/// writes codes and factors.
 pub unsafe fn run_early(stream: &Stream, call: &Call<'_>) -> Result<()> {
     // SAFETY: as in `run`, and no work that may still run writes codes and factors.
     unsafe { product(stream, call, None, true) }
@@ -337,7 +337,7 @@ pub unsafe fn run_early(stream: &Stream, call: &Call<'_>) -> Result<()> {
 /// Computes a product by activations of 8 bits.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run_8(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let [x, scales, codes, factors, y] = [0, 1, 2, 3, 4].map(|index| call.operands[index].clone());
     let operands = [x, codes, factors, None, None, y];

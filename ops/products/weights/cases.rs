@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Dtype, Value};
+use moye_runtime::operation::{Case, Dtype, Value};
 
 const EIGHT: (&str, Value) = ("bits", Value::Int(8));
 const OFFSET: (&str, Value) = ("offset", Value::Int(128));

@@ -1,8 +1,8 @@
 //! Arrays as the matrices of products.
 
 use super::codes::Rows;
-use moye::Result;
-use moye::operation::Array;
+use moye_runtime::Result;
+use moye_runtime::operation::Array;
 
 /// The rows of an array, if one stride leads through all modes but the last.
 pub(super) fn rows(array: &Array) -> Option<Rows> {

@@ -45,7 +45,7 @@ mod host {
     use super::sizes::NAMES;
     use super::{call, cases, oracle, pack, sizes};
     use crate::builder::option;
-    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
+    use moye_runtime::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
 
     const HALVES: &[Dtype] = &[Dtype::F16, Dtype::Bf16];
     const FACTORS: &[Dtype] = &[Dtype::F16];

@@ -1,8 +1,8 @@
 //! Products by quantised weights in float64, of codes in the kernels' order.
 
 use super::codes::{Code, CodePlace, ROWS};
-use moye::operation::{ArrayType, Dtype, Options};
 use moye_device::number::U4;
+use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 type Inputs<'a> = &'a [Option<(ArrayType, Vec<f64>)>];
 

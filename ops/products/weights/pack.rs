@@ -7,14 +7,14 @@ use super::codes::Rows;
 use super::formats::{self, Source, UnpackKernels};
 use super::sizes::{Form, Sizes, source_sizes};
 use half::{bf16, f16};
-use moye::operation::{Array, Call, Dtype};
-use moye::{Grid, Result, Stream};
 use moye_device::memory::{Global, GlobalMut};
+use moye_runtime::operation::{Array, Call, Dtype};
+use moye_runtime::{Grid, Result, Stream};
 
 /// Brings weights into the order of the kernels.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn pack(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let types: Vec<_> = call.operands[..3].iter().map(|array| array.as_ref().map(Array::ty)).collect();
     let (form, sizes) = source_sizes(&types, call.options)?;
@@ -48,7 +48,7 @@ pub fn explain_pack(call: &Call<'_>) -> Result<&'static str> {
 /// The weights as floats.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn unpack(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let [codes, factors, out] = [0, 1, 2].map(|index| call.operand(index));
     let sizes = Sizes::of(UNPACK, [&codes.ty(), &factors.ty()], out.shape[1], call.options)?;

@@ -4,8 +4,8 @@ use super::call::WeightKernels;
 use super::sizes::{Sizes, source_sizes};
 use super::{LINEAR_PACKED, LINEAR_QUANTIZED_A8, PACK_WEIGHTS, UNPACK_WEIGHTS};
 use half::f16;
-use moye::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value};
-use moye::{Buffer, Element, Matrix, MatrixMut, Result, Stream};
+use moye_runtime::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value};
+use moye_runtime::{Buffer, Element, Matrix, MatrixMut, Result, Stream};
 
 /// Quantised weights in a device's memory, in the order of the kernels.
 #[derive(Debug)]
@@ -39,8 +39,9 @@ impl PackedWeights {
     /// ```
     ///
     /// # Errors
-    /// [`moye::Error::ShapeMismatch`] if rows are not whole blocks, [`moye::Error::Unsupported`] if
-    /// there is no such form, and the errors of [`moye::Device::launch`].
+    /// [`moye_runtime::Error::ShapeMismatch`] if rows are not whole blocks,
+    /// [`moye_runtime::Error::Unsupported`] if there is no such form, and the errors of
+    /// [`moye_runtime::Device::launch`].
     pub fn blocks(form: &str, blocks: &Matrix<'_, u8>) -> Result<Self> {
         Self::pack::<u8, f16>(form, blocks, None, None)
     }
@@ -154,8 +155,8 @@ impl PackedWeights {
     /// Writes the weights as f16 or bf16 on a stream.
     ///
     /// # Errors
-    /// [`moye::Error::ShapeMismatch`] if `out` is not row-major `(rows, columns)` without gaps, and
-    /// the errors of a launch.
+    /// [`moye_runtime::Error::ShapeMismatch`] if `out` is not row-major `(rows, columns)` without
+    /// gaps, and the errors of a launch.
     ///
     /// # Safety
     /// Until the work is complete, no other stream reads or writes `out`.

@@ -3,12 +3,12 @@
 use super::call::{LINEAR, LINEAR_8, PACK, UNPACK};
 use super::codes::{Code, ROWS, Weights};
 use super::formats::{self, Source};
-use moye::operation::{ArrayType, Dtype, Options};
-use moye::{Error, Result};
 use moye_device::arch::F16x2;
 use moye_device::kernel::Kernel;
 use moye_device::memory::{Global, GlobalMut};
 use moye_device::number::U4;
+use moye_runtime::operation::{ArrayType, Dtype, Options};
+use moye_runtime::{Error, Result};
 
 /// Bytes of a tile of codes for a step.
 pub const STEP_BYTES: usize = 512;

@@ -142,7 +142,7 @@ fn halves(x: &Array, interleaved: bool) -> Operands {
 /// Computes a gated call, or one with a bias.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (x, other, out) = (call.operand(0), &call.operands[1], call.operand(2));
     let (dtype, gated) = (x.dtype, kind != Kind::Biased);

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 /// Both operands and one, halves and pairs, ragged, of one column, and empty.
 pub const GATED: &[Case] = &[

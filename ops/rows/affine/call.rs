@@ -141,7 +141,7 @@ pub unsafe fn copy(operation: &'static str, on: &On<'_>, x: &Array, out: &Array)
 /// Computes a call; an operand without a factor is not read.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (scalars, out) = (kind.scalars(call.options), call.operand(call.operands.len() - 1));
     let inputs = [0, 1].map(|index| scalars[index].map(|_| call.operand(index)));

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Dtype, Value};
+use moye_runtime::operation::{Case, Dtype, Value};
 
 /// Equal shapes and broadcasts, ragged and empty.
 pub const SUMS: &[Case] = &[

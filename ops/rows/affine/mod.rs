@@ -130,9 +130,9 @@ impl<'a, T: Element> Affine<'a, T> {
     /// Computes it on the default stream of a device.
     ///
     /// # Errors
-    /// [`moye::Error::ShapeMismatch`] if an input is not broadcast to the shape of `out`,
-    /// [`moye::Error::Unsupported`] for other elements than f32, f16 and bf16, and the errors
-    /// of [`Device::launch`].
+    /// [`moye_runtime::Error::ShapeMismatch`] if an input is not broadcast to the shape of `out`,
+    /// [`moye_runtime::Error::Unsupported`] for other elements than f32, f16 and bf16, and the
+    /// errors of [`Device::launch`].
     pub fn run<U: Element>(&self, device: &Device, out: &mut MatrixMut<'_, U>) -> Result<()> {
         // SAFETY: the default stream runs its work in order.
         unsafe { self.run_on(&device.default_stream(), out) }

@@ -63,7 +63,7 @@ pub fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayTyp
 /// Computes a call: only the rows are written if the result is the cache.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let [x, slots, given, cache] = [0, 1, 2, 3].map(|index| call.operand(index));
     if (given.address, &given.strides) != (cache.address, &cache.strides) {

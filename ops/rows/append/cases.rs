@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::Case;
+use moye_runtime::operation::Case;
 
 /// Contiguous slots and pages, rows that are aligned or not, and slots below and above the cache.
 pub const CASES: &[Case] = &[

@@ -56,7 +56,7 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let [targets, loss, lse] = [1, 2, 3].map(|index: usize| Operand::Each(call.operands[index].as_ref()));
     let [x, dx] = [0, 4].map(|index: usize| Operand::Rows(call.operands[index].as_ref()));

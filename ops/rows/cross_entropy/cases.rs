@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 /// Rows shorter and longer than each shape of kernels, ragged, single, and along other axes; with
 /// targets that are ignored, and ones that are outside of the classes.

@@ -93,7 +93,7 @@ pub fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayTyp
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (x, y) = (call.operand(0), call.operand(1));
     if x.elements() == 0 {

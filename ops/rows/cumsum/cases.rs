@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 /// Rows of a warp and of a block, in one chunk and more, ragged, and along another axis.
 pub const CASES: &[Case] = &[

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Dtype, Value};
+use moye_runtime::operation::{Case, Dtype, Value};
 
 const BF16: &[(&str, Value)] = &[("dtype", Value::Dtype(Dtype::Bf16))];
 

@@ -52,7 +52,7 @@ pub fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayTyp
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let [indices, table, out] = [0, 1, 2].map(|index| call.operand(index));
     let elements = elements_of_word([table, out]);

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::Case;
+use moye_runtime::operation::Case;
 
 const fn case(inputs: &'static [Option<&'static [usize]>]) -> Case {
     Case::new(inputs).ranges(&[("indices", -2.0, 12.0)])

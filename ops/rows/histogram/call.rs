@@ -86,7 +86,7 @@ pub fn results(
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, integers: bool, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (x, counts) = (call.operand(0), call.operand(1));
     let modes: Vec<Mode<1>> = x.shape.iter().copied().zip(x.strides.iter().map(|&stride| [stride])).collect();
@@ -94,7 +94,7 @@ pub unsafe fn compute(name: &'static str, integers: bool, on: &On<'_>, call: &Ca
     let (columns, [element]) = modes.pop().unwrap_or((1, [1]));
     let columns = if x.elements() == 0 { 0 } else { columns };
     let [groups, rows] = groups_and_rows(name, x, modes)?;
-    if columns > i32::MAX as usize || rows.0 > moye::MAX_BLOCKS[1] {
+    if columns > i32::MAX as usize || rows.0 > moye_runtime::MAX_BLOCKS[1] {
         let detail = format!("x has shape {:?} and strides {:?}; split or copy it", x.shape, x.strides);
         return unsupported(name, detail);
     }

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 const fn bins(bins: i64) -> (&'static str, Value) {
     ("bins", Value::Int(bins))

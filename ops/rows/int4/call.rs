@@ -102,7 +102,7 @@ pub fn results(
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let back = kind == Kind::Back;
     let order = if back { [3, 0, 1, 2] } else { [0, 1, 2, 3] };
@@ -115,7 +115,7 @@ pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'
     }
     let (last, group) = (x.shape.len() - 1, group(name, call.options)?);
     let of = Along::new(name, arrays, last)?;
-    if x.elements() > i32::MAX as usize || of.groups > moye::MAX_BLOCKS[1] {
+    if x.elements() > i32::MAX as usize || of.groups > moye_runtime::MAX_BLOCKS[1] {
         let detail = format!("x has shape {:?}, more than {} elements; split it", x.shape, i32::MAX);
         return unsupported(name, detail);
     }

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Dtype, Value};
+use moye_runtime::operation::{Case, Dtype, Value};
 
 const OF_64: (&str, Value) = ("group", Value::Int(64));
 const OF_128: (&str, Value) = ("group", Value::Int(128));

@@ -84,7 +84,7 @@ pub fn results(
 /// Computes LayerNorm or RMSNorm.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let mut operands = call.operands.iter().map(Option::as_ref);
     let mut next = |is_there: bool| if is_there { operands.next().flatten() } else { None };

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Dtype, Value};
+use moye_runtime::operation::{Case, Dtype, Value};
 
 /// With and without weight and residual, rows shorter and longer than each shape of kernels, and
 /// each type of the result.

@@ -99,7 +99,7 @@ pub fn results(
 /// Computes the gradient of LayerNorm, or without `center` of RMSNorm.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, center: bool, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let x = call.operand(0);
     let [dy, weight, dsum, dx] = [1, 2, 3, 4].map(|index: usize| call.operands[index].as_ref());

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 /// With and without weight and the gradient of the sum, rows shorter and longer than each shape of
 /// kernels, more rows than a slice has, and rows whose mean is far larger than their deviation.

@@ -112,7 +112,7 @@ fn rows(x: &Array, q: &Array, scales: &Array, tile: TileOf) -> Option<RowsOf<3>>
 /// Quantises an array.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let [x, q, scales] = [0, 1, 2].map(|index| call.operand(index));
     if x.elements() == 0 {
@@ -128,7 +128,7 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
 /// Quantises floats to 8-bit elements and scales.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 unsafe fn quantize(on: &On<'_>, [x, q, scales]: [&Array; 3], tile: TileOf) -> Result<()> {
     if let Some(rows) = rows(x, q, scales, tile) {
         let of = Rows(Code::of(q.dtype) as u32);
@@ -158,7 +158,7 @@ unsafe fn quantize(on: &On<'_>, [x, q, scales]: [&Array; 3], tile: TileOf) -> Re
 /// Writes the transposes of matrices of bytes.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 unsafe fn transpose(on: &On<'_>, q: &Array, to: &Array) -> Result<()> {
     let rank = q.shape.len();
     let matrix = |array: &Array| {
@@ -178,7 +178,10 @@ unsafe fn transpose(on: &On<'_>, q: &Array, to: &Array) -> Result<()> {
     let modes = (0..row).map(|mode| (q.shape[mode], [q.strides[mode], to.strides[mode]])).collect();
     let [others, matrices] = groups_and_rows(NAME, &q, joined(modes))?;
     let extents = [q.shape[row] as u32, q.shape[column] as u32, matrices.0];
-    if others.0 > 1 || matrices.0 > moye::MAX_BLOCKS[2] || extents[0].div_ceil(SIDE) > moye::MAX_BLOCKS[1] {
+    if others.0 > 1
+        || matrices.0 > moye_runtime::MAX_BLOCKS[2]
+        || extents[0].div_ceil(SIDE) > moye_runtime::MAX_BLOCKS[1]
+    {
         let detail = format!("q has shape {:?} and strides {:?}; transpose parts of it", q.shape, q.strides);
         return unsupported(NAME, detail);
     }

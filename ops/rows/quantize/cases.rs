@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Dtype, Value};
+use moye_runtime::operation::{Case, Dtype, Value};
 
 const fn value(value: i64) -> Value {
     Value::Int(value)

@@ -242,7 +242,7 @@ fn passes(name: &'static str, kind: Kind, call: &Call<'_>, card: &Rates) -> Resu
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     if call.operand(1).elements() == 0 {
         return Ok(());

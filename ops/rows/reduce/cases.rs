@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Axes, Case, Value};
+use moye_runtime::operation::{Axes, Case, Value};
 
 const LAST: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([-1])))];
 const FIRST: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([0])))];

@@ -114,7 +114,7 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let ([x, out], options) = ([0, 4].map(|index| call.operand(index)), call.options);
     let [positions, cos, sin] = [1, 2, 3].map(|index| call.operands[index].as_ref());

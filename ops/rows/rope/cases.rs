@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 const fn case(inputs: &'static [Option<&'static [usize]>]) -> Case {
     Case::new(inputs).ranges(&[("positions", 0.0, 40.0)])

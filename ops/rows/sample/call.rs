@@ -75,7 +75,7 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (x, seeds, indices) = (call.operand(0), call.operands[1].as_ref(), call.operand(2));
     if x.elements() == 0 {

@@ -64,7 +64,7 @@ pub fn diagonal(shape: &[usize], options: &Options) -> Option<i64> {
 /// Computes softmax, or its logarithm.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, log: bool, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (x, [mask, bias, y]) = (call.operand(0), [1, 2, 3].map(|index| call.operands[index].as_ref()));
     let axis = x.axis(name, call.options.int("axis"))?;

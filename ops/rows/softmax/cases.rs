@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 const fn of(inputs: &'static [Option<&'static [usize]>]) -> Case {
     Case::new(inputs).ranges(&[("mask", 0.0, 4.0)])

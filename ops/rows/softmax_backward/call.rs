@@ -35,7 +35,7 @@ pub fn results(
 /// Computes the gradient of softmax, or of its logarithm.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, log: bool, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let axis = call.operand(0).axis(name, call.options.int("axis"))?;
     let rows = RowsOf::new(name, [0, 1, 2].map(|index| Operand::Rows(call.operands[index].as_ref())), axis)?;

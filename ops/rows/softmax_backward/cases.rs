@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 const fn of(shape: &'static [Option<&'static [usize]>; 2]) -> Case {
     Case::new(shape).ranges(&[("y", -4.0, 1.0)])

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye_runtime::operation::{Case, Value};
 
 /// Rows of fewer and more elements than groups, of many equal ones, and along another axis.
 pub const CASES: &[Case] = &[

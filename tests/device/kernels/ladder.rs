@@ -328,13 +328,13 @@ fn hundreds_of_shapes_on_a_gpu(#[values(0, 1, 2, 3, 4, 5, 6, 7)] part: usize) {
 #[test]
 fn the_guide_shows_the_kernels_as_they_are() {
     const SOURCES: [&str; 8] = [
-        include_str!("../../../device/kernels/ladder/plain_copy.rs"),
-        include_str!("../../../device/kernels/ladder/copy_async.rs"),
-        include_str!("../../../device/kernels/ladder/transpose.rs"),
-        include_str!("../../../device/kernels/ladder/matmul.rs"),
-        include_str!("../../../device/kernels/ladder/tiled.rs"),
-        include_str!("../../../device/kernels/ladder/overlapped.rs"),
-        include_str!("../../../device/kernels/ladder/double_buffer.rs"),
+        include_str!("../../../ops/movement/ladder/plain_copy.rs"),
+        include_str!("../../../ops/movement/ladder/copy_async.rs"),
+        include_str!("../../../ops/movement/ladder/transpose.rs"),
+        include_str!("../../../ops/matmul/ladder/matmul.rs"),
+        include_str!("../../../ops/matmul/ladder/tiled.rs"),
+        include_str!("../../../ops/matmul/ladder/overlapped.rs"),
+        include_str!("../../../ops/matmul/ladder/double_buffer.rs"),
         include_str!("../../../device/collective/multistage.rs"),
     ];
     // Ignore line breaks.

@@ -15,7 +15,7 @@ use common::ptx::kernel_text;
 use common::{assembler, gpu};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
-use moye::{Device, Element, Kernel, Matmul, Matrix, Operand, Params, SHIPPED_PTX, kernels};
+use moye::{Arch, Device, Element, Kernel, Matmul, Matrix, Operand, Params, SHIPPED_PTX, kernels};
 use moye_build::ptx::{Function, Module};
 use paths::{reached_before_waiting, unguarded};
 use rstest::rstest;
@@ -24,8 +24,9 @@ use std::path::Path;
 use std::sync::{LazyLock, OnceLock};
 use std::time::UNIX_EPOCH;
 
-/// The module's PTX for an architecture. Unpacking takes more than a second, and each test may be a
-/// separate process, so the first one writes it to a file that belongs to this program.
+/// The PTX of all families for an architecture, as one module. Unpacking takes more than a second,
+/// and each test may be a separate process, so the first one writes it to a file that belongs to
+/// this program.
 fn text(arch: &str) -> &'static str {
     static TEXTS: [OnceLock<String>; 2] = [const { OnceLock::new() }; 2];
     TEXTS[usize::from(arch == "sm_90a")].get_or_init(|| {
@@ -35,12 +36,29 @@ fn text(arch: &str) -> &'static str {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let file = folder.join(format!("shipped-{arch}-{of_program}"));
         std::fs::read_to_string(&file).unwrap_or_else(|_| {
-            let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
+            let text = joined(arch);
             // If it cannot be written, as on another machine, each test unpacks it.
-            let _ = keep(folder, &format!("shipped-{arch}-"), &file, text);
-            (*text).to_owned()
+            let _ = keep(folder, &format!("shipped-{arch}-"), &file, &text);
+            text
         })
     })
+}
+
+/// The PTX of each family for an architecture, with the declarations before the kernels once.
+fn joined(arch: &str) -> String {
+    let (mut declared, mut kernels) = (Vec::new(), String::new());
+    for ptx in SHIPPED_PTX {
+        let (_, text) = ptx.images().iter().find(|(name, _)| *name == arch).unwrap();
+        let (before, after) = text.split_at(text.find(ENTRY).expect("each family has kernels"));
+        for line in before.lines().filter(|line| line.starts_with('.')) {
+            if !declared.contains(&line) {
+                declared.push(line);
+            }
+        }
+        kernels += after;
+        kernels += "\n";
+    }
+    format!("{}\n\n{kernels}", declared.join("\n"))
 }
 
 /// Writes a complete file, and removes those of earlier programs.
@@ -123,6 +141,21 @@ fn every_shipped_kernel_keeps_everything_in_registers(#[values("sm_80", "sm_90a"
 fn texts_are_of_the_oldest_version_of_ptx_that_has_what_they_use() {
     let version = |arch| module_of(arch, &[]).version;
     assert_eq!((version("sm_80"), version("sm_90a")), ((7, 0), (8, 1)));
+}
+
+/// Newer GPUs run the image for sm_80; sm_90a runs on 9.0 alone.
+#[test]
+fn a_shipped_kernel_is_found_on_all_gpus_that_one_of_its_texts_runs_on() {
+    let (ampere, hopper, newer) = (Arch::new(8, 0), Arch::new(9, 0), Arch::new(10, 0));
+    for (arch, gpus) in [("sm_80", &[ampere, hopper, newer][..]), ("sm_90a", &[hopper])] {
+        for name in names(arch) {
+            for gpu in gpus {
+                let found = SHIPPED_PTX.iter().find_map(|ptx| ptx.text_of(name, *gpu));
+                let has = found.is_some_and(|text| text.contains(&format!("{ENTRY}{name}(")));
+                assert!(has, "{name} of {arch} on {gpu}");
+            }
+        }
+    }
 }
 
 /// An image contains what only its architecture can run, and omits what is equal in an older one's
@@ -328,7 +361,8 @@ fn touches_memory(line: &str) -> bool {
 
 #[test]
 fn launch_bounds_are_in_the_ptx() {
-    for (arch, text) in SHIPPED_PTX.images() {
+    for arch in ["sm_80", "sm_90a"] {
+        let text = text(arch);
         let start = text.find(".entry matmul_f32_nt(").unwrap();
         let head = &text[start..start + text[start..].find('{').unwrap()];
         assert!(head.contains(".maxntid 256"), "{arch}: {head}");
@@ -340,7 +374,7 @@ fn launch_bounds_are_in_the_ptx() {
 fn the_driver_agrees() {
     let Some(device) = gpu() else { return };
     fn check<P: Params>(device: &Device, kernel: &Kernel<P>) {
-        let attributes = device.load(&SHIPPED_PTX).unwrap().attributes(kernel).unwrap().unwrap();
+        let attributes = device.attributes(kernel).unwrap().unwrap();
         assert_eq!(attributes.local_bytes, 0, "{} uses local memory: {attributes:?}", kernel.name());
         let threads = kernel.bounds().threads.unwrap();
         assert!(attributes.max_threads >= threads, "{}: {attributes:?}", kernel.name());

@@ -10,26 +10,26 @@ mod attention {
 use common::bytes;
 mod builder;
 #[allow(dead_code, reason = "the tests of the kernels use all of it")]
-#[path = "../../../device/kernels/tests/attention/case.rs"]
+#[path = "../../../ops/attention/tests/attention/case.rs"]
 mod case;
-#[path = "../../../device/kernels/tests/attention/check.rs"]
+#[path = "../../../ops/attention/tests/attention/check.rs"]
 mod check;
 mod e4m3;
 #[allow(dead_code, reason = "the tests of the kernels use all of it")]
-#[path = "../../../device/kernels/tests/e4m3/case.rs"]
+#[path = "../../../ops/attention/tests/e4m3/case.rs"]
 mod e4m3_case;
 mod edges;
 mod hopper;
 mod machine;
-#[path = "../../../device/kernels/tests/attention/operands.rs"]
+#[path = "../../../ops/attention/tests/attention/operands.rs"]
 mod operands;
 mod options;
 #[allow(dead_code, reason = "each test uses some of it")]
 #[path = "../../../tools/bench/attention/oracle.rs"]
 mod oracle;
-#[path = "../../../device/kernels/tests/attention/random.rs"]
+#[path = "../../../ops/attention/tests/attention/random.rs"]
 mod random;
-#[path = "../../../device/kernels/tests/attention/reference.rs"]
+#[path = "../../../ops/attention/tests/attention/reference.rs"]
 mod reference;
 mod strides;
 

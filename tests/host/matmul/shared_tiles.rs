@@ -14,7 +14,7 @@ use moye::kernels::hopper::{
 use moye::kernels::mma::Arguments;
 use moye::number::{F8E4M3, F8E5M2};
 use moye::{
-    Buffer, Device, Global, GlobalMut, Grid, Kernel, Matmul, Matrix, MatrixMut, Operand, Output, SHIPPED_PTX,
+    Buffer, Device, Global, GlobalMut, Grid, Kernel, Matmul, Matrix, MatrixMut, Operand, Output,
     TensorElement, TensorMap, TensorMapFields, TensorSwizzle,
 };
 use moye_device::memory::TensorMap as TensorMapParameter;
@@ -316,11 +316,10 @@ impl<'d> Launch<'d> {
             narrow.fill_bytes(0xFF).unwrap();
         }
         let [map_a, map_b, map_c] = &self.maps;
-        let module = self.device.load(&SHIPPED_PTX).unwrap();
         let parameters = (map_a, map_b, map_c, self.arguments, self.sharing);
         // SAFETY: the maps are of the matrices, in the kernel's boxes; the buffers have the sizes
         // in `Sharing`.
-        unsafe { module.launch(self.kernel, self.grid, parameters) }
+        unsafe { self.device.launch(self.kernel, self.grid, parameters) }
             .unwrap_or_else(|error| panic!("{:?} of {}: {error}", self.grid, self.device.name()));
         match &self.narrow {
             Some(narrow) => narrow.download().unwrap().iter().map(|x| x.to_f32()).collect(),

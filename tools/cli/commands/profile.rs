@@ -220,8 +220,9 @@ fn elements(rows: usize, columns: usize) -> Result<usize> {
 fn set_registers(profile: &mut Counted, arch: Arch) -> Result<()> {
     let Some(ptxas) = Ptxas::find() else { return Ok(()) };
     let mut names: Vec<String> = profile.kernels.iter().map(|kernel| kernel.kernel.clone()).collect();
-    let best = SHIPPED_PTX.image_for(arch);
-    for (arch, text) in best.into_iter().chain(SHIPPED_PTX.images().iter().copied()) {
+    let best = SHIPPED_PTX.iter().filter_map(|ptx| ptx.image_for(arch));
+    let all = SHIPPED_PTX.iter().flat_map(|ptx| ptx.images().iter().copied());
+    for (arch, text) in best.chain(all) {
         let file = PtxFile { arch: arch.parse()?, path: PathBuf::new(), text: text.to_owned() };
         let report = Report::of_kernels(&file, Some(&ptxas), |name| names.iter().any(|other| other == name))?;
         for kernel in report.kernels {

@@ -30,7 +30,7 @@ pub fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayTyp
 /// Computes a call.
 ///
 /// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
+/// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (x, out) = (call.operand(0), call.operand(1));
     map_launches("swish", [Some(x)], out)?.into_iter().try_for_each(|map| {

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::Case;
+use moye_runtime::operation::Case;
 
 /// Ragged, one element, and none.
 pub const CASES: &[Case] = &[

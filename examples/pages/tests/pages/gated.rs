@@ -6,8 +6,8 @@ use moye::{Buffer, Device, Grid, Module, TensorMapOf};
 use moye_device::half::f16;
 use moye_device::layout;
 use moye_device::memory::{Global, GlobalMut};
-use moye_kernels::hopper::WgmmaConfig as _;
-use moye_kernels::mma::Arguments;
+use moye_matmul::kernels::hopper::WgmmaConfig as _;
+use moye_matmul::kernels::mma::Arguments;
 use pages::gated::{Gated, gated};
 use pages::gated_tma::{Config, TmaA, TmaB, gated_tma};
 

@@ -19,7 +19,7 @@ fn a_product_is_profiled_as_text_json_and_html() {
         "roofline: at least ",
         "bulk bytes",
         "all lines",
-        "device/kernels/",
+        "ops/matmul/kernels/",
     ] {
         assert!(text.contains(part), "`{part}` is in:\n{text}");
     }
@@ -37,7 +37,7 @@ fn a_product_is_profiled_as_text_json_and_html() {
     assert!(operations >= 2 * 128 * 128 * 32, "{operations} operations of tensor cores: {json}");
     assert_eq!(profile(&["--html", "profile.html"]), "");
     let page = fs::read_to_string(folder.path().join("profile.html")).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<h3>device/kernels/"), "{page}");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<h3>ops/matmul/kernels/"), "{page}");
     // The folder is not a checkout.
     assert!(page.contains("</span>    "), "the sources are in it: {page}");
 }

@@ -98,15 +98,15 @@ fn each_fault_of_the_driver_is_an_error_with_the_way_out() {
         ("memory", &["GPU 0 (Fake GPU) has no memory for 2097152 bytes: 1000 of 1073741824 bytes are free"]),
         (
             "ptx version",
-            &["driver (CUDA 11.4) is too old for the kernels of `moye_kernels`, which are PTX", "update"],
+            &["driver (CUDA 11.4) is too old for the kernels of `moye_movement`, which are PTX", "update"],
         ),
         (
             "ptx",
-            &["the driver refused the PTX of `moye_kernels` for sm_80", "(218)", "ptx input, line 9; error"],
+            &["the driver refused the PTX of `moye_movement` for sm_80", "(218)", "ptx input, line 9; error"],
         ),
         (
             "no kernel",
-            &["module `moye_kernels` has no kernel `repack_transposed_u32` (of package `moye-kernels`)"],
+            &["module `moye_movement` has no kernel `repack_transposed_u32` (of package `moye-movement`)"],
         ),
         ("registers", &["256 threads in a block: its registers allow 128"]),
         ("launch", &["`cuLaunchKernel` failed with CUDA_ERROR_FAKE (701): something fake"]),
@@ -197,11 +197,11 @@ fn doctor(driver: &Path, fault: &str, name: &str) -> String {
     "\nWithout it the simulator is used.\nto fix it: use a GPU of sm_80 (Ampere) or newer",
 ])]
 #[case::a_driver_too_old_for_the_kernels("ptx version", "GPU 0", &[
-    "missing  the NVIDIA driver (CUDA 11.4) is too old for the kernels of `moye_kernels`, which are PTX",
+    "missing  the NVIDIA driver (CUDA 11.4) is too old for the kernels of `moye_movement`, which are PTX",
     "\nWithout it the simulator is used.\nto fix it: update the NVIDIA driver to one of CUDA ",
 ])]
-#[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_kernels`", "line 9; error", "update the NVIDIA driver; if it still refuses"])]
-#[case::one_that_does_not_say_why("ptx without a log", "GPU 0", &["missing  the driver refused the PTX of `moye_kernels`", "\nto fix it: update the NVIDIA driver"])]
+#[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_movement`", "line 9; error", "update the NVIDIA driver; if it still refuses"])]
+#[case::one_that_does_not_say_why("ptx without a log", "GPU 0", &["missing  the driver refused the PTX of `moye_movement`", "\nto fix it: update the NVIDIA driver"])]
 #[case::a_gpu_whose_memory_others_have("context", "GPU 0", &["missing  the driver's `cuDevicePrimaryCtxRetain` failed", "(2)", "free memory of the GPU: `nvidia-smi` lists"])]
 #[case::a_gpu_whose_memory_is_gone_by_then("load memory", "GPU 0", &["missing  the driver's `cuModuleLoadDataEx` failed", "(2)", "free memory of the GPU"])]
 #[case::a_gpu_that_faults("load", "GPU 0", &["missing  a kernel failed on Fake GPU", "(700)", "restart the program"])]
@@ -405,9 +405,9 @@ fn launches_of_two_texts_that_are_refused() {
         return;
     }
     let device = Device::gpu(0).unwrap();
-    for (kernel, image) in [("copy", "sm_90a"), ("ladder_tiled", "sm_80")] {
+    for (kernel, family, image) in [("copy", "movement", "sm_90a"), ("ladder_tiled", "matmul", "sm_80")] {
         let error = launch(&device, kernel).unwrap_err().to_string();
-        let expected = format!("refused the PTX of `moye_kernels` for {image} with");
+        let expected = format!("refused the PTX of `moye_{family}` for {image} with");
         assert!(error.contains(&expected), "{kernel}: {error}");
         note_refusal(kernel);
     }

@@ -6,11 +6,14 @@ use std::path::Path;
 /// Names that cargo refuses, or that would hide a crate which the template, rustc or cargo uses.
 const TAKEN: &[&str] = &[
     "moye",
+    "moye-attention",
     "moye-build",
     "moye-device",
-    "moye-kernels",
     "moye-macros",
+    "moye-matmul",
+    "moye-movement",
     "moye-python-support",
+    "moye-runtime",
     "moye-sim",
     // The crates of the toolchain, some of which rustc finds by name alone.
     "alloc",

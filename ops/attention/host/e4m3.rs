@@ -1,0 +1,166 @@
+//! Attention of 8-bit floats, by TMA and `wgmma` alone: what it serves, scale factors, and the
+//! launch.
+
+use super::builder::Attention;
+use super::element::AttentionElement;
+use super::heads::OPERATION;
+use super::hopper::layout_of;
+use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
+use crate::PTX;
+use crate::kernels;
+use crate::kernels::Arguments;
+use crate::kernels::e4m3::{Scale, Scales};
+use crate::kernels::e4m3_config::*;
+use crate::kernels::hopper_config::TmaQ;
+use moye_device::atom::tma::{TmaElement, TmaMap};
+use moye_device::kernel::Kernel;
+use moye_device::memory::Global;
+use moye_device::number::F8E4M3;
+use moye_runtime::{Arch, BufferSlice, Device, Error, Grid, Result, Stream, TensorMapOf};
+use moye_sim::TensorMap as Fields;
+
+/// The maps of Q, K, V and O, the arguments, the scale factors, and the heads of a section.
+type Parameters<C> =
+    (TmaMap<TmaQ8<C>>, TmaMap<TmaK8<C>>, TmaMap<TmaV8<C>>, TmaMap<TmaQ<C>>, Arguments<F8E4M3>, Scales, u32);
+
+/// The scale factors of a checked call, or an error with what the kernels do not do.
+pub fn scales<T: AttentionElement>(
+    call: &Attention<'_, T>,
+    device: &Device,
+    arguments: &Arguments<T>,
+) -> Result<Scales> {
+    let unsupported = |detail: String| Err(Error::Unsupported { operation: OPERATION, detail });
+    if device.arch() != Arch::new(9, 0) {
+        return unsupported(format!(
+            "{} on {}: its kernels are for sm_90 (Hopper); convert the tensors to bf16",
+            T::NAME,
+            device.arch()
+        ));
+    }
+    let used: Vec<&str> = [
+        ("softcap", call.softcap != 0.0),
+        ("bias", call.bias.is_some()),
+        ("mask", call.mask.is_some()),
+        ("alibi", call.slopes.is_some()),
+        ("sinks", call.sinks.is_some()),
+        ("variable_length", call.offsets.is_some()),
+        ("key_lengths", call.key_lengths.is_some()),
+        ("pages", call.pages.is_some()),
+        ("splits", call.splits.is_some_and(|splits| splits > 1)),
+    ]
+    .into_iter()
+    .filter_map(|(name, used)| used.then_some(name))
+    .collect();
+    if !used.is_empty() {
+        return unsupported(format!(
+            "{} with {}: its kernels have masks by causal and window alone; convert the tensors to bf16",
+            T::NAME,
+            used.join(", ")
+        ));
+    }
+    if arguments.scale <= 0.0 {
+        return unsupported(format!(
+            "{} with the scale {}: it must be positive; convert the tensors to bf16",
+            T::NAME,
+            arguments.scale
+        ));
+    }
+    let kv_heads = call.k.shape.extents[1] as u32;
+    match &call.scales {
+        Some([q, k, v]) => Ok(Scales {
+            q: scale("q", q, arguments.batches, arguments.heads)?,
+            k: scale("k", k, arguments.batches, kv_heads)?,
+            v: scale("v", v, arguments.batches, kv_heads)?,
+        }),
+        None => Ok(Scales::NONE),
+    }
+}
+
+/// The error where TMA cannot load the tensors of a call.
+pub fn not_by_tma<T: AttentionElement>(call: &Attention<'_, T>) -> Error {
+    let strides = [call.q.shape, call.k.shape, call.v.shape].map(|shape| shape.strides);
+    let detail = format!(
+        "TMA cannot load q, k and v with the strides {strides:?} (batch, head, token) in bytes: they must be below 2^40; \
+         copy the tensors to contiguous buffers"
+    );
+    Error::Unsupported { operation: OPERATION, detail }
+}
+
+/// The scale factors of an operand of `heads` heads.
+fn scale(name: &str, factors: &BufferSlice<'_, f32>, batches: u32, heads: u32) -> Result<Scale> {
+    let all = u64::from(batches) * u64::from(heads);
+    let (batch, head) = match factors.len() as u64 {
+        1 => (0, 0),
+        len if len == u64::from(heads) => (0, 1),
+        len if len == all => (heads, 1),
+        len => {
+            let detail = format!(
+                "the scales of {name}: {len} factors; give 1, {heads} (one for each head) or {all} (one for each head of each batch)"
+            );
+            return Err(Error::ShapeMismatch { operation: OPERATION, detail });
+        }
+    };
+    Ok(Scale { factors: Global::from_address(factors.address()), batch, head })
+}
+
+/// The tensor maps of a call's tensors, if TMA can load and store them.
+fn fields<C: E4m3Kernel>(arguments: &Arguments<F8E4M3>, tensor: KeyTensor) -> Option<[Fields; 4]> {
+    let &Arguments { q, k, v, o, batches, heads, group, q_length, .. } = arguments;
+    let queries = |strides| layout_of(q_length, C::D, heads, batches, strides);
+    let keys = |strides| layout_of(tensor.rows, C::D, heads / group, tensor.batches, strides);
+    let (of_q, of_o) = (queries(&arguments.stride_q), queries(&arguments.stride_o));
+    // Without keys nothing is loaded by their maps, which are those of Q.
+    let (k, of_k) = if tensor.rows == 0 { (q, of_q) } else { (k, keys(&arguments.stride_k)) };
+    let (v, of_v) = if tensor.rows == 0 { (q, of_q) } else { (v, keys(&arguments.stride_v)) };
+    Some([
+        TmaQ8::<C>::tensor_map(q.address(), &of_q).ok()?,
+        TmaK8::<C>::tensor_map(k.address(), &of_k).ok()?,
+        TmaV8::<C>::tensor_map(v.address(), &of_v).ok()?,
+        TmaQ::<C>::tensor_map(o.address(), &of_o).ok()?,
+    ])
+}
+
+/// # Safety
+/// As for [`HopperVariant::launch`].
+unsafe fn run<C: E4m3Kernel>(
+    stream: &Stream,
+    launch: &HopperLaunch,
+    arguments: Arguments<F8E4M3>,
+) -> Result<()> {
+    let [q, k, v, o] = &launch.fields;
+    let device = stream.device();
+    let q = TensorMapOf::<TmaQ8<C>>::of_fields(device, q)?;
+    let k = TensorMapOf::<TmaK8<C>>::of_fields(device, k)?;
+    let v = TensorMapOf::<TmaV8<C>>::of_fields(device, v)?;
+    let o = TensorMapOf::<TmaQ<C>>::of_fields(device, o)?;
+    let grid = Grid::new(launch.blocks, C::THREADS);
+    let parameters = (&q, &k, &v, &o, arguments, launch.scales, launch.section);
+    // SAFETY: the caller's contract; the maps belong to the tensors.
+    unsafe { PTX.launch(stream, &C::KERNEL, grid, parameters) }
+}
+
+/// A configuration with its kernel.
+pub trait E4m3Kernel: E4m3Config<T: TmaElement> {
+    /// The kernel.
+    const KERNEL: Kernel<Parameters<Self>>;
+}
+
+const fn variant<C: E4m3Kernel>() -> HopperVariant<F8E4M3> {
+    HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, run::<C>).writes_lse(!C::SUMS_BY_WGMMA)
+}
+
+macro_rules! variants {
+    ($($config:ident $kernel:ident),+) => {
+        $(impl E4m3Kernel for $config {
+            const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
+        })+
+
+        /// The kernels, the faster of two with the same tiles first.
+        pub const VARIANTS: &[HopperVariant<F8E4M3>] = &[$(variant::<$config>()),+];
+    };
+}
+#[cfg(feature = "e4m3")]
+variants! {
+    E4m3D64 hopper_e4m3_64, E4m3D64Lse hopper_e4m3_64_lse, E4m3D128 hopper_e4m3_128,
+    E4m3D128Causal hopper_e4m3_128_causal, E4m3D128Lse hopper_e4m3_128_lse, E4m3D256 hopper_e4m3_256
+}

@@ -1,0 +1,228 @@
+//! Attention as an operation: a checked call is planned and launched.
+
+use super::builder::Attention;
+use super::e4m3;
+use super::element::AttentionElement;
+use super::explanation::AttentionExplanation;
+use super::heads::{HeadsMut, OPERATION};
+use super::plan::{self, Code, Plan, blocks};
+use super::problem::{Problem, words};
+use super::variant::{HopperLaunch, KeyTensor};
+use crate::PTX;
+use crate::kernels::e4m3::Scales;
+use crate::kernels::{Arguments, rows_of_block};
+use moye_device::memory::{Element, GlobalMut};
+use moye_runtime::operation::{self, Launcher, Operation, Workspace};
+use moye_runtime::{Device, Error, Grid, MAX_BLOCKS, Ptx, Rates, Result, Stream};
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+
+/// Attention of elements `T`.
+struct Attend<T>(PhantomData<T>);
+
+/// A call as it is launched: all on which its launches depend.
+#[derive(Clone, Copy, Debug)]
+struct Call<T: Element> {
+    arguments: Arguments<T>,
+    keys: KeyTensor,
+    /// The scale factors of 8-bit floats.
+    scales: Scales,
+}
+
+impl<T: Element> PartialEq for Call<T> {
+    fn eq(&self, other: &Self) -> bool {
+        let factors = |call: &Self| {
+            let Scales { q, k, v } = call.scales;
+            [q, k, v].map(|scale| (scale.factors.address(), scale.batch, scale.head))
+        };
+        words(&self.arguments) == words(&other.arguments)
+            && self.keys == other.keys
+            && factors(self) == factors(other)
+    }
+}
+
+impl<T: Element> Eq for Call<T> {}
+
+impl<T: Element> Hash for Call<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Arguments { q, k, o, partial_o, .. } = self.arguments;
+        (q.address(), k.address(), o.address(), partial_o.address()).hash(state);
+    }
+}
+
+impl<T: AttentionElement> Operation for Attend<T> {
+    type Problem = Problem<T>;
+    type Plan = Plan<T>;
+    type Call = Call<T>;
+
+    const NAME: &'static str = OPERATION;
+
+    fn ptx() -> &'static Ptx {
+        &PTX
+    }
+
+    fn candidates(problem: &Problem<T>, card: &Rates) -> Vec<Plan<T>> {
+        plan::plan(problem, card).into_iter().collect()
+    }
+
+    fn kernel(plan: &Plan<T>) -> &'static str {
+        plan.code.name()
+    }
+
+    unsafe fn launch(
+        plan: &Plan<T>,
+        problem: &Problem<T>,
+        &Call { arguments, keys, scales }: &Call<T>,
+        on: &Launcher<'_>,
+    ) -> Result<()> {
+        let (stream, blocks) = (on.stream(), plan.blocks as u32);
+        // SAFETY: the caller's contract: the tensors of the arguments are in the device's memory.
+        unsafe {
+            match plan.code {
+                Code::Sm80(kernel, _) => {
+                    let threads = kernel.bounds().threads.unwrap_or(128);
+                    PTX.launch(stream, &kernel, Grid::new(blocks, threads), (arguments,))?;
+                }
+                Code::Hopper(variant) => {
+                    let fields = (variant.fields)(&arguments, keys).ok_or_else(not_by_tma)?;
+                    let launch = HopperLaunch { fields, blocks, section: plan.section, scales };
+                    (variant.launch)(stream, &launch, arguments)?;
+                }
+            }
+            if plan.splits > 1
+                && let Some(combine) = &T::COMBINE
+            {
+                let rows = arguments.batches * arguments.heads * arguments.q_length;
+                let of_block = rows_of_block(rows, plan.splits);
+                let grid = Grid::new(rows.div_ceil(of_block), combine.bounds().threads.unwrap_or(256));
+                PTX.launch(stream, combine, grid, (arguments, problem.sizes.1 as u32))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error where TMA takes the tensors of a plan's problem, but not those of the call.
+fn not_by_tma() -> Error {
+    let detail = "TMA cannot load these tensors; copy them to contiguous buffers".to_owned();
+    Error::Unsupported { operation: OPERATION, detail }
+}
+
+/// A call that was checked and planned.
+struct Planned<T: Element> {
+    problem: Problem<T>,
+    scales: Scales,
+    plan: Plan<T>,
+}
+
+impl<T: AttentionElement> Planned<T> {
+    /// `None` if there is no query.
+    fn of(call: &Attention<'_, T>, device: &Device, o: &HeadsMut<'_, T::Output>) -> Result<Option<Self>> {
+        let problem = Problem::of(call, device, o)?;
+        let by_tma_alone = T::VARIANTS.is_empty();
+        let scales =
+            if by_tma_alone { e4m3::scales(call, device, &problem.arguments)? } else { Scales::NONE };
+        let Arguments { batches, heads, q_length, .. } = problem.arguments;
+        if [batches, heads, q_length].contains(&0) {
+            return Ok(None);
+        }
+        let plan = operation::plan::<Attend<T>>(device, &problem.anywhere())
+            .map_err(|error| if by_tma_alone { e4m3::not_by_tma(call) } else { error })?;
+        at_most("thread blocks", plan.blocks, MAX_BLOCKS[0].into())?;
+        let rows = u64::from(q_length) * u64::from(plan.pack);
+        at_most("query rows of a tile's heads", rows, MAX_ROWS)?;
+        if plan.splits > 1 {
+            // The combine kernel has a warp for each row, and counts rows in u32.
+            let rows = blocks(&problem.arguments, 1, 1, 1);
+            at_most("query rows of a call with splits", rows, MAX_ROWS)?;
+        }
+        Ok(Some(Self { problem, scales, plan }))
+    }
+
+    /// f32 elements of the splits' partial results, and of their rows' maxima and sums.
+    fn partial(&self) -> [usize; 2] {
+        if self.plan.splits == 1 {
+            return [0; 2];
+        }
+        let rows = blocks(&self.problem.arguments, 1, 1, self.plan.splits) as usize;
+        [rows * self.problem.sizes.1, 2 * rows]
+    }
+
+    fn workspace_bytes(&self) -> usize {
+        4 * self.partial().iter().sum::<usize>()
+    }
+
+    /// The call with a workspace at this address.
+    fn call(&self, workspace: u64) -> Call<T> {
+        let Self { problem, scales, plan } = *self;
+        let sums = workspace + 4 * self.partial()[0] as u64;
+        let mut arguments = Arguments {
+            pack: plan.pack,
+            splits: plan.splits,
+            partial_o: GlobalMut::from_address(workspace),
+            partial_sums: GlobalMut::from_address(sums),
+            ..problem.arguments
+        };
+        // The plan counts the blocks.
+        let _ = arguments.grid(plan.code.rows());
+        Call { arguments, keys: problem.keys, scales }
+    }
+}
+
+/// The largest number of query rows that the kernels count.
+const MAX_ROWS: u64 = i32::MAX as u64;
+
+/// An error if `value` is above `limit`.
+fn at_most(what: &'static str, value: u64, limit: u64) -> Result<()> {
+    if value <= limit {
+        return Ok(());
+    }
+    Err(Error::MatrixTooLarge { operation: OPERATION, what, value: value as usize, limit })
+}
+
+/// Computes attention.
+///
+/// # Safety
+/// As for [`Attention::run_on`].
+pub unsafe fn run<T: AttentionElement>(
+    call: &Attention<'_, T>,
+    stream: &Stream,
+    o: &mut HeadsMut<'_, T::Output>,
+) -> Result<()> {
+    let Some(planned) = Planned::of(call, stream.device(), o)? else { return Ok(()) };
+    // Held until all has been launched.
+    let workspace = Workspace::new(stream, planned.workspace_bytes())?;
+    let call = planned.call(workspace.as_ref().map_or(0, Workspace::address));
+    // SAFETY: `Problem::of` has checked bounds and alignment of all tensors. `o` and the
+    // log-sum-exp are borrowed mutably and share no element with the operands; the workspace is
+    // large enough for the splits. The caller answers for other streams, and for numbers in device
+    // memory.
+    unsafe { operation::run::<Attend<T>>(stream, &planned.problem.anywhere(), &call) }
+}
+
+/// The plan of [`run`].
+pub fn explain<T: AttentionElement>(
+    call: &Attention<'_, T>,
+    device: &Device,
+    o: &HeadsMut<'_, T::Output>,
+) -> Result<AttentionExplanation> {
+    let Some(planned) = Planned::of(call, device, o)? else {
+        return Ok(AttentionExplanation {
+            kernel: None,
+            rows: 0,
+            pack: 1,
+            splits: 1,
+            blocks: 0,
+            workspace_bytes: 0,
+        });
+    };
+    let Plan { code, pack, splits, blocks, .. } = planned.plan;
+    Ok(AttentionExplanation {
+        kernel: Some(code.name()),
+        rows: code.rows(),
+        pack,
+        splits,
+        blocks: blocks as u32,
+        workspace_bytes: planned.workspace_bytes(),
+    })
+}

@@ -1,0 +1,156 @@
+//! Variable lengths, pages, splits and packed heads by TMA and `wgmma`: the plan for a problem, and
+//! the launch.
+
+use super::element::AttentionElement;
+use super::hopper::layout_of;
+use super::model::{HOPPER, Split, splits};
+use super::plan::{Code, Plan, Sizes, blocks};
+use super::problem::Problem;
+use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
+use crate::PTX;
+use crate::kernels;
+use crate::kernels::Arguments;
+use crate::kernels::hopper_config::*;
+use half::{bf16, f16};
+use moye_device::atom::tma::{TmaElement, TmaMap};
+use moye_device::kernel::Kernel;
+use moye_runtime::{Grid, Rates, Result, Stream, TensorMapOf};
+use moye_sim::TensorMap as Fields;
+
+/// What a tile costs beside its rows, in rows.
+const OVERHEAD_ROWS: u32 = 64;
+
+/// The maps of K and V, by boxes and by small boxes, and the arguments.
+type Parameters<C> = (
+    TmaMap<TmaKeyBox<C>>,
+    TmaMap<TmaValueBox<C>>,
+    TmaMap<TmaKeyBox<C, SMALL_BOX>>,
+    TmaMap<TmaValueBox<C, SMALL_BOX>>,
+    Arguments<<C as Config>::T>,
+);
+
+/// The smallest scale of the kernels that change single scores: they divide by it.
+const SMALLEST_SCALE: f32 = 1e-20;
+
+/// The plan for a problem; `None` where the kernels for sm_80 have to serve it: another
+/// architecture, a scale that is not positive, bias or mask with other strides than
+/// [`CHUNK`](kernels::CHUNK) says, pages smaller than a box of TMA, no keys, tensors that TMA does
+/// not load.
+pub fn plan<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<Plan<T>> {
+    let &Problem { ref arguments, sizes, keys, splits: wanted, chunked, hopper } = problem;
+    let (variants, smallest) =
+        if arguments.changes_scores() { (T::GENERAL, SMALLEST_SCALE) } else { (T::VARIED, 0.0) };
+    let paged = arguments.pages.address() != 0;
+    if !hopper
+        || !chunked
+        || arguments.scale < smallest
+        || arguments.softcap != 0.0 && arguments.softcap < smallest
+        || paged && !arguments.page.is_multiple_of(SMALL_BOX)
+        || arguments.k_length == 0
+        || keys.rows == 0
+        || keys.batches == 0
+    {
+        return None;
+    }
+    let tiles = |variant: &HopperVariant<T>, pack| blocks(arguments, variant.tile.0, pack, 1);
+    // Heads that share keys share a tile where that makes fewer tiles.
+    let pack = |variant: &HopperVariant<T>| {
+        if tiles(variant, arguments.group) < tiles(variant, 1) { arguments.group } else { 1 }
+    };
+    // The fewest rows that are multiplied; the larger tile, if in doubt, which reads keys less
+    // often.
+    let variant = variants.iter().filter(|variant| variant.sizes == sizes).min_by_key(|variant| {
+        let cost = u64::from(variant.tile.0 + OVERHEAD_ROWS);
+        (tiles(variant, pack(variant)).saturating_mul(cost), u32::MAX - variant.tile.0)
+    })?;
+    let pack = pack(variant);
+    (variant.fields)(arguments, keys)?;
+    let of_split = tiles(variant, pack);
+    let splits = wanted.unwrap_or_else(|| {
+        let key_tiles = arguments.k_length.div_ceil(variant.tile.1);
+        let (rates, tile) = (*card, variant.tile);
+        splits(
+            &Sizes::of(arguments, sizes),
+            &Split { kernel: &HOPPER, shared_bytes: 0, tile, blocks: of_split, key_tiles, rates },
+        )
+    });
+    let blocks = of_split.saturating_mul(splits.into());
+    Some(Plan { code: Code::Hopper(variant), pack, splits, section: 1, blocks })
+}
+
+/// The tensor maps of keys and values, if TMA loads them.
+fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor) -> Option<[Fields; 4]> {
+    let &Arguments { k, v, heads, group, .. } = arguments;
+    let tensor = |d, strides| layout_of(keys.rows, d, heads / group, keys.batches, strides);
+    let (of_k, of_v) = (tensor(C::D, &arguments.stride_k), tensor(C::DV, &arguments.stride_v));
+    Some([
+        TmaKeyBox::<C>::tensor_map(k.address(), &of_k).ok()?,
+        TmaValueBox::<C>::tensor_map(v.address(), &of_v).ok()?,
+        TmaKeyBox::<C, SMALL_BOX>::tensor_map(k.address(), &of_k).ok()?,
+        TmaValueBox::<C, SMALL_BOX>::tensor_map(v.address(), &of_v).ok()?,
+    ])
+}
+
+/// # Safety
+/// As for [`HopperVariant::launch`].
+unsafe fn launch<C: VariedKernel>(
+    stream: &Stream,
+    launch: &HopperLaunch,
+    arguments: Arguments<C::T>,
+) -> Result<()> {
+    let [k, v, small_k, small_v] = &launch.fields;
+    let device = stream.device();
+    let k = TensorMapOf::<TmaKeyBox<C>>::of_fields(device, k)?;
+    let v = TensorMapOf::<TmaValueBox<C>>::of_fields(device, v)?;
+    let small_k = TensorMapOf::<TmaKeyBox<C, SMALL_BOX>>::of_fields(device, small_k)?;
+    let small_v = TensorMapOf::<TmaValueBox<C, SMALL_BOX>>::of_fields(device, small_v)?;
+    let grid = Grid::new(launch.blocks, C::THREADS);
+    // SAFETY: the caller's contract; the maps are of the tensors.
+    unsafe { PTX.launch(stream, &C::KERNEL, grid, (&k, &v, &small_k, &small_v, arguments)) }
+}
+
+/// A configuration with its kernel.
+pub trait VariedKernel: Config {
+    /// The kernel.
+    const KERNEL: Kernel<Parameters<Self>>;
+}
+
+const fn variant<C: VariedKernel<T: TmaElement>>() -> HopperVariant<C::T> {
+    HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, launch::<C>)
+}
+
+/// The kernels of a type, and those of them that change single scores.
+type Kernels<T> = (&'static [HopperVariant<T>], &'static [HopperVariant<T>]);
+
+macro_rules! variants {
+    ($($feature:literal $t:ident $list:ident: $($config:ident $kernel:ident),+; both $($both:ident $of_both:ident),+; general $($general:ident $all:ident),+;)+) => { $(
+        variants!(@kernels $feature $($config $kernel)+ $($both $of_both)+ $($general $all)+);
+
+        #[cfg(feature = $feature)]
+        /// The kernels of this type.
+        pub const $list: Kernels<$t> = (
+            &[$(variant::<$config>(),)+ $(variant::<$both>()),+],
+            &[$(variant::<$both>(),)+ $(variant::<$general>()),+],
+        );
+    )+ };
+    (@kernels $feature:literal $($config:ident $kernel:ident)+) => {
+        $(#[cfg(feature = $feature)]
+        impl VariedKernel for $config {
+            const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
+        })+
+    };
+}
+variants! {
+    "bf16" bf16 BF16: Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D128Causal hopper_bf16_128_varied,
+        Bf16D128Few hopper_bf16_128_few, Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
+        both Bf16D80General hopper_bf16_80_general, Bf16D96General hopper_bf16_96_general, Bf16D192General hopper_bf16_192_general,
+            Bf16D192x128General hopper_bf16_192x128_general;
+        general Bf16D64General hopper_bf16_64_general, Bf16D128General hopper_bf16_128_general,
+            Bf16D256General hopper_bf16_256_general;
+    "f16" f16 F16: F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D128Causal hopper_f16_128_varied,
+        F16D128Few hopper_f16_128_few, F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
+        both F16D80General hopper_f16_80_general, F16D96General hopper_f16_96_general, F16D192General hopper_f16_192_general,
+            F16D192x128General hopper_f16_192x128_general;
+        general F16D64General hopper_f16_64_general, F16D128General hopper_f16_128_general,
+            F16D256General hopper_f16_256_general;
+}
