@@ -9,9 +9,7 @@ use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::PTX;
 use crate::kernels;
 use crate::kernels::Arguments;
-use crate::kernels::e4m3::{Scale, Scales};
-use crate::kernels::e4m3_config::*;
-use crate::kernels::hopper_config::TmaQ;
+use crate::kernels::hopper::*;
 use moye_device::atom::tma::{TmaElement, TmaMap};
 use moye_device::kernel::Kernel;
 use moye_device::memory::Global;
@@ -21,7 +19,7 @@ use moye_sim::TensorMap as Fields;
 
 /// The maps of Q, K, V and O, the arguments, the scale factors, and the heads of a section.
 type Parameters<C> =
-    (TmaMap<TmaQ8<C>>, TmaMap<TmaK8<C>>, TmaMap<TmaV8<C>>, TmaMap<TmaQ<C>>, Arguments<F8E4M3>, Scales, u32);
+    (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaV<C>>, TmaMap<TmaO<C>>, Arguments<F8E4M3>, Scales, u32);
 
 /// The scale factors of a checked call, or an error with what the kernels do not do.
 pub fn scales<T: AttentionElement>(
@@ -113,10 +111,10 @@ fn fields<C: E4m3Kernel>(arguments: &Arguments<F8E4M3>, tensor: KeyTensor) -> Op
     let (k, of_k) = if tensor.rows == 0 { (q, of_q) } else { (k, keys(&arguments.stride_k)) };
     let (v, of_v) = if tensor.rows == 0 { (q, of_q) } else { (v, keys(&arguments.stride_v)) };
     Some([
-        TmaQ8::<C>::tensor_map(q.address(), &of_q).ok()?,
-        TmaK8::<C>::tensor_map(k.address(), &of_k).ok()?,
-        TmaV8::<C>::tensor_map(v.address(), &of_v).ok()?,
-        TmaQ::<C>::tensor_map(o.address(), &of_o).ok()?,
+        TmaQ::<C>::tensor_map(q.address(), &of_q).ok()?,
+        TmaK::<C>::tensor_map(k.address(), &of_k).ok()?,
+        TmaV::<C>::tensor_map(v.address(), &of_v).ok()?,
+        TmaO::<C>::tensor_map(o.address(), &of_o).ok()?,
     ])
 }
 
@@ -129,10 +127,10 @@ unsafe fn run<C: E4m3Kernel>(
 ) -> Result<()> {
     let [q, k, v, o] = &launch.fields;
     let device = stream.device();
-    let q = TensorMapOf::<TmaQ8<C>>::of_fields(device, q)?;
-    let k = TensorMapOf::<TmaK8<C>>::of_fields(device, k)?;
-    let v = TensorMapOf::<TmaV8<C>>::of_fields(device, v)?;
-    let o = TensorMapOf::<TmaQ<C>>::of_fields(device, o)?;
+    let q = TensorMapOf::<TmaQ<C>>::of_fields(device, q)?;
+    let k = TensorMapOf::<TmaK<C>>::of_fields(device, k)?;
+    let v = TensorMapOf::<TmaV<C>>::of_fields(device, v)?;
+    let o = TensorMapOf::<TmaO<C>>::of_fields(device, o)?;
     let grid = Grid::new(launch.blocks, C::THREADS);
     let parameters = (&q, &k, &v, &o, arguments, launch.scales, launch.section);
     // SAFETY: the caller's contract; the maps belong to the tensors.
@@ -140,7 +138,7 @@ unsafe fn run<C: E4m3Kernel>(
 }
 
 /// A configuration with its kernel.
-pub trait E4m3Kernel: E4m3Config<T: TmaElement> {
+pub trait E4m3Kernel: HopperConfig<Operand = F8E4M3, T: TmaElement> {
     /// The kernel.
     const KERNEL: Kernel<Parameters<Self>>;
 }
@@ -151,12 +149,12 @@ const fn variant<C: E4m3Kernel>() -> HopperVariant<F8E4M3> {
 
 macro_rules! variants {
     ($($config:ident $kernel:ident),+) => {
-        $(impl E4m3Kernel for $config {
+        $(impl E4m3Kernel for $config<F8E4M3> {
             const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
         })+
 
         /// The kernels, the faster of two with the same tiles first.
-        pub const VARIANTS: &[HopperVariant<F8E4M3>] = &[$(variant::<$config>()),+];
+        pub const VARIANTS: &[HopperVariant<F8E4M3>] = &[$(variant::<$config<F8E4M3>>()),+];
     };
 }
 #[cfg(feature = "e4m3")]

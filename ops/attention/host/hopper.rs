@@ -6,8 +6,7 @@ use super::problem::Problem;
 use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::PTX;
 use crate::kernels;
-use crate::kernels::hopper_config::*;
-use crate::kernels::hopper_schedule::even_section;
+use crate::kernels::hopper::*;
 use crate::kernels::{Arguments, Strides, UNLIMITED, Window};
 use half::{bf16, f16};
 use moye_device::atom::tma::{TmaElement, TmaMap};
@@ -19,7 +18,10 @@ use moye_sim::TensorMap as Fields;
 
 /// The maps of Q, K, V and O, the arguments, and the heads of a section.
 type Parameters<C> =
-    (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaV<C>>, TmaMap<TmaO<C>>, Arguments<<C as Config>::T>, u32);
+    (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaV<C>>, TmaMap<TmaO<C>>, Arguments<Of<C>>, u32);
+
+/// The elements of Q, K and V.
+pub type Of<C> = <C as HopperConfig>::Operand;
 
 /// The overhead of a tile of keys, in keys: on an H100, tiles of 160 keys beat tiles of 128 from
 /// 2048 keys on.
@@ -91,7 +93,7 @@ pub fn layout_of(rows: u32, d: i64, heads: u32, batches: u32, strides: &Strides)
 }
 
 /// The tensor maps of a call's tensors, if TMA can load and store them.
-fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor) -> Option<[Fields; 4]> {
+fn fields<C: HopperKernel>(arguments: &Arguments<Of<C>>, keys: KeyTensor) -> Option<[Fields; 4]> {
     let &Arguments { q, k, v, o, batches, heads, group, q_length, .. } = arguments;
     let queries = |d, strides| layout_of(q_length, d, heads, batches, strides);
     let keys = |d, strides| layout_of(keys.rows, d, heads / group, keys.batches, strides);
@@ -110,7 +112,7 @@ fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor
 unsafe fn launch<C: HopperKernel>(
     stream: &Stream,
     launch: &HopperLaunch,
-    arguments: Arguments<C::T>,
+    arguments: Arguments<Of<C>>,
 ) -> Result<()> {
     let [q, k, v, o] = &launch.fields;
     let device = stream.device();
@@ -124,31 +126,31 @@ unsafe fn launch<C: HopperKernel>(
 }
 
 /// A configuration with its kernel.
-pub trait HopperKernel: Config {
+pub trait HopperKernel: HopperConfig<Operand: TmaElement, T: TmaElement> {
     /// The kernel.
     const KERNEL: Kernel<Parameters<Self>>;
 }
 
-const fn variant<C: HopperKernel<T: TmaElement>>() -> HopperVariant<C::T> {
+const fn variant<C: HopperKernel>() -> HopperVariant<Of<C>> {
     HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, launch::<C>)
 }
 
 macro_rules! variants {
     ($($feature:literal $t:ident $list:ident: $($config:ident $kernel:ident),+;)+) => { $(
         $(#[cfg(feature = $feature)]
-        impl HopperKernel for $config {
+        impl HopperKernel for $config<$t> {
             const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
         })+
 
         #[cfg(feature = $feature)]
         /// The kernels of this type, those with the largest tiles of keys first.
-        pub const $list: &[HopperVariant<$t>] = &[$(variant::<$config>()),+];
+        pub const $list: &[HopperVariant<$t>] = &[$(variant::<$config<$t>>()),+];
     )+ };
 }
 variants! {
-    "bf16" bf16 BF16: Bf16D64 hopper_bf16_64, Bf16D64Causal hopper_bf16_64_causal, Bf16D128 hopper_bf16_128, Bf16D128Causal hopper_bf16_128_causal,
-        Bf16D80 hopper_bf16_80, Bf16D96 hopper_bf16_96,
-        Bf16D192 hopper_bf16_192, Bf16D192x128 hopper_bf16_192x128, Bf16D256 hopper_bf16_256;
-    "f16" f16 F16: F16D64 hopper_f16_64, F16D64Causal hopper_f16_64_causal, F16D128 hopper_f16_128, F16D128Causal hopper_f16_128_causal, F16D80 hopper_f16_80, F16D96 hopper_f16_96,
-        F16D192 hopper_f16_192, F16D192x128 hopper_f16_192x128, F16D256 hopper_f16_256;
+    "bf16" bf16 BF16: D64 hopper_bf16_64, D64Causal hopper_bf16_64_causal, D128 hopper_bf16_128, D128Causal hopper_bf16_128_causal,
+        D80 hopper_bf16_80, D96 hopper_bf16_96,
+        D192 hopper_bf16_192, D192x128 hopper_bf16_192x128, D256 hopper_bf16_256;
+    "f16" f16 F16: D64 hopper_f16_64, D64Causal hopper_f16_64_causal, D128 hopper_f16_128, D128Causal hopper_f16_128_causal, D80 hopper_f16_80, D96 hopper_f16_96,
+        D192 hopper_f16_192, D192x128 hopper_f16_192x128, D256 hopper_f16_256;
 }

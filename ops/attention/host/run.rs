@@ -9,7 +9,7 @@ use super::plan::{self, Code, Plan, blocks};
 use super::problem::{Problem, words};
 use super::variant::{HopperLaunch, KeyTensor};
 use crate::PTX;
-use crate::kernels::e4m3::Scales;
+use crate::kernels::hopper::Scales;
 use crate::kernels::{Arguments, rows_of_block};
 use moye_device::memory::{Element, GlobalMut};
 use moye_runtime::operation::{self, Launcher, Operation, Workspace};

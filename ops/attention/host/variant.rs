@@ -1,8 +1,7 @@
 //! A kernel for sm_90a and its launch, with the kernel's shape erased from the type.
 
 use crate::kernels::Arguments;
-use crate::kernels::e4m3::Scales;
-use crate::kernels::hopper_config::Config;
+use crate::kernels::hopper::{HopperConfig, Scales};
 use moye_device::memory::Element;
 use moye_runtime::{Result, Stream};
 use moye_sim::TensorMap as Fields;
@@ -33,7 +32,7 @@ type LaunchFn<T> = unsafe fn(&Stream, &HopperLaunch, Arguments<T>) -> Result<()>
 
 impl<T: Element> HopperVariant<T> {
     /// The kernel `name` of the configuration `C`.
-    pub const fn of<C: Config>(
+    pub const fn of<C: HopperConfig>(
         name: &'static str,
         fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; 4]>,
         launch: LaunchFn<T>,

@@ -2,7 +2,7 @@
 //! the launch.
 
 use super::element::AttentionElement;
-use super::hopper::layout_of;
+use super::hopper::{Of, layout_of};
 use super::model::{HOPPER, Split, splits};
 use super::plan::{Code, Plan, Sizes, blocks};
 use super::problem::Problem;
@@ -10,7 +10,7 @@ use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::PTX;
 use crate::kernels;
 use crate::kernels::Arguments;
-use crate::kernels::hopper_config::*;
+use crate::kernels::hopper::*;
 use half::{bf16, f16};
 use moye_device::atom::tma::{TmaElement, TmaMap};
 use moye_device::kernel::Kernel;
@@ -26,7 +26,7 @@ type Parameters<C> = (
     TmaMap<TmaValueBox<C>>,
     TmaMap<TmaKeyBox<C, SMALL_BOX>>,
     TmaMap<TmaValueBox<C, SMALL_BOX>>,
-    Arguments<<C as Config>::T>,
+    Arguments<Of<C>>,
 );
 
 /// The smallest scale of the kernels that change single scores: they divide by it.
@@ -79,7 +79,7 @@ pub fn plan<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<P
 }
 
 /// The tensor maps of keys and values, if TMA loads them.
-fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor) -> Option<[Fields; 4]> {
+fn fields<C: VariedKernel>(arguments: &Arguments<Of<C>>, keys: KeyTensor) -> Option<[Fields; 4]> {
     let &Arguments { k, v, heads, group, .. } = arguments;
     let tensor = |d, strides| layout_of(keys.rows, d, heads / group, keys.batches, strides);
     let (of_k, of_v) = (tensor(C::D, &arguments.stride_k), tensor(C::DV, &arguments.stride_v));
@@ -96,7 +96,7 @@ fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor
 unsafe fn launch<C: VariedKernel>(
     stream: &Stream,
     launch: &HopperLaunch,
-    arguments: Arguments<C::T>,
+    arguments: Arguments<Of<C>>,
 ) -> Result<()> {
     let [k, v, small_k, small_v] = &launch.fields;
     let device = stream.device();
@@ -110,12 +110,12 @@ unsafe fn launch<C: VariedKernel>(
 }
 
 /// A configuration with its kernel.
-pub trait VariedKernel: Config {
+pub trait VariedKernel: HopperConfig<Operand: TmaElement> {
     /// The kernel.
     const KERNEL: Kernel<Parameters<Self>>;
 }
 
-const fn variant<C: VariedKernel<T: TmaElement>>() -> HopperVariant<C::T> {
+const fn variant<C: VariedKernel>() -> HopperVariant<Of<C>> {
     HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, launch::<C>)
 }
 
@@ -124,33 +124,33 @@ type Kernels<T> = (&'static [HopperVariant<T>], &'static [HopperVariant<T>]);
 
 macro_rules! variants {
     ($($feature:literal $t:ident $list:ident: $($config:ident $kernel:ident),+; both $($both:ident $of_both:ident),+; general $($general:ident $all:ident),+;)+) => { $(
-        variants!(@kernels $feature $($config $kernel)+ $($both $of_both)+ $($general $all)+);
+        variants!(@kernels $feature $t: $($config $kernel)+ $($both $of_both)+ $($general $all)+);
 
         #[cfg(feature = $feature)]
         /// The kernels of this type.
         pub const $list: Kernels<$t> = (
-            &[$(variant::<$config>(),)+ $(variant::<$both>()),+],
-            &[$(variant::<$both>(),)+ $(variant::<$general>()),+],
+            &[$(variant::<$config<$t>>(),)+ $(variant::<$both<$t>>()),+],
+            &[$(variant::<$both<$t>>(),)+ $(variant::<$general<$t>>()),+],
         );
     )+ };
-    (@kernels $feature:literal $($config:ident $kernel:ident)+) => {
+    (@kernels $feature:literal $t:ident: $($config:ident $kernel:ident)+) => {
         $(#[cfg(feature = $feature)]
-        impl VariedKernel for $config {
+        impl VariedKernel for $config<$t> {
             const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
         })+
     };
 }
 variants! {
-    "bf16" bf16 BF16: Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D128Causal hopper_bf16_128_varied,
-        Bf16D128Few hopper_bf16_128_few, Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
-        both Bf16D80General hopper_bf16_80_general, Bf16D96General hopper_bf16_96_general, Bf16D192General hopper_bf16_192_general,
-            Bf16D192x128General hopper_bf16_192x128_general;
-        general Bf16D64General hopper_bf16_64_general, Bf16D128General hopper_bf16_128_general,
-            Bf16D256General hopper_bf16_256_general;
-    "f16" f16 F16: F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D128Causal hopper_f16_128_varied,
-        F16D128Few hopper_f16_128_few, F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
-        both F16D80General hopper_f16_80_general, F16D96General hopper_f16_96_general, F16D192General hopper_f16_192_general,
-            F16D192x128General hopper_f16_192x128_general;
-        general F16D64General hopper_f16_64_general, F16D128General hopper_f16_128_general,
-            F16D256General hopper_f16_256_general;
+    "bf16" bf16 BF16: D64Varied hopper_bf16_64_varied, D64Few hopper_bf16_64_few, D128Causal hopper_bf16_128_varied,
+        D128Few hopper_bf16_128_few, D256Varied hopper_bf16_256_varied, D256Few hopper_bf16_256_few;
+        both D80General hopper_bf16_80_general, D96General hopper_bf16_96_general, D192General hopper_bf16_192_general,
+            D192x128General hopper_bf16_192x128_general;
+        general D64General hopper_bf16_64_general, D128General hopper_bf16_128_general,
+            D256General hopper_bf16_256_general;
+    "f16" f16 F16: D64Varied hopper_f16_64_varied, D64Few hopper_f16_64_few, D128Causal hopper_f16_128_varied,
+        D128Few hopper_f16_128_few, D256Varied hopper_f16_256_varied, D256Few hopper_f16_256_few;
+        both D80General hopper_f16_80_general, D96General hopper_f16_96_general, D192General hopper_f16_192_general,
+            D192x128General hopper_f16_192x128_general;
+        general D64General hopper_f16_64_general, D128General hopper_f16_128_general,
+            D256General hopper_f16_256_general;
 }

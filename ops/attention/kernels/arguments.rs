@@ -45,7 +45,7 @@ pub struct Arguments<T: Element> {
     pub stride_q: Strides,
     /// The strides of `k`; with pages, `batch` is the stride between pages.
     pub stride_k: Strides,
-    /// The strides of `v`, as for `k`.
+    /// The strides of `v`, as `stride_k`.
     pub stride_v: Strides,
     /// The strides of `o`.
     pub stride_o: Strides,
@@ -119,7 +119,7 @@ pub struct Arguments<T: Element> {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct Strides {
-    /// Between sequences.
+    /// Stride between sequences.
     pub batch: i64,
     /// Between tokens.
     pub row: i64,
@@ -131,7 +131,7 @@ pub struct Strides {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct ScoreStrides {
-    /// Between sequences.
+    /// Stride between sequences.
     pub batch: i64,
     /// Between query heads.
     pub head: i64,
@@ -139,6 +139,17 @@ pub struct ScoreStrides {
     pub row: i64,
     /// Between key tokens.
     pub column: i64,
+}
+
+impl ScoreStrides {
+    /// The element of key 0 in a row: the query head `head` heads after the first one of a tile.
+    #[inline(always)]
+    #[must_use]
+    pub fn row(&self, work: &Work, (token, head): (u32, u32)) -> i64 {
+        i64::from(work.batch) * self.batch
+            + i64::from(work.head + head) * self.head
+            + i64::from(token) * self.row
+    }
 }
 
 impl<T: Element> Arguments<T> {

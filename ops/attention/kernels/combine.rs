@@ -38,7 +38,7 @@ impl StaticLayout for SmemPartial {
     const SWIZZLE: Swizzle = Swizzle::NONE;
 }
 
-/// Shared-memory storage of the kernel.
+/// Shared-memory storage of a block.
 pub type CombineStorage = SharedArray<f32, SmemPartial>;
 
 /// Rows per block, given `rows` in total: one shared by all its warps, or one per warp.

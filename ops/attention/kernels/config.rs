@@ -74,7 +74,7 @@ impl Half for f16 {
 }
 
 /// The shape of a kernel.
-pub trait Config: Copy + 'static {
+pub trait MmaConfig: Copy + 'static {
     /// The element type.
     type Element: Half;
     /// Head size of queries and keys.
@@ -104,8 +104,9 @@ pub trait Config: Copy + 'static {
     const SPARE: bool = !Self::GENERAL && Self::BLOCKS == 2;
 }
 
-/// A [`Config`] by its parameters: `D` and `DV`, rows and keys of a tile, warps and groups, and
+/// A [`MmaConfig`] by its parameters: `D` and `DV`, rows and keys of a tile, warps and groups, and
 /// whether it is general.
+#[derive(Clone, Copy)]
 pub struct Shape<
     T,
     const D: i64,
@@ -126,35 +127,7 @@ impl<
     const W: i64,
     const G: i64,
     const GENERAL: bool,
-> Clone for Shape<T, D, DV, M, N, W, G, GENERAL>
-{
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<
-    T,
-    const D: i64,
-    const DV: i64,
-    const M: i64,
-    const N: i64,
-    const W: i64,
-    const G: i64,
-    const GENERAL: bool,
-> Copy for Shape<T, D, DV, M, N, W, G, GENERAL>
-{
-}
-
-impl<
-    T,
-    const D: i64,
-    const DV: i64,
-    const M: i64,
-    const N: i64,
-    const W: i64,
-    const G: i64,
-    const GENERAL: bool,
-> Config for Shape<T, D, DV, M, N, W, G, GENERAL>
+> MmaConfig for Shape<T, D, DV, M, N, W, G, GENERAL>
 where
     T: Half,
 {
@@ -232,15 +205,10 @@ const fn columns_of(rows: i64, columns: i64, stages: i64) -> Layout {
 macro_rules! layouts {
     ($($(#[$doc:meta])* $name:ident<$c:ident> = $layout:expr $(, $swizzle:expr)?;)+) => { $(
         $(#[$doc])*
+        #[derive(Clone, Copy)]
         pub struct $name<C>(PhantomData<C>);
 
-        impl<C> Clone for $name<C> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-        impl<C> Copy for $name<C> {}
-        impl<$c: Config> StaticLayout for $name<$c> {
+        impl<$c: MmaConfig> StaticLayout for $name<$c> {
             const LAYOUT: Layout = $layout;
             $(const SWIZZLE: Swizzle = $swizzle;)?
         }
@@ -279,19 +247,14 @@ pub type Storage<C> = (
 );
 
 /// The element type of a configuration.
-pub type ElementOf<C> = <C as Config>::Element;
+pub type ElementOf<C> = <C as MmaConfig>::Element;
 
 macro_rules! marker {
     ($($(#[$doc:meta])* $name:ident)+) => { $(
         $(#[$doc])*
+        #[derive(Clone, Copy)]
         pub struct $name<C>(PhantomData<C>);
 
-        impl<C> Clone for $name<C> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-        impl<C> Copy for $name<C> {}
         impl<C> Default for $name<C> {
             fn default() -> Self {
                 Self(PhantomData)
@@ -310,13 +273,13 @@ marker! {
     ReadV
 }
 
-impl<C: Config> StaticTiledMma for Mma<C> {
+impl<C: MmaConfig> StaticTiledMma for Mma<C> {
     type Atom = <C::Element as Half>::Atom;
     const MMA: TiledMma<Self::Atom> = TiledMma::tiled(layout!(({ C::WARPS }, 1, 1)), [16 * C::WARPS, 16, 16]);
 }
 macro_rules! copies {
     ($($name:ident $atom:ty = $copy:ident;)+) => { $(
-        impl<C: Config> StaticTiledCopy for $name<C> {
+        impl<C: MmaConfig> StaticTiledCopy for $name<C> {
             type Atom = $atom;
             type Element = C::Element;
             const COPY: TiledCopy<$atom, C::Element> = $copy(&Mma::<C>::MMA);

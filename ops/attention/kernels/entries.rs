@@ -2,7 +2,7 @@
 
 use super::arguments::Arguments;
 use super::combine::{CombineStorage, THREADS, combine};
-use super::config::{Config, Shape, Storage};
+use super::config::{MmaConfig, Shape, Storage};
 use super::forward::forward;
 use super::schedule::OneWork;
 use half::{bf16, f16};

@@ -8,11 +8,13 @@
 //! For few query rows a block has several groups of one warp each. All groups compute the same
 //! rows, each over different tiles of keys, so that no warp multiplies empty rows. The epilogue
 //! reduces their results, as for splits.
+//!
+//! Functions without a contract have the contract of [`forward`].
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, Strides};
 use super::config::{
-    Config, ElementOf, FragP, Half, Mma, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO,
+    ElementOf, FragP, Half, Mma, MmaConfig, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO,
     TileS,
 };
 use super::hidden::{clear_not_finite, multiply_not_finite};
@@ -21,7 +23,7 @@ use super::rows::Rows;
 use super::schedule::Work;
 use super::scores::{Scores, token};
 use super::sequence::Sequence;
-use super::softmax::{Softmax, at};
+use super::softmax::{OnlineSoftmax, at};
 use core::marker::PhantomData;
 use moye_device::arch::{
     FULL_WARP, Fma, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp, thread_idx,
@@ -44,7 +46,7 @@ use moye_device::tensor::{Fragment, StaticLayout};
 /// launched with `C::THREADS` threads. Together the blocks compute the tiles of [`Arguments::grid`]
 /// for `C::ROWS` rows.
 #[inline(always)]
-pub unsafe fn forward<C: Config, const ROWS: usize>(
+pub unsafe fn forward<C: MmaConfig, const ROWS: usize>(
     arguments: &Arguments<ElementOf<C>>,
     mut tiles: impl TileScheduler,
 ) {
@@ -110,7 +112,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             arguments,
         );
         let mut results = mma.accumulator::<TileO<C>>(); // (MMA, MMA_M, MMA_N)
-        let mut softmax = Softmax::<ROWS>::new(C::GENERAL, scale_log2);
+        let mut softmax = OnlineSoftmax::<ROWS>::new(C::GENERAL, scale_log2);
         // The thread's place for its softmax.
         let at_softmax = || (s_softmax.pointer().address() + 16 * opaque(thread_idx().x), 16 * C::THREADS);
         if C::SPARE {
@@ -184,9 +186,9 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
 
             // V has arrived for all threads of the group.
             if C::SPARE {
-                softmax = Softmax::load(at_softmax());
+                softmax = OnlineSoftmax::load(at_softmax());
             }
-            let factors = softmax.take_in(&mut scores, C::GENERAL, scale_log2);
+            let factors = softmax.online_softmax(&mut scores, C::GENERAL, scale_log2);
             if C::SPARE {
                 softmax.store(at_softmax());
             }
@@ -217,7 +219,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
         }
 
         if C::SPARE {
-            softmax = Softmax::load(at_softmax());
+            softmax = OnlineSoftmax::load(at_softmax());
         }
         if C::GENERAL {
             // Each word has one writer; the barriers order writes and reads.
@@ -260,7 +262,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
 
 /// A thread's rows of a tile.
 #[inline(always)]
-fn rows_of_thread<C: Config, const ROWS: usize>(thread: u32) -> [u32; ROWS] {
+fn rows_of_thread<C: MmaConfig, const ROWS: usize>(thread: u32) -> [u32; ROWS] {
     let (warp, lane) = (if C::GROUPS == 1 { thread / 32 } else { 0 }, thread % 32);
     let mut rows = [0; ROWS];
     for row in 0..ROWS {
@@ -271,7 +273,7 @@ fn rows_of_thread<C: Config, const ROWS: usize>(thread: u32) -> [u32; ROWS] {
 }
 
 /// A tile of queries.
-struct QueryTile<C: Config> {
+struct QueryTile<C: MmaConfig> {
     work: Work,
     sequence: Sequence,
     /// The tile's first row among the rows of the sequence, of packed heads.
@@ -281,11 +283,8 @@ struct QueryTile<C: Config> {
     config: PhantomData<C>,
 }
 
-impl<C: Config> QueryTile<C> {
+impl<C: MmaConfig> QueryTile<C> {
     /// `None` where the sequence ends before the tile.
-    ///
-    /// # Safety
-    /// Same contract as [`forward`].
     #[inline(always)]
     unsafe fn of(arguments: &Arguments<ElementOf<C>>, tile: &WorkTile) -> Option<Self> {
         let work = Work::of_tile(tile, arguments.group);
@@ -312,14 +311,14 @@ impl<C: Config> QueryTile<C> {
 const ROWS_OF_PAGE: u32 = 16;
 
 /// The rows of K or of V of one KV head, tile by tile.
-struct KeyRows<C: Config> {
+struct KeyRows<C: MmaConfig> {
     rows: Rows,
     first: Global<ElementOf<C>>,
     batch: u32,
     keys: u32,
 }
 
-impl<C: Config> KeyRows<C> {
+impl<C: MmaConfig> KeyRows<C> {
     #[inline(always)]
     fn new(
         columns: u32,
@@ -399,7 +398,9 @@ impl<C: Config> KeyRows<C> {
 /// The probabilities as the operand A: a thread's accumulators of two atoms along the keys are its
 /// values of one A atom.
 #[inline(always)]
-fn probabilities<C: Config, L: StaticLayout>(scores: &Fragment<f32, L>) -> Fragment<ElementOf<C>, FragP<C>> {
+fn probabilities<C: MmaConfig, L: StaticLayout>(
+    scores: &Fragment<f32, L>,
+) -> Fragment<ElementOf<C>, FragP<C>> {
     let mut p = Fragment::zeros();
     for step in 0..const { (C::KEYS / 16) as usize } {
         for row in 0..2 * C::BLOCKS {
@@ -439,6 +440,6 @@ const fn stage_bytes<L: StaticLayout>() -> u32 {
 }
 
 /// The bytes of the tiles of keys and values.
-const fn buffer_bytes<C: Config>() -> i64 {
+const fn buffer_bytes<C: MmaConfig>() -> i64 {
     (SmemK::<C>::LAYOUT.cosize() + SmemV::<C>::LAYOUT.cosize()) * 2
 }

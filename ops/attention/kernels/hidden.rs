@@ -6,7 +6,7 @@
 //! scores it then multiplies each row of V that has a non-finite value separately, for the queries
 //! that see its key, and clears the row before the product of the other rows.
 
-use super::config::{Config, Half};
+use super::config::{Half, MmaConfig};
 use super::rows::offset;
 use super::softmax::at;
 use moye_device::arch::{FULL_WARP, Fma, ballot, lane_id, opaque, shuffle};
@@ -20,7 +20,7 @@ use moye_device::tensor::{Fragment, StaticLayout};
 /// # Safety
 /// The tile at `values` has arrived; all lanes of the warp execute this call together.
 #[inline(always)]
-unsafe fn not_finite<C: Config>(values: Shared<C::Element>, block: u32) -> u32 {
+unsafe fn not_finite<C: MmaConfig>(values: Shared<C::Element>, block: u32) -> u32 {
     let row = block * 32 + lane_id();
     let exponent = u32::from(C::Element::EXPONENT);
     let mut bad = false;
@@ -34,7 +34,7 @@ unsafe fn not_finite<C: Config>(values: Shared<C::Element>, block: u32) -> u32 {
 
 /// The word with the elements of the even column `column` and the next.
 #[inline(always)]
-fn word_at<C: Config>(values: Shared<C::Element>, row: u32, column: u32) -> Shared<u32> {
+fn word_at<C: MmaConfig>(values: Shared<C::Element>, row: u32, column: u32) -> Shared<u32> {
     Shared::from_address(values.address() + offset(C::KEYS as u32, C::DV as u32, row, column))
 }
 
@@ -45,7 +45,7 @@ fn word_at<C: Config>(values: Shared<C::Element>, row: u32, column: u32) -> Shar
 /// The tile at `values` has arrived, and is not written meanwhile; both fragments are initialised;
 /// all lanes of the warp execute this call together.
 #[inline(always)]
-pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, const ROWS: usize>(
+pub unsafe fn multiply_not_finite<C: MmaConfig, P: StaticLayout, O: StaticLayout, const ROWS: usize>(
     values: Shared<C::Element>,
     probabilities: &Fragment<f32, P>,
     results: &mut Fragment<f32, O>,
@@ -86,7 +86,7 @@ pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, c
 /// The tile at `values` has arrived, and no other warp touches it meanwhile; all lanes of the warp
 /// execute this call together.
 #[inline(always)]
-pub unsafe fn clear_not_finite<C: Config>(values: Shared<C::Element>) {
+pub unsafe fn clear_not_finite<C: MmaConfig>(values: Shared<C::Element>) {
     for block in 0..opaque(C::KEYS as u32 / 32) {
         let bad = not_finite::<C>(values, block);
         if bad >> lane_id() & 1 != 0 {

@@ -8,15 +8,9 @@
 //!   ALiBi, bias, masks.
 //! - `recompute`: rows that a hidden NaN or infinite value has reached, and rows whose scores are
 //!   too large; `hidden`: such values in the kernels with score options.
-//! - `hopper`: the kernel for sm_90a; `hopper_varied`: the one for pages, variable lengths, packed
-//!   heads and splits.
-//! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_pages`, `hopper_places`,
-//!   `hopper_rows`, `hopper_schedule`, `hopper_scores`, `hopper_softmax`, `hopper_tile`: the parts
-//!   of both.
-//! - `e4m3`: the kernel for sm_90a of 8-bit floats; `e4m3_config`, `e4m3_mainloop`,
-//!   `e4m3_softmax`: its parts.
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: reduces the splits of the
 //!   keys.
+//! - `hopper`: the kernels for sm_90a.
 //!
 //! # Safety
 //! An `unsafe fn` states its contract once for its whole body, which has no `unsafe` blocks. A
@@ -35,16 +29,6 @@
 mod arguments;
 mod combine;
 mod config;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub mod e4m3;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub mod e4m3_config;
-#[cfg(all(feature = "e4m3", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
-mod e4m3_entries;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-mod e4m3_mainloop;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-mod e4m3_softmax;
 // A module for sm_90a would be the same; the driver compiles the module for sm_80 there.
 #[cfg(not(target_feature = "sm_90a"))]
 #[allow(unused_imports, unused_macros, reason = "each feature has some of the kernels")]
@@ -53,31 +37,6 @@ mod forward;
 mod hidden;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub mod hopper_config;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-#[allow(unused_imports, unused_macros, reason = "each feature has some of the kernels")]
-mod hopper_entries;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-mod hopper_hidden;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-mod hopper_mainloop;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-mod hopper_pages;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-mod hopper_places;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-mod hopper_rows;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub mod hopper_schedule;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-mod hopper_scores;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-mod hopper_softmax;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-mod hopper_tile;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub mod hopper_varied;
 mod recompute;
 mod reference;
 mod results;
@@ -89,18 +48,14 @@ mod softmax;
 
 pub use arguments::{Arguments, ScoreStrides, Strides, UNLIMITED, Window};
 pub use combine::{CombineStorage, combine, rows_of_block};
-pub use config::{Config, Half, Shape, Storage};
-#[cfg(all(feature = "e4m3", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
-pub use e4m3_entries::*;
+pub use config::{Half, MmaConfig, Shape, Storage};
 #[cfg(not(target_feature = "sm_90a"))]
 #[allow(unused_imports, reason = "each feature has some of the kernels")]
 pub use entries::*;
 pub use forward::forward;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 #[allow(unused_imports, reason = "each feature has some of the kernels")]
-pub use hopper_entries::*;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub use hopper_scores::CHUNK;
+pub use hopper::{CHUNK, entries::*};
 pub use schedule::{OneWork, Work};
 pub use sequence::{Sequence, Visible};
-pub use softmax::{RowSum, Softmax, at, log2};
+pub use softmax::{OnlineSoftmax, RowSum, at, log2};

@@ -102,7 +102,7 @@ pub fn is_hit<L: StaticLayout, const ROWS: usize>(
     ballot(FULL_WARP, nothing != 0.0) >> (lane_id() & !3) & 15 != 0
 }
 
-/// Recomputes this thread's rows that are marked in `rows`, and passes their results to `put`: row,
+/// Recomputes this thread's rows that are marked `again`, and passes their results to `put`: row,
 /// column, and the results of this column and the next. `of_warp` returns the first of the warp's
 /// eight rows at an index; `columns` are the numbers of columns of a row of K and of V. `4 SUMS`
 /// columns, a divisor of the latter, are computed at a time: few registers, since this seldom runs.
@@ -112,37 +112,34 @@ pub fn is_hit<L: StaticLayout, const ROWS: usize>(
 #[inline(always)]
 pub unsafe fn recompute_rows<S: Source, const ROWS: usize, const SUMS: usize>(
     source: &S,
-    rows: [bool; ROWS],
+    again: [bool; ROWS],
     of_warp: impl Fn(u32) -> u32,
     columns: (u32, u32),
     mut put: impl FnMut(u32, u32, [f32; 2]),
 ) {
-    let mut again = rows[0];
+    let mut some = again[0];
     for row in 1..ROWS {
-        again |= rows[row];
+        some |= again[row];
     }
-    if !vote_any(FULL_WARP, again) {
+    if !vote_any(FULL_WARP, some) {
         return;
     }
     // `opaque` prevents unrolling, which keeps the code small.
     for index in 0..opaque(ROWS as u32) {
         // A run-time index would move the rows to local memory.
-        let mut again = rows[ROWS - 1];
+        let mut row = again[ROWS - 1];
         for i in (0..ROWS - 1).rev() {
-            again = if index == i as u32 { rows[i] } else { again };
+            row = if index == i as u32 { again[i] } else { row };
         }
-        if vote_any(FULL_WARP, again) {
-            recompute_row::<S, SUMS>(source, again, &of_warp, index, columns, &mut put)
+        if vote_any(FULL_WARP, row) {
+            recompute_row::<S, SUMS>(source, row, &of_warp, index, columns, &mut put)
         }
     }
 }
 
 /// Recomputes row `index` of the threads that request it with `again`.
-///
-/// # Safety
-/// Same contract as [`recompute_rows`].
 #[inline(always)]
-pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
+unsafe fn recompute_row<S: Source, const SUMS: usize>(
     source: &S,
     again: bool,
     of_warp: &impl Fn(u32) -> u32,

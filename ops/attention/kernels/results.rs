@@ -1,16 +1,18 @@
 //! The epilogue: stores normalised results, as elements or, for a split, as f32 for the kernel that
 //! reduces the splits.
+//!
+//! Functions without a contract have the contract of [`Target::write`].
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, Window};
-use super::config::{Config, ElementOf, Half, Mma, SmemO, SmemQ};
+use super::config::{ElementOf, Half, Mma, MmaConfig, SmemO, SmemQ};
 use super::recompute::{Source, is_hit, recompute_rows};
 use super::reference::is_far;
 use super::rows::{Rows, offset};
 use super::schedule::Work;
 use super::scores::token;
 use super::sequence::Sequence;
-use super::softmax::{RowSum, Softmax, at};
+use super::softmax::{OnlineSoftmax, RowSum, at};
 use moye_device::algorithm::copy;
 use moye_device::arch::{Word, Word64x2, Word128, lane_id, opaque, sync_threads, thread_idx};
 use moye_device::atom::StaticTiledMma;
@@ -20,7 +22,7 @@ use moye_device::tensor::{Fragment, SharedTensor, StaticLayout};
 
 /// The destination of a tile's rows.
 #[derive(Clone, Copy)]
-pub struct Target<'a, C: Config> {
+pub struct Target<'a, C: MmaConfig> {
     /// The arguments.
     pub arguments: &'a Arguments<ElementOf<C>>,
     /// The block's work.
@@ -35,7 +37,7 @@ pub struct Target<'a, C: Config> {
     pub keys: (u32, u32),
 }
 
-impl<C: Config> Target<'_, C> {
+impl<C: MmaConfig> Target<'_, C> {
     /// Query token and head of a row of the tile.
     #[inline(always)]
     fn token(&self, row: u32) -> (u32, u32) {
@@ -114,7 +116,7 @@ impl<C: Config> Target<'_, C> {
         rows: [u32; ROWS],
         sQ: (u32, SharedTensor<ElementOf<C>, SmemQ<C>>),
         results: &mut Fragment<f32, L>,
-        softmax: &Softmax<ROWS>,
+        softmax: &OnlineSoftmax<ROWS>,
         unit: f32,
     ) {
         let columns = const { L::LAYOUT.size() as usize / ROWS };
@@ -124,7 +126,7 @@ impl<C: Config> Target<'_, C> {
         for row in 0..ROWS {
             // `ptxas` spills if two rows are checked after scaling, or four before it.
             let hit = is_hit::<_, ROWS>(results, row, hides && ROWS == 2);
-            let (sum, to_max) = softmax.row(row, C::GENERAL, scale_log2);
+            let (sum, to_max) = softmax.row(row, C::GENERAL, scale_log2, 0.0);
             let (factor, lse) = sum.finish(unit, self.sink(rows[row]));
             let factor = factor * to_max;
             let far = !C::GENERAL && is_far(&sum, scale_log2) && self.first_row + rows[row] < self.rows;
@@ -198,9 +200,6 @@ impl<C: Config> Target<'_, C> {
     /// Writes the tile of several groups, one warp each, which have accumulated it over different
     /// keys. Each group stores its normalised results in `buffer`; then the threads sum them in the
     /// order of the groups, weighted by maxima and sums.
-    ///
-    /// # Safety
-    /// Same contract as [`write`](Self::write); `buffer` is unused and has [`merge_bytes`] bytes.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn merge<L: StaticLayout, const ROWS: usize>(
@@ -209,7 +208,7 @@ impl<C: Config> Target<'_, C> {
         rows: [u32; ROWS],
         buffer: u32,
         results: &Fragment<f32, L>,
-        softmax: &Softmax<ROWS>,
+        softmax: &OnlineSoftmax<ROWS>,
         unit: f32,
     ) {
         let (groups, pitch) = (C::GROUPS as u32, C::DV as u32 + 8);
@@ -220,7 +219,7 @@ impl<C: Config> Target<'_, C> {
         let (group, lane) = (thread / 32, lane_id());
         // Each group writes separate rows.
         for row in 0..ROWS {
-            let (sum, to_max) = softmax.row(row, C::GENERAL, unit * core::f32::consts::LOG2_E);
+            let (sum, to_max) = softmax.row(row, C::GENERAL, unit * core::f32::consts::LOG2_E, 0.0);
             let factor = sum.finish(unit, f32::NEG_INFINITY).0 * to_max;
             let to = place(group, rows[row]);
             for pair in 0..const { L::LAYOUT.size() as usize / ROWS / 2 } {
@@ -279,7 +278,7 @@ impl<C: Config> Target<'_, C> {
     }
 }
 
-impl<C: Config> Source for Target<'_, C> {
+impl<C: MmaConfig> Source for Target<'_, C> {
     type Element = ElementOf<C>;
 
     #[inline(always)]
@@ -329,6 +328,6 @@ impl<C: Config> Source for Target<'_, C> {
 }
 
 /// The bytes of shared memory that [`Target::merge`] needs.
-pub const fn merge_bytes<C: Config>() -> i64 {
+pub const fn merge_bytes<C: MmaConfig>() -> i64 {
     C::GROUPS * C::ROWS * (C::DV + 8) * 4
 }

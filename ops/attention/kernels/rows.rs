@@ -160,9 +160,6 @@ impl Rows {
 
     /// Writes the rows of the tile at the shared address `tile`. `target` returns the address of a
     /// row, and whether it exists.
-    ///
-    /// # Safety
-    /// Same contract as [`load`](Self::load), for writing.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn store(&self, tile: u32, target: impl FnMut(u32) -> (u64, bool)) {
@@ -195,7 +192,7 @@ const fn offset_in_pieces((rows, columns): (u32, u32), piece: u32, row: u32, col
 mod tests {
     extern crate std;
     use super::super::config::{Shape, SmemK};
-    use super::super::hopper_config::{self as hopper, Bf16D80, Bf16D96, Bf16D128};
+    use super::super::hopper::{self as hopper, D80, D96, D128, SmemQ};
     use super::*;
     use half::bf16;
     use moye_device::tensor::StaticLayout;
@@ -247,8 +244,8 @@ mod tests {
 
     #[test]
     fn rows_lie_where_the_layouts_for_hopper_say() {
-        lie_as::<hopper::SmemQ<Bf16D80>>(80, 128, hopper::piece(80) as u32);
-        lie_as::<hopper::SmemQ<Bf16D96>>(96, 128, hopper::piece(96) as u32);
-        lie_as::<hopper::SmemQ<Bf16D128>>(128, 128, hopper::piece(128) as u32);
+        lie_as::<SmemQ<D80<bf16>>>(80, 128, hopper::piece(80) as u32);
+        lie_as::<SmemQ<D96<bf16>>>(96, 128, hopper::piece(96) as u32);
+        lie_as::<SmemQ<D128<bf16>>>(128, 128, hopper::piece(128) as u32);
     }
 }

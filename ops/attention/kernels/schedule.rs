@@ -117,7 +117,7 @@ mod tests {
     use moye_device::memory::{Global, GlobalMut};
 
     #[test]
-    fn every_tile_of_every_head_sequence_and_split_is_somebodys_once() {
+    fn each_tile_of_each_head_sequence_and_split_is_one_blocks() {
         for (pack, heads, kv_heads) in [(1, 6, 2), (3, 6, 2), (1, 1, 1), (4, 4, 1)] {
             let at = (Global::<f32>::from_address(0), Global::from_address(0), Global::from_address(0));
             let mut arguments = Arguments::contiguous(

@@ -120,9 +120,7 @@ impl<const ROWS: usize> Scores<ROWS> {
     ) {
         for row in 0..ROWS {
             let (token, head) = self.token(row);
-            let first = i64::from(work.batch) * strides.batch
-                + i64::from(work.head + head) * strides.head
-                + i64::from(token) * strides.row;
+            let first = strides.row(&work, (token, head));
             for column in 0..const { L::LAYOUT.size() as usize / ROWS } {
                 let key = self.key(column);
                 if token < sequence.queries && key < sequence.visible.keys {

@@ -22,14 +22,14 @@ pub const fn at(rows: usize, row: usize, column: usize) -> usize {
 /// The four threads of a quad share the rows: they agree on the maxima, and each accumulates a part
 /// of the sums.
 #[derive(Clone, Copy, Debug)]
-pub struct Softmax<const ROWS: usize> {
+pub struct OnlineSoftmax<const ROWS: usize> {
     /// The largest score of each row, not scaled.
-    max: [f32; ROWS],
+    pub(super) max: [f32; ROWS],
     /// The thread's part of the sum of `exp(scale (score - max))`.
-    sum: [f32; ROWS],
+    pub(super) sum: [f32; ROWS],
 }
 
-impl<const ROWS: usize> Softmax<ROWS> {
+impl<const ROWS: usize> OnlineSoftmax<ROWS> {
     /// The state before the first tile; `any` as in [`Reference::of`].
     #[inline(always)]
     #[must_use]
@@ -53,9 +53,6 @@ impl<const ROWS: usize> Softmax<ROWS> {
     }
 
     /// Reads what [`store`](Self::store) wrote.
-    ///
-    /// # Safety
-    /// Same contract as [`store`](Self::store).
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
@@ -76,7 +73,7 @@ impl<const ROWS: usize> Softmax<ROWS> {
     /// execute this call together.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    pub fn take_in<L: StaticLayout>(
+    pub fn online_softmax<L: StaticLayout>(
         &mut self,
         scores: &mut Fragment<f32, L>,
         any: bool,
@@ -113,17 +110,16 @@ impl<const ROWS: usize> Softmax<ROWS> {
     }
 
     /// The largest score of row `row`, its sum of exponentials over all four threads, and the
-    /// factor that makes the accumulated results relative to that score.
-    ///
-    /// All lanes of the warp execute this call together.
+    /// factor that makes the accumulated results relative to that score. The exponentials are
+    /// larger by `2^offset`. All lanes of the warp execute this call together.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
-    pub fn row(&self, row: usize, any: bool, scale_log2: f32) -> (RowSum, f32) {
+    pub fn row(&self, row: usize, any: bool, scale_log2: f32, offset: f32) -> (RowSum, f32) {
         let mut sum = self.sum[row];
         sum += shuffle_xor(FULL_WARP, sum, 1);
         sum += shuffle_xor(FULL_WARP, sum, 2);
-        Reference::of(any, self.max[row], scale_log2, 0.0).row(self.max[row], sum, scale_log2)
+        Reference::of(any, self.max[row], scale_log2, offset).row(self.max[row], sum, scale_log2)
     }
 }
 

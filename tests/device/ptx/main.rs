@@ -222,18 +222,9 @@ fn every_kernel_that_a_product_can_take_on_hopper_is_in_a_text_that_runs_there()
     }
 }
 
-/// Kernels of attention with up to 40 bytes of local memory for each thread on sm_90a, for the rows
-/// that they recompute (docs/performance.md has the figures).
-const SPILL: [&str; 8] = [
-    "hopper_bf16_64",
-    "hopper_bf16_128",
-    "hopper_bf16_256",
-    "hopper_bf16_256_few",
-    "hopper_f16_64",
-    "hopper_f16_128",
-    "hopper_f16_256",
-    "hopper_f16_256_few",
-];
+/// Kernels of attention with 16 bytes of local memory for each thread on sm_90a, for values of a
+/// tile that they keep in the mainloop (docs/performance.md has the figures).
+const SPILL: [&str; 2] = ["hopper_bf16_256", "hopper_f16_256"];
 
 #[rstest]
 fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch: &str) {
@@ -243,7 +234,7 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
     assert_eq!(assembled.warnings, [] as [String; 0], "{arch}");
     assert_eq!(assembled.kernels.len(), module(arch).kernels.len(), "{arch}: a report for each kernel");
     for (name, usage) in &assembled.kernels {
-        let most = if SPILL.contains(&name.as_str()) { 40 } else { spill_of_sm_80(name, arch) };
+        let most = if SPILL.contains(&name.as_str()) { 16 } else { spill_of_sm_80(name, arch) };
         assert!(usage.stack <= most, "{name} for {arch} has more than {most} bytes: {usage:?}");
         assert!(most > 0 || usage.spills() == 0, "{name} for {arch} spills: {usage:?}");
         let bounds = &module(arch).kernel(name).unwrap().bounds;

@@ -1,10 +1,9 @@
 //! Blocks with several tiles: the kernels support any tile scheduler.
 
-use crate::attention::hopper_config::{
-    Bf16D64Few, Bf16D64General, Bf16D64Varied, Config as _, SMALL_BOX, TmaKeyBox, TmaValueBox, VariedStorage,
+use crate::attention::hopper::{
+    self, HopperConfig as _, KeyMaps, SMALL_BOX, TmaKeyBox, TmaValueBox, VariedStorage,
 };
-use crate::attention::hopper_varied::forward_varied;
-use crate::attention::{Arguments, Config as _, Shape, Storage, Work, forward};
+use crate::attention::{Arguments, MmaConfig as _, Shape, Storage, Work, forward};
 use crate::case::{Broadcast, Case};
 use crate::check::{Entry, Kernels, check_by};
 use crate::machine::Machine as _;
@@ -62,10 +61,14 @@ entries! {
     decode Decode f16;
 }
 
+type Bf16Varied = hopper::D64Varied<bf16>;
+type Bf16Few = hopper::D64Few<bf16>;
+type Bf16General = hopper::D64General<bf16>;
+
 macro_rules! varied {
     ($($name:ident $config:ident;)+) => { $(
         /// # Safety
-        /// Same contract as [`forward_varied`].
+        /// Same contract as [`hopper::forward`].
         #[kernel(threads = $config::THREADS, shared = VariedStorage<$config>)]
         pub unsafe fn $name(
             k: TmaMap<TmaKeyBox<$config>>,
@@ -75,14 +78,15 @@ macro_rules! varied {
             arguments: Arguments<bf16>,
         ) {
             let tiles = || EveryNth::of_block(&arguments);
-            forward_varied::<$config, _>((&k, &v), (&small_k, &small_v), &arguments, tiles)
+            let maps = KeyMaps { boxes: (&k, &v), small: (&small_k, &small_v) };
+            hopper::forward::<$config, _, _>(maps, &arguments, tiles)
         }
     )+ };
 }
 varied! {
-    hopper_varied Bf16D64Varied;
-    hopper_few Bf16D64Few;
-    hopper_general Bf16D64General;
+    hopper_varied Bf16Varied;
+    hopper_few Bf16Few;
+    hopper_general Bf16General;
 }
 
 /// Asserts that each of `blocks` blocks has several tiles of `rows` rows, and that some tiles do
@@ -156,15 +160,15 @@ fn a_block_of_sm_80_computes_all_tiles_that_its_scheduler_gives() {
 
 #[test]
 fn a_block_on_hopper_computes_all_tiles_that_its_scheduler_gives() {
-    check_on_hopper!(&of_all_lengths(192, 1, None), Bf16D64Varied hopper_varied);
-    check_on_hopper!(&of_all_lengths(192, 3, Some(64)), Bf16D64Varied hopper_varied);
-    check_on_hopper!(&of_all_lengths(64, 3, Some(16)), Bf16D64Few hopper_few);
+    check_on_hopper!(&of_all_lengths(192, 1, None), Bf16Varied hopper_varied);
+    check_on_hopper!(&of_all_lengths(192, 3, Some(64)), Bf16Varied hopper_varied);
+    check_on_hopper!(&of_all_lengths(64, 3, Some(16)), Bf16Few hopper_few);
 }
 
 #[test]
 fn a_mask_hides_values_in_each_tile_of_a_block() {
     check(&with_hidden_values(64, 1), (general, 64));
     check(&with_hidden_values(64, 3), (general, 64));
-    check_on_hopper!(&with_hidden_values(128, 1), Bf16D64General hopper_general);
-    check_on_hopper!(&with_hidden_values(128, 3), Bf16D64General hopper_general);
+    check_on_hopper!(&with_hidden_values(128, 1), Bf16General hopper_general);
+    check_on_hopper!(&with_hidden_values(128, 3), Bf16General hopper_general);
 }

@@ -1,6 +1,6 @@
 //! The Hopper kernels for variable lengths, pages, splits and packed heads.
 
-use crate::attention::hopper_config::*;
+use crate::attention::hopper::*;
 use crate::attention::{self as kernels, Arguments, Strides, UNLIMITED};
 use crate::case::{Broadcast, Case, Order};
 use crate::check::{Kernels, check_by};
@@ -19,7 +19,7 @@ pub type Parameters<C> = (
     TmaMap<TmaValueBox<C>>,
     TmaMap<TmaKeyBox<C, SMALL_BOX>>,
     TmaMap<TmaValueBox<C, SMALL_BOX>>,
-    Arguments<<C as Config>::T>,
+    Arguments<<C as HopperConfig>::Operand>,
 );
 
 /// The element types with kernels for Hopper.
@@ -36,7 +36,7 @@ pub trait Varied: Kernels + TmaElement {
 }
 
 macro_rules! varied {
-    ($($t:ty: $($d:literal x $dv:literal $config:ident $kernel:ident, $few:ident $of_few:ident, $general:ident $all:ident;)+)+) => { $(
+    ($($t:ident: $($d:literal x $dv:literal $config:ident $kernel:ident, $few:ident $of_few:ident, $general:ident $all:ident;)+)+) => { $(
         impl Varied for $t {
             fn run(
                 simulator: &Simulator,
@@ -48,10 +48,10 @@ macro_rules! varied {
                 match (case.d, case.dv, few) {
                     $(
                         ($d, $dv, _) if case.changes_scores() => {
-                            run::<$general>(simulator, &kernels::$all, case, u32::MAX, arguments, operands)
+                            run::<$general<$t>>(simulator, &kernels::$all, case, u32::MAX, arguments, operands)
                         }
-                        ($d, $dv, false) => run::<$config>(simulator, &kernels::$kernel, case, u32::MAX, arguments, operands),
-                        ($d, $dv, true) => run::<$few>(simulator, &kernels::$of_few, case, u32::MAX, arguments, operands),
+                        ($d, $dv, false) => run::<$config<$t>>(simulator, &kernels::$kernel, case, u32::MAX, arguments, operands),
+                        ($d, $dv, true) => run::<$few<$t>>(simulator, &kernels::$of_few, case, u32::MAX, arguments, operands),
                     )+
                     other => panic!("no kernel for heads of {other:?}"),
                 }
@@ -61,31 +61,31 @@ macro_rules! varied {
 }
 varied! {
     bf16:
-        64 x 64 Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D64General hopper_bf16_64_general;
-        128 x 128 Bf16D128Causal hopper_bf16_128_varied, Bf16D128Few hopper_bf16_128_few, Bf16D128General hopper_bf16_128_general;
-        80 x 80 Bf16D80General hopper_bf16_80_general, Bf16D80General hopper_bf16_80_general, Bf16D80General hopper_bf16_80_general;
-        96 x 96 Bf16D96General hopper_bf16_96_general, Bf16D96General hopper_bf16_96_general, Bf16D96General hopper_bf16_96_general;
-        192 x 192 Bf16D192General hopper_bf16_192_general, Bf16D192General hopper_bf16_192_general, Bf16D192General hopper_bf16_192_general;
-        192 x 128 Bf16D192x128General hopper_bf16_192x128_general, Bf16D192x128General hopper_bf16_192x128_general, Bf16D192x128General hopper_bf16_192x128_general;
-        256 x 256 Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few, Bf16D256General hopper_bf16_256_general;
+        64 x 64 D64Varied hopper_bf16_64_varied, D64Few hopper_bf16_64_few, D64General hopper_bf16_64_general;
+        128 x 128 D128Causal hopper_bf16_128_varied, D128Few hopper_bf16_128_few, D128General hopper_bf16_128_general;
+        80 x 80 D80General hopper_bf16_80_general, D80General hopper_bf16_80_general, D80General hopper_bf16_80_general;
+        96 x 96 D96General hopper_bf16_96_general, D96General hopper_bf16_96_general, D96General hopper_bf16_96_general;
+        192 x 192 D192General hopper_bf16_192_general, D192General hopper_bf16_192_general, D192General hopper_bf16_192_general;
+        192 x 128 D192x128General hopper_bf16_192x128_general, D192x128General hopper_bf16_192x128_general, D192x128General hopper_bf16_192x128_general;
+        256 x 256 D256Varied hopper_bf16_256_varied, D256Few hopper_bf16_256_few, D256General hopper_bf16_256_general;
     f16:
-        64 x 64 F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D64General hopper_f16_64_general;
-        128 x 128 F16D128Causal hopper_f16_128_varied, F16D128Few hopper_f16_128_few, F16D128General hopper_f16_128_general;
-        80 x 80 F16D80General hopper_f16_80_general, F16D80General hopper_f16_80_general, F16D80General hopper_f16_80_general;
-        96 x 96 F16D96General hopper_f16_96_general, F16D96General hopper_f16_96_general, F16D96General hopper_f16_96_general;
-        192 x 192 F16D192General hopper_f16_192_general, F16D192General hopper_f16_192_general, F16D192General hopper_f16_192_general;
-        192 x 128 F16D192x128General hopper_f16_192x128_general, F16D192x128General hopper_f16_192x128_general, F16D192x128General hopper_f16_192x128_general;
-        256 x 256 F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few, F16D256General hopper_f16_256_general;
+        64 x 64 D64Varied hopper_f16_64_varied, D64Few hopper_f16_64_few, D64General hopper_f16_64_general;
+        128 x 128 D128Causal hopper_f16_128_varied, D128Few hopper_f16_128_few, D128General hopper_f16_128_general;
+        80 x 80 D80General hopper_f16_80_general, D80General hopper_f16_80_general, D80General hopper_f16_80_general;
+        96 x 96 D96General hopper_f16_96_general, D96General hopper_f16_96_general, D96General hopper_f16_96_general;
+        192 x 192 D192General hopper_f16_192_general, D192General hopper_f16_192_general, D192General hopper_f16_192_general;
+        192 x 128 D192x128General hopper_f16_192x128_general, D192x128General hopper_f16_192x128_general, D192x128General hopper_f16_192x128_general;
+        256 x 256 D256Varied hopper_f16_256_varied, D256Few hopper_f16_256_few, D256General hopper_f16_256_general;
 }
 
 /// Runs a case by a kernel, with one block per tile or `most` blocks.
-pub fn run<C: Config<T: Kernels + TmaElement>>(
+pub fn run<C: HopperConfig<Operand: Kernels + TmaElement>>(
     simulator: &Simulator,
     kernel: &Kernel<Parameters<C>>,
     case: &Case,
     most: u32,
-    arguments: &mut Arguments<C::T>,
-    operands: &Operands<C::T>,
+    arguments: &mut Arguments<C::Operand>,
+    operands: &Operands<C::Operand>,
 ) {
     let (rows, batches) = match (case.page, operands.k_offsets.last()) {
         (Some(page), _) => (page, operands.pages.len()),

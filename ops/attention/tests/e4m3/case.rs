@@ -1,6 +1,6 @@
 //! Problems of 8-bit floats, softmax attention in f64, and error bounds of results.
 
-use crate::attention::e4m3_config::OFFSET;
+use crate::attention::hopper::{E4m3D64, HopperConfig as _};
 use crate::attention::{Strides, Window};
 use crate::oracle;
 use crate::random::Random;
@@ -168,7 +168,7 @@ fn reference(
     let value = |key: usize| v.row(case, batch, kv_head, key).iter().map(|v| factor * v);
     let row = oracle::row(seen.iter().map(|&key| score(key)), f64::NEG_INFINITY, case.d, value);
     // Half of the smallest number, beside the largest probability of `2^OFFSET`.
-    let smallest = f64::powi(2.0, -10 - OFFSET as i32) / row.total;
+    let smallest = f64::powi(2.0, -10 - E4m3D64::<F8E4M3>::OFFSET as i32) / row.total;
     let mut bounds: Vec<f64> = row.magnitudes.iter().map(|magnitude| magnitude * ROUNDING[0]).collect();
     for &key in &seen {
         bounds.iter_mut().zip(value(key)).for_each(|(bound, v)| *bound += smallest * v.abs());

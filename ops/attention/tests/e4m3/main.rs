@@ -15,10 +15,7 @@ mod random;
 
 use case::{Case, Errors, compare};
 use half::bf16;
-use moye_attention::kernels::e4m3::{Maps, Scale, Scales, forward_e4m3};
-use moye_attention::kernels::e4m3_config::*;
-use moye_attention::kernels::hopper_config::{Config, TmaQ};
-use moye_attention::kernels::hopper_schedule::Tiles;
+use moye_attention::kernels::hopper::*;
 use moye_attention::kernels::{Arguments, Strides, Window};
 use moye_device::atom::tma::TmaMap;
 use moye_device::kernel::Kernel;
@@ -32,19 +29,19 @@ macro_rules! entries {
     ($($name:ident $config:ident $loaded:literal;)+) => { $(
         /// # Safety
         /// Same contract as [`forward_e4m3`].
-        #[kernel(threads = $config::THREADS, min_blocks = 1, shared = Storage<$config, $loaded>)]
+        #[kernel(threads = $config::<F8E4M3>::THREADS, min_blocks = 1, shared = E4m3Storage<$config<F8E4M3>, $loaded>)]
         pub unsafe fn $name(
-            q: TmaMap<TmaQ8<$config>>,
-            k: TmaMap<TmaK8<$config>>,
-            v: TmaMap<TmaV8<$config>>,
-            o: TmaMap<TmaQ<$config>>,
+            q: TmaMap<TmaQ<$config<F8E4M3>>>,
+            k: TmaMap<TmaK<$config<F8E4M3>>>,
+            v: TmaMap<TmaV<$config<F8E4M3>>>,
+            o: TmaMap<TmaO<$config<F8E4M3>>>,
             arguments: Arguments<F8E4M3>,
             scales: Scales,
             section: u32,
         ) {
             let maps = Maps { q: &q, k: &k, v: &v, o: &o };
-            let tiles = || Tiles::new(&arguments, section, $config::RECOMPUTES);
-            forward_e4m3::<$config, _, $loaded>(maps, &arguments, &scales, tiles)
+            let tiles = || Tiles::new(&arguments, section, $config::<F8E4M3>::RECOMPUTES);
+            forward_e4m3::<$config<F8E4M3>, _, $loaded>(maps, &arguments, &scales, tiles)
         }
     )+ };
 }
@@ -58,11 +55,15 @@ entries! {
 }
 
 type Parameters<C> =
-    (TmaMap<TmaQ8<C>>, TmaMap<TmaK8<C>>, TmaMap<TmaV8<C>>, TmaMap<TmaQ<C>>, Arguments<F8E4M3>, Scales, u32);
+    (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaV<C>>, TmaMap<TmaO<C>>, Arguments<F8E4M3>, Scales, u32);
 
 const POISON: u8 = 0xff;
 
-fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, seed: u64) -> Errors {
+fn run<C: HopperConfig<Operand = F8E4M3, T = bf16>>(
+    kernel: &Kernel<Parameters<C>>,
+    case: &Case,
+    seed: u64,
+) -> Errors {
     let operands = case.operands(seed);
     let [q, k, v] = &operands;
     let kv_heads = case.kv_heads();
@@ -117,10 +118,10 @@ fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, see
     let queries = tensor(case.q_length, case.heads, &q.strides);
     let keys = tensor(case.k_length, kv_heads, &k.strides);
     let maps = (
-        TmaMap::from_words(TmaQ8::<C>::tensor_map(q_buffer.address(), &queries).unwrap().encode()),
-        TmaMap::from_words(TmaK8::<C>::tensor_map(k_buffer.address(), &keys).unwrap().encode()),
-        TmaMap::from_words(TmaV8::<C>::tensor_map(v_buffer.address(), &keys).unwrap().encode()),
-        TmaMap::from_words(TmaQ::<C>::tensor_map(o_buffer.address(), &queries).unwrap().encode()),
+        TmaMap::from_words(TmaQ::<C>::tensor_map(q_buffer.address(), &queries).unwrap().encode()),
+        TmaMap::from_words(TmaK::<C>::tensor_map(k_buffer.address(), &keys).unwrap().encode()),
+        TmaMap::from_words(TmaV::<C>::tensor_map(v_buffer.address(), &keys).unwrap().encode()),
+        TmaMap::from_words(TmaO::<C>::tensor_map(o_buffer.address(), &queries).unwrap().encode()),
     );
     let parameters = (maps.0, maps.1, maps.2, maps.3, arguments, scales, 2);
     // A profile takes several times as long: each kernel has one.
@@ -140,12 +141,12 @@ fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, see
 
 fn check(case: &Case, seed: u64) -> Errors {
     match case.d {
-        64 if seed.is_multiple_of(2) => run::<E4m3D64>(&of_64, case, seed),
-        64 => run::<E4m3D64Lse>(&of_64_lse, case, seed),
-        128 if seed.is_multiple_of(3) => run::<E4m3D128>(&of_128, case, seed),
-        128 if seed % 3 == 1 => run::<E4m3D128Causal>(&of_128_causal, case, seed),
-        128 => run::<E4m3D128Lse>(&of_128_lse, case, seed),
-        _ => run::<E4m3D256>(&of_256, case, seed),
+        64 if seed.is_multiple_of(2) => run::<E4m3D64<F8E4M3>>(&of_64, case, seed),
+        64 => run::<E4m3D64Lse<F8E4M3>>(&of_64_lse, case, seed),
+        128 if seed.is_multiple_of(3) => run::<E4m3D128<F8E4M3>>(&of_128, case, seed),
+        128 if seed % 3 == 1 => run::<E4m3D128Causal<F8E4M3>>(&of_128_causal, case, seed),
+        128 => run::<E4m3D128Lse<F8E4M3>>(&of_128_lse, case, seed),
+        _ => run::<E4m3D256<F8E4M3>>(&of_256, case, seed),
     }
 }
 

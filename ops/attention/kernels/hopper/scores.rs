@@ -1,5 +1,6 @@
-//! Changes to the scores of a consumer warpgroup's tile before the softmax: hidden keys and, in the
-//! kernels for all options, soft cap, ALiBi, bias and mask.
+//! The score policies: changes to the scores of a consumer warpgroup's tile before the softmax.
+//! Hidden keys, [`ThreadRows`]; in the kernels for all options also soft cap, ALiBi, bias and mask,
+//! [`Options`].
 //!
 //! Scores that only masks change stay unscaled: the softmax multiplies by the scale. Bias and mask
 //! are loaded one tile of keys ahead where registers allow. A thread loads eight consecutive keys
@@ -7,14 +8,14 @@
 //! every eight columns.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::arguments::{Arguments, ScoreStrides};
-use super::config::Half;
-use super::hopper_config::Config;
-use super::hopper_mainloop::ScoresOf;
-use super::hopper_rows::Rows;
-use super::schedule::Work;
-use super::sequence::Sequence;
-use super::softmax::at;
+use super::super::arguments::Arguments;
+use super::super::config::Half;
+use super::super::schedule::Work;
+use super::super::sequence::Sequence;
+use super::super::softmax::at;
+use super::config::HopperConfig;
+use super::mainloop::ScoresOf;
+use super::rows::ThreadRows;
 use core::marker::PhantomData;
 use moye_device::arch::{
     Convert, Fma, Word, Word64x2, Word128, lane_id, prmt, rcp_approx_f32, tanh_approx_f32, transpose_quad,
@@ -26,25 +27,25 @@ use moye_device::memory::Global;
 use moye_device::tensor::{Fragment, StaticLayout};
 
 /// Changes the scores of a warpgroup's rows, a tile of keys at a time.
-pub trait ChangeScores<C: Config> {
+pub trait ScorePolicy<C: HopperConfig> {
     /// Changes the scores of tile `tile` of keys. Tiles come from the last to the first.
     ///
     /// # Safety
     /// The memory that the arguments point to may be read. All threads of the consumer warpgroup
     /// execute this call.
-    unsafe fn change(&mut self, tSrS: &mut ScoresOf<C>, tile: u32);
+    unsafe fn apply(&mut self, tSrS: &mut ScoresOf<C>, tile: u32);
 }
 
-impl<C: Config> ChangeScores<C> for Rows {
+impl<C: HopperConfig> ScorePolicy<C> for ThreadRows {
     #[inline(always)]
-    unsafe fn change(&mut self, tSrS: &mut ScoresOf<C>, tile: u32) {
+    unsafe fn apply(&mut self, tSrS: &mut ScoresOf<C>, tile: u32) {
         self.mask::<C>(tSrS, tile);
     }
 }
 
 /// The unit of the scores that the softmax takes: its factor, for exponentials to base e.
 #[inline(always)]
-pub fn unit<C: Config>(arguments: &Arguments<C::T>) -> f32 {
+pub fn unit<C: HopperConfig>(arguments: &Arguments<C::Operand>) -> f32 {
     if C::GENERAL { arguments.unit() } else { arguments.scale }
 }
 
@@ -53,7 +54,7 @@ pub fn unit<C: Config>(arguments: &Arguments<C::T>) -> f32 {
 pub const CHUNK: u32 = 8;
 
 /// Chunks of a row of a tile per thread, which loads every fourth chunk.
-const fn chunks<C: Config>() -> usize {
+const fn chunks<C: HopperConfig>() -> usize {
     (C::BLK_N / (4 * CHUNK)) as usize
 }
 
@@ -61,15 +62,15 @@ const fn chunks<C: Config>() -> usize {
 #[derive(Clone, Copy, Debug)]
 pub struct Loaded<C>(PhantomData<C>);
 
-impl<C: Config> StaticLayout for Loaded<C> {
+impl<C: HopperConfig> StaticLayout for Loaded<C> {
     const LAYOUT: Layout = layout!((4, { chunks::<C>() as i64 }, 2));
     const SWIZZLE: Swizzle = Swizzle::NONE;
 }
 
 /// The score options for a warpgroup's rows.
-pub struct Options<'a, C: Config> {
+pub struct Options<'a, C: HopperConfig> {
     scores: TileScores<'a, C>,
-    rows: Rows,
+    rows: ThreadRows,
     /// The first tile of keys.
     begin: u32,
     /// The slopes of the thread's rows.
@@ -80,13 +81,10 @@ pub struct Options<'a, C: Config> {
     loaded: Fragment<u32, Loaded<C>>,
 }
 
-impl<'a, C: Config> Options<'a, C> {
+impl<'a, C: HopperConfig> Options<'a, C> {
     /// The options for `rows`, whose keys are in the tiles `begin .. end`, at least one.
-    ///
-    /// # Safety
-    /// Same contract as [`ChangeScores::change`].
     #[inline(always)]
-    pub unsafe fn new(scores: TileScores<'a, C>, rows: Rows, (begin, end): (u32, u32)) -> Self {
+    pub unsafe fn new(scores: TileScores<'a, C>, rows: ThreadRows, (begin, end): (u32, u32)) -> Self {
         let mut slopes = [0.0; 2];
         if scores.arguments.slopes.address() != 0 {
             for row in 0..2 {
@@ -102,9 +100,6 @@ impl<'a, C: Config> Options<'a, C> {
     }
 
     /// Loads the bias, or else the mask, of a tile ahead of its use.
-    ///
-    /// # Safety
-    /// Same contract as [`ChangeScores::change`].
     #[inline(always)]
     unsafe fn load_ahead(&mut self, tile: u32) {
         let rows = self.ahead;
@@ -116,9 +111,6 @@ impl<'a, C: Config> Options<'a, C> {
     }
 
     /// Loads the bias of a tile for the thread's rows `FIRST .. END`.
-    ///
-    /// # Safety
-    /// Same contract as [`ChangeScores::change`].
     #[inline(always)]
     unsafe fn load_bias<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
         let rows = [0, 1].map(|row| self.scores.bias(self.rows.token::<C>(row)));
@@ -126,9 +118,6 @@ impl<'a, C: Config> Options<'a, C> {
     }
 
     /// Loads the mask of a tile for the thread's rows `FIRST .. END`.
-    ///
-    /// # Safety
-    /// Same contract as [`ChangeScores::change`].
     #[inline(always)]
     unsafe fn load_mask<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
         let rows = [0, 1].map(|row| self.scores.mask(self.rows.token::<C>(row)));
@@ -201,13 +190,13 @@ impl<'a, C: Config> Options<'a, C> {
 }
 
 /// The index of a word among the loaded words.
-const fn index<C: Config>(word: usize, chunk: usize, row: usize) -> usize {
+const fn index<C: HopperConfig>(word: usize, chunk: usize, row: usize) -> usize {
     word + 4 * (chunk + chunks::<C>() * row)
 }
 
-impl<C: Config> ChangeScores<C> for Options<'_, C> {
+impl<C: HopperConfig> ScorePolicy<C> for Options<'_, C> {
     #[inline(always)]
-    unsafe fn change(&mut self, tSrS: &mut ScoresOf<C>, tile: u32) {
+    unsafe fn apply(&mut self, tSrS: &mut ScoresOf<C>, tile: u32) {
         let arguments = self.scores.arguments;
         // The first option that computes with scaled scores scales them.
         let mut scale = arguments.scale;
@@ -264,16 +253,16 @@ impl<C: Config> ChangeScores<C> for Options<'_, C> {
 /// The options for the scores of a tile: slopes, bias and mask of its heads and its sequence. Rows
 /// are given as token and head of the tile.
 #[derive(Clone, Copy)]
-pub struct TileScores<'a, C: Config> {
+pub struct TileScores<'a, C: HopperConfig> {
     /// The kernel's arguments.
-    pub arguments: &'a Arguments<C::T>,
+    pub arguments: &'a Arguments<C::Operand>,
     /// The tile.
     pub work: Work,
     /// The tile's sequence.
     pub sequence: Sequence,
 }
 
-impl<C: Config> TileScores<'_, C> {
+impl<C: HopperConfig> TileScores<'_, C> {
     #[inline(always)]
     fn has_bias(&self) -> bool {
         self.arguments.bias.address() != 0
@@ -284,29 +273,21 @@ impl<C: Config> TileScores<'_, C> {
         self.arguments.mask.address() != 0
     }
 
-    /// The index of the element of key 0 in a row of a tensor.
-    #[inline(always)]
-    fn element(&self, strides: &ScoreStrides, (token, head): (u32, u32)) -> i64 {
-        i64::from(self.work.batch) * strides.batch
-            + i64::from(self.work.head + head) * strides.head
-            + i64::from(token) * strides.row
-    }
-
     /// The address of a row of the bias.
     #[inline(always)]
     fn bias(&self, row: (u32, u32)) -> u64 {
-        self.arguments.bias.offset(self.element(&self.arguments.stride_bias, row)).address()
+        self.arguments.bias.offset(self.arguments.stride_bias.row(&self.work, row)).address()
     }
 
     /// The address of a row of the mask.
     #[inline(always)]
     fn mask(&self, row: (u32, u32)) -> u64 {
-        self.arguments.mask.offset(self.element(&self.arguments.stride_mask, row)).address()
+        self.arguments.mask.offset(self.arguments.stride_mask.row(&self.work, row)).address()
     }
 
     /// The addresses of the thread's rows in the tensor that is loaded a tile ahead.
     #[inline(always)]
-    fn ahead(&self, rows: &Rows) -> [u64; 2] {
+    fn ahead(&self, rows: &ThreadRows) -> [u64; 2] {
         let tokens = [0, 1].map(|row| rows.token::<C>(row));
         tokens.map(|token| if self.has_bias() { self.bias(token) } else { self.mask(token) })
     }
@@ -337,12 +318,12 @@ impl<C: Config> TileScores<'_, C> {
             score = (distance.abs() as f32).fma(-self.slope(row.1).read(0), score);
         }
         if self.has_bias() {
-            let from = self.element(&arguments.stride_bias, row) + i64::from(key);
-            let bias: f32 = arguments.bias.read(from).convert();
+            let from = arguments.stride_bias.row(&self.work, row) + i64::from(key);
+            let bias: f32 = arguments.bias.cast::<C::T>().read(from).convert();
             score += bias;
         }
         if self.has_mask() {
-            let from = self.element(&arguments.stride_mask, row) + i64::from(key);
+            let from = arguments.stride_mask.row(&self.work, row) + i64::from(key);
             if arguments.mask.read(from) == 0 {
                 score = f32::NEG_INFINITY;
             }

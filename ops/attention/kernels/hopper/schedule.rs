@@ -1,10 +1,10 @@
-//! Which tiles a block of the persistent Hopper kernel computes.
+//! Which tiles a block of the persistent Hopper kernels computes.
 
-use super::arguments::Arguments;
+use super::super::arguments::Arguments;
 #[cfg(not(target_arch = "nvptx64"))]
-use super::arguments::Window;
+use super::super::arguments::Window;
 #[cfg(not(target_arch = "nvptx64"))]
-use super::sequence::Visible;
+use super::super::sequence::Visible;
 use moye_device::arch::{block_idx, grid_dim, opaque};
 use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::memory::Element;

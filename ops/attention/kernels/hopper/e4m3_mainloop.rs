@@ -1,8 +1,8 @@
-//! The mainloop of a consumer warpgroup for 8-bit floats: as
-//! [`hopper_mainloop`](super::hopper_mainloop), with P in e4m3.
+//! The mainloop of a consumer warpgroup for 8-bit floats: as [`mainloop`](super::mainloop), with P
+//! in e4m3.
 //!
 //! P is scaled by `2^OFFSET` to use the range of e4m3; its row sums have the same factor, so the
-//! normalisation cancels it. With [`E4m3Config::SUMS_BY_WGMMA`] a product with ones sums the rows
+//! normalisation cancels it. With [`HopperConfig::SUMS_BY_WGMMA`] a product with ones sums the rows
 //! of P: results and sums then have the same rounding. That product starts from zero with each
 //! tile, since the accumulators of 8-bit floats have few bits.
 //!
@@ -10,45 +10,39 @@
 //! [`paired_column`](moye_device::atom::wgmma::paired_column), as are the keys of transposed V.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::e4m3_config::{E4m3Config, Sums, TileSums};
-use super::e4m3_softmax::Softmax;
-use super::hopper_config::{Config, STAGES, TileO, TileS};
-use super::hopper_mainloop::{Barrier, scale_rows};
-use super::hopper_rows::Rows;
-use super::softmax::at;
+use super::super::softmax::{OnlineSoftmax, at};
+use super::config::{HopperConfig, STAGES};
+use super::layouts::TileS;
+use super::mainloop::{ResultsOf, scale_rows, signal_turn, wait_turn};
+use super::rows::ThreadRows;
+use super::softmax::{add_sums, online_softmax};
 use moye_device::atom::wgmma::{
-    DescriptorTensor, OperandOf, OperandTensorA, ScaleOut, accumulators_as_a_paired, warpgroup_arrive,
-    warpgroup_commit_batch, warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
+    DescriptorTensor, OperandOf, OperandTensorA, SM90_64x8x32_F32E4M3E4M3_RS_TN, ScaleOut,
+    accumulators_as_a_paired, warpgroup_arrive, warpgroup_commit_batch, warpgroup_fence_operand,
+    warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
 };
-use moye_device::atom::{AccumulatorOf, StaticTiledMma};
+use moye_device::atom::{AccumulatorOf, StaticTiledMma, TiledMma};
+use moye_device::layout;
+use moye_device::layout::Layout;
 use moye_device::number::F8E4M3;
 use moye_device::pipeline::Consumer;
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// Signals the first warpgroup to issue its products. All threads of the consumer warpgroup
-/// `warpgroup` call this once, before the first tile of queries.
-#[inline(always)]
-pub fn begin_turns<C: Config>(warpgroup: u32) {
-    if warpgroup == C::WARPGROUPS - 1 {
-        give_turn::<C>(warpgroup);
-    }
+/// A warpgroup's sums of probabilities, 8 equal columns: P times ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums;
+
+impl StaticTiledMma for Sums {
+    type Atom = SM90_64x8x32_F32E4M3E4M3_RS_TN;
+    const MMA: TiledMma<Self::Atom> = TiledMma::new(layout!((1, 1, 1)));
 }
 
-/// Waits for the previous warpgroup's signal to issue products.
-#[inline(always)]
-fn take_turn<C: Config>(warpgroup: u32) {
-    if C::TURNS {
-        Barrier::Turn.of(warpgroup).sync();
-    }
-}
+/// A warpgroup's tile of sums.
+#[derive(Clone, Copy, Debug)]
+pub struct TileSums;
 
-/// Signals the next warpgroup to issue its products.
-#[inline(always)]
-fn give_turn<C: Config>(warpgroup: u32) {
-    if C::TURNS {
-        let next = if warpgroup + 1 == C::WARPGROUPS { 0 } else { warpgroup + 1 };
-        Barrier::Turn.of(next).arrive();
-    }
+impl StaticLayout for TileSums {
+    const LAYOUT: Layout = layout!((64, 8));
 }
 
 /// The operands of a warpgroup: the descriptors of its rows of Q, of K and of transposed V, and the
@@ -82,12 +76,12 @@ pub unsafe fn attend<C, A, LK, LV, LO>(
     operands: Operands<'_, A, LK, LV, LO>,
     (begin, end): (u32, u32),
     warpgroup: u32,
-    rows: &Rows,
+    rows: &ThreadRows,
     scale: f32,
     release_queries: impl FnOnce(),
-) -> (Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>, Softmax)
+) -> (ResultsOf<C>, OnlineSoftmax<2>)
 where
-    C: E4m3Config,
+    C: HopperConfig<Operand = F8E4M3>,
     A: OperandTensorA<<C::Qk as StaticTiledMma>::Atom>,
     LK: StaticLayout,
     LV: StaticLayout,
@@ -95,9 +89,9 @@ where
 {
     let Operands { tSrQ, tSrK, tOrV, tOnes, keys, values } = operands;
     let qk = C::Qk::get_slice(0);
-    let mut tOrO = Fragment::<f32, AccumulatorOf<TileO<C>, C::Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
+    let mut tOrO = ResultsOf::<C>::filled(0.0); // (MMA, MMA_M, MMA_N)
     let mut tSums = Fragment::<f32, AccumulatorOf<TileSums, Sums>>::filled(0.0); // (MMA, MMA_M, MMA_N)
-    let mut softmax = Softmax::new(scale);
+    let mut softmax = OnlineSoftmax::new(C::GENERAL, scale);
     macro_rules! multiply_p {
         ($tOrP:expr, $value:expr) => {
             warpgroup_gemm(C::Pv::default(), $tOrP, &$value.of(tOrV), &mut tOrO, ScaleOut::One);
@@ -113,7 +107,7 @@ where
             warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
             if C::SUMS_BY_WGMMA {
                 warpgroup_fence_operand(Sums::default(), &mut tSums);
-                softmax.add([tSums[at(2, 0, 0)], tSums[at(2, 1, 0)]], $factors);
+                add_sums(&mut softmax, [tSums[at(2, 0, 0)], tSums[at(2, 1, 0)]], $factors);
             }
         };
     }
@@ -128,11 +122,7 @@ where
         warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
         keys.release(full);
         rows.mask::<C>(&mut tSrS, end - 1);
-        if C::SUMS_BY_WGMMA {
-            softmax.take_in::<_, false, false>(&mut tSrS, scale, 0.0);
-        } else {
-            softmax.take_in::<_, false, true>(&mut tSrS, scale, 0.0);
-        }
+        online_softmax::<_, false>(&mut softmax, &mut tSrS, C::SOFTMAX, scale);
         let mut tOrP: Fragment<F8E4M3, OperandOf<TileS<C>, C::Pv>> =
             accumulators_as_a_paired::<C::Pv, _, _, TileS<C>>(&tSrS); // (MMA, MMA_M, MMA_K)
         let mut tile = end - 1;
@@ -142,21 +132,17 @@ where
             // Wait for both stages before the first product: a wait loop between the products would
             // end the sequence.
             let (key, value) = (keys.wait(), values.wait());
-            take_turn::<C>(warpgroup);
+            wait_turn::<C>(warpgroup);
             warpgroup_arrive();
             warpgroup_gemm(C::Qk::default(), tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
             warpgroup_commit_batch();
             multiply_p!(&tOrP, value);
-            give_turn::<C>(warpgroup);
+            signal_turn::<C>(warpgroup);
             warpgroup_wait::<1>();
             warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
             keys.release(key);
             rows.mask::<C>(&mut tSrS, tile);
-            let (factors, rescale) = if C::SUMS_BY_WGMMA {
-                softmax.take_in::<_, true, false>(&mut tSrS, scale, C::SLACK)
-            } else {
-                softmax.take_in::<_, true, true>(&mut tSrS, scale, C::SLACK)
-            };
+            let (factors, rescale) = online_softmax::<_, true>(&mut softmax, &mut tSrS, C::SOFTMAX, scale);
             // The last probabilities of both rows.
             let last = const { TileS::<C>::LAYOUT.size() as usize / 128 };
             warpgroup_wait_after::<0, 2>([tSrS[last - 3], tSrS[last - 1]]);

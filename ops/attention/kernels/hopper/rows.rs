@@ -1,20 +1,24 @@
 //! A consumer warpgroup's rows of a tile of queries, and the scores that a mask hides from them.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::arguments::UNLIMITED;
-use super::hopper_config::{Config, TileS, WARPGROUP, recomputed};
-use super::scores::token;
-use super::sequence::Visible;
-use super::softmax::at;
+use super::super::arguments::UNLIMITED;
+use super::super::scores::token;
+use super::super::sequence::Visible;
+use super::super::softmax::at;
+use super::config::{HopperConfig, WARPGROUP, recomputed};
+use super::mainloop::ScoresOf;
 use moye_device::arch::{lane_id, thread_idx};
-use moye_device::atom::AccumulatorOf;
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
-use moye_device::tensor::Fragment;
 
 /// The tiles of keys `begin .. end` that some of the rows `first .. first + rows` of a sequence
 /// see. The sequence has `all` rows, of `pack` heads.
 #[inline(always)]
-pub fn key_tiles<C: Config>(visible: &Visible, first: u32, rows: u32, (all, pack): (u32, u32)) -> (u32, u32) {
+pub fn key_tiles<C: HopperConfig>(
+    visible: &Visible,
+    first: u32,
+    rows: u32,
+    (all, pack): (u32, u32),
+) -> (u32, u32) {
     let last = (first + rows).min(all) - 1;
     let ((begin, end), _) = visible.range(token(first, pack).0, token(last, pack).0);
     if end <= begin { (0, 0) } else { (begin as u32 / C::BLK_N, (end as u32).div_ceil(C::BLK_N)) }
@@ -24,9 +28,9 @@ pub fn key_tiles<C: Config>(visible: &Visible, first: u32, rows: u32, (all, pack
 ///
 /// With `pack` heads in a tile, row `r` of the sequence is token `r / pack` of head `r % pack`.
 #[derive(Clone, Copy)]
-pub struct Rows {
+pub struct ThreadRows {
     /// The warpgroup's first row.
-    first: u32,
+    pub first: u32,
     /// The tiles of keys `begin .. end` that all rows see.
     clear: (u32, u32),
     visible: Visible,
@@ -36,10 +40,10 @@ pub struct Rows {
     pack: u32,
 }
 
-impl Rows {
+impl ThreadRows {
     /// The 64 rows from `first` on, of a sequence of `rows` rows.
     #[inline(always)]
-    pub fn new<C: Config>(visible: Visible, first: u32, (rows, pack): (u32, u32)) -> Self {
+    pub fn new<C: HopperConfig>(visible: Visible, first: u32, (rows, pack): (u32, u32)) -> Self {
         let last = rows - 1;
         let of = |row: u32| token(row.min(last), pack).0;
         let (_, (begin, end)) = visible.range(of(first), of(first + 63));
@@ -50,7 +54,7 @@ impl Rows {
     /// The thread's row `index`, 0 or 1, among those of the sequence; `None` where the sequence
     /// ends before it.
     #[inline(always)]
-    pub fn row<C: Config>(&self, index: usize) -> Option<u32> {
+    pub fn row<C: HopperConfig>(&self, index: usize) -> Option<u32> {
         let row = self.first_row::<C>() + 8 * index as u32;
         (row <= self.last).then_some(row)
     }
@@ -58,20 +62,20 @@ impl Rows {
     /// Query token and head, counted from the tile's first, of the thread's row `index`; rows past
     /// the end are clamped to the last.
     #[inline(always)]
-    pub fn token<C: Config>(&self, index: usize) -> (u32, u32) {
+    pub fn token<C: HopperConfig>(&self, index: usize) -> (u32, u32) {
         token((self.first_row::<C>() + 8 * index as u32).min(self.last), self.pack)
     }
 
     /// The first of the thread's rows.
     #[inline(always)]
-    fn first_row<C: Config>(&self) -> u32 {
+    fn first_row<C: HopperConfig>(&self) -> u32 {
         let warp = recomputed::<C>(thread_idx().x) % WARPGROUP / 32;
         self.first + warp * 16 + accumulator_row(recomputed::<C>(lane_id()))
     }
 
     /// Hides the scores of keys that a row does not see, in a tile of keys.
     #[inline(always)]
-    pub fn mask<C: Config>(&self, tSrS: &mut Fragment<f32, AccumulatorOf<TileS<C>, C::Qk>>, tile: u32) {
+    pub fn mask<C: HopperConfig>(&self, tSrS: &mut ScoresOf<C>, tile: u32) {
         if tile >= self.clear.0 && tile < self.clear.1 {
             return;
         }
@@ -84,11 +88,7 @@ impl Rows {
 
     /// Hides scores on the right, and with `LEFT` on the left.
     #[inline(always)]
-    fn hide<C: Config, const LEFT: bool>(
-        &self,
-        tSrS: &mut Fragment<f32, AccumulatorOf<TileS<C>, C::Qk>>,
-        tile: u32,
-    ) {
+    fn hide<C: HopperConfig, const LEFT: bool>(&self, tSrS: &mut ScoresOf<C>, tile: u32) {
         let first = (tile * C::BLK_N + accumulator_column(lane_id())) as i32;
         for row in 0..2 {
             // A thread's columns are compared with constants. Rows past the end are clamped to the

@@ -1,0 +1,44 @@
+//! Attention on Hopper: one body for whole tensors, variable lengths and pages, and one for 8-bit
+//! floats of the same parts.
+//!
+//! - `config`: the shape of a kernel as a type; `shapes`: all shapes; `layouts`: their layouts.
+//! - `forward`: the body, and the order of work of each source of keys; `source`: the producer.
+//! - `mainloop`: a consumer's loop over keys; `scores`, `softmax`: its policies.
+//! - `tile`: a tile of queries and its place in memory; `rows`: a thread's rows of it.
+//! - `store`: Q to shared memory, O to global memory; `schedule`: the tiles of a persistent block.
+//! - `e4m3`: the kernel for 8-bit floats; `e4m3_mainloop`: its loop over keys.
+//!
+//! Functions without a contract have the contract of [`forward`], or of [`forward_e4m3`] in `e4m3`.
+//! All threads of a consumer warpgroup call them together; the producer calls the functions of
+//! `source`.
+
+mod config;
+mod e4m3;
+mod e4m3_mainloop;
+#[allow(unused_imports, unused_macros, reason = "each feature has some of the kernels")]
+pub(super) mod entries;
+mod forward;
+mod layouts;
+mod mainloop;
+mod rows;
+mod schedule;
+mod scores;
+mod shapes;
+mod softmax;
+mod source;
+mod store;
+mod tile;
+
+pub use config::{BOX, HopperConfig, SMALL_BOX, STAGES, WARPGROUP};
+pub use e4m3::{E4m3Storage, Scale, Scales, forward_e4m3};
+pub use forward::{KeyMaps, KeySource, forward};
+#[cfg(test)]
+pub(super) use layouts::piece;
+pub use layouts::*;
+pub use schedule::Tiles;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use schedule::even_section;
+pub use scores::CHUNK;
+pub use shapes::*;
+pub use softmax::SoftmaxPolicy;
+pub use source::Maps;

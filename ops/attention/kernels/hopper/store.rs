@@ -1,0 +1,216 @@
+//! A consumer warpgroup's stores of normalised results: by TMA, from registers, through shared
+//! memory, or as a split's partial results.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
+
+use super::super::config::Half;
+use super::super::recompute::is_hit;
+use super::super::reference::is_far;
+use super::super::rows::Rows;
+use super::super::softmax::{OnlineSoftmax, at};
+use super::config::{Element, HopperConfig, WARPGROUP, recomputed};
+use super::layouts::{OwnRows, SmemO, SmemQ, TmaO, piece};
+use super::mainloop::{Barrier, ResultsOf, scale_rows};
+use super::rows::ThreadRows;
+use super::tile::{Again, Sequences, Tile, Varied};
+use moye_device::arch::{FULL_WARP, Word, Word64x2, Word128, lane_id, sync_warp, thread_idx, transpose_quad};
+use moye_device::atom::StaticTiledCopy;
+use moye_device::atom::mma::accumulator_column;
+use moye_device::atom::tma::TmaMap;
+use moye_device::atom::wgmma::pack_fragment;
+use moye_device::collective::{reuse_tile, store_tile};
+use moye_device::tensor::SharedTensor;
+
+/// A warpgroup's rows of O in shared memory, (64, DV).
+pub type SharedResults<C> = SharedTensor<<C as HopperConfig>::T, OwnRows<SmemO<C>>>;
+
+/// Tile `tile` of O in the memory of the tiles of Q.
+#[inline(always)]
+pub fn tile_of_o<C: HopperConfig>(sQ: SharedTensor<Element<C>, SmemQ<C>>, tile: u32) -> SharedResults<C> {
+    SharedTensor::<C::T, SmemO<C>>::shared(sQ.pointer().cast()).at((.., .., tile))
+}
+
+/// The factors of a tile's scores and values.
+#[derive(Clone, Copy)]
+pub struct Scaling {
+    /// The factor of the scores, for exponentials to base 2.
+    pub scale: f32,
+    /// The factor of the values.
+    pub values: f32,
+}
+
+/// Divides the results by the softmax's sums and writes the log-sum-exps, or a split's maxima and
+/// sums. Returns which of the thread's two rows must be recomputed; `hides` says whether some keys
+/// are hidden.
+///
+/// # Safety
+/// The log-sum-exp or the workspace has room for the rows, which no other thread writes; the scale
+/// factors and the sinks may be read. All lanes of the warp execute this call together.
+#[inline(always)]
+pub unsafe fn normalise<C: HopperConfig, S: Sequences<C>>(
+    tile: &Tile<'_, C, S>,
+    rows: &ThreadRows,
+    tOrO: &mut ResultsOf<C>,
+    softmax: &OnlineSoftmax<2>,
+    Scaling { scale, values }: Scaling,
+    hides: bool,
+) -> [bool; 2] {
+    let unit = tile.unit();
+    let (mut factors, mut again) = ([0.0; 2], [false; 2]);
+    for index in 0..2 {
+        let row = if C::SUMS_BY_WGMMA { None } else { rows.row::<C>(index) };
+        let (sum, to_max) = softmax.row(index, C::GENERAL, scale, C::OFFSET as f32);
+        factors[index] = tile.finish(row, unit, sum) * to_max * values;
+        again[index] = !C::GENERAL && is_far(&sum, scale);
+    }
+    scale_rows(tOrO, factors);
+    for index in 0..2 {
+        again[index] |= is_hit::<_, 2>(tOrO, index, hides);
+    }
+    again
+}
+
+/// A thread's part of a warpgroup's tile of Q or of O, of this many columns.
+#[inline(always)]
+pub fn moved(columns: i64, thread: u32) -> Rows {
+    Rows::in_pieces(64, columns as u32, piece(columns) as u32, WARPGROUP, thread)
+}
+
+/// Writes recomputed results of a column and the next to a warpgroup's tile of O.
+#[inline(always)]
+unsafe fn put<C: HopperConfig>(sO: SharedResults<C>, row: u32, column: u32, results: [f32; 2]) {
+    let rounded = <C::T as Half>::pack(results[0], results[1]);
+    for i in 0..2 {
+        sO.at((row, column + i as u32)).set(0usize, rounded[i]);
+    }
+}
+
+/// Stores a warpgroup's rows by TMA from its tile of O. The store is still in flight when this
+/// returns.
+///
+/// # Safety
+/// All threads of the warpgroup execute this call; only this warpgroup accesses the tile.
+#[inline(always)]
+pub unsafe fn store_by_tma<C: HopperConfig, S: Sequences<C>>(
+    rows: &Again<'_, '_, C, S>,
+    again: &[bool; 2],
+    tOrO: &ResultsOf<C>,
+    sO: SharedResults<C>,
+    warpgroup: u32,
+    map: &TmaMap<TmaO<C>>,
+    factor: f32,
+) {
+    let thread = recomputed::<C>(thread_idx().x % WARPGROUP);
+    let to_shared = C::StoreO::get_slice(thread);
+    let rounded = pack_fragment::<C::T, _>(tOrO);
+    reuse_tile::<0>(thread, Barrier::Warpgroup.of(warpgroup));
+    to_shared.store(&rounded, to_shared.partition_d(sO));
+    sync_warp(FULL_WARP);
+    rows.recompute(
+        *again,
+        #[inline(always)]
+        |row, column, results| put::<C>(sO, row, column, results.map(|result| result * factor)),
+    );
+    let work = &rows.tile.work;
+    let gO = map.tensor().at([rows.first / 64, 0, work.head, work.batch]); // (64, DV)
+    store_tile(sO, gO, thread_idx().x % WARPGROUP, Barrier::Warpgroup.of(warpgroup));
+}
+
+/// Stores a warpgroup's rows from registers: no shared memory is left for them.
+///
+/// # Safety
+/// All threads of the warpgroup execute this call; no other thread writes the rows.
+#[inline(always)]
+pub unsafe fn store_words<C: HopperConfig, S: Sequences<C>>(
+    rows: &Again<'_, '_, C, S>,
+    again: &[bool; 2],
+    of_thread: &ThreadRows,
+    tOrO: &ResultsOf<C>,
+) {
+    let tile = rows.tile;
+    // Rows past the end are not stored.
+    for index in 0..2 {
+        let row = of_thread.row::<C>(index);
+        let address = tile.row_of_o(row.unwrap_or(0), lane_id() % 4 * 8);
+        for part in 0..const { C::DV as usize / 32 } {
+            // Four pairs of columns, 8 apart.
+            let words = [0, 2, 4, 6].map(|column| {
+                let pair = [0, 1].map(|i| tOrO[at(2, index, 8 * part + column + i)]);
+                <C::T as Half>::pack_word(pair[0], pair[1])
+            });
+            let word = Word128(transpose_quad(words));
+            Word128::store_global_if(row.is_some(), address + 64 * part as u64, word);
+        }
+    }
+    // Other threads have stored the elements that a thread recomputes.
+    sync_warp(FULL_WARP);
+    rows.recompute(
+        *again,
+        #[inline(always)]
+        |row, column, results| {
+            let row = rows.first + row;
+            let address = tile.row_of_o(row.min(tile.rows() - 1), column);
+            let word = <C::T as Half>::pack_word(results[0], results[1]);
+            u32::store_global_if(row < tile.rows(), address, word);
+        },
+    );
+}
+
+/// Stores a warpgroup's rows through its tile of Q, which all products of the warpgroup have read.
+///
+/// # Safety
+/// All threads of the warpgroup execute this call; no other thread writes the rows. Heads are
+/// contiguous, at multiples of 16 bytes.
+#[inline(always)]
+pub unsafe fn store_rows<C: HopperConfig>(
+    rows: &Again<'_, '_, C, Varied>,
+    again: &[bool; 2],
+    tOrO: &ResultsOf<C>,
+    sO: SharedResults<C>,
+    warpgroup: u32,
+) {
+    let (tile, first) = (rows.tile, rows.first);
+    let thread = thread_idx().x % WARPGROUP;
+    let to_shared = C::StoreO::get_slice(thread);
+    // Only this warpgroup accesses the tile; barriers separate its products, its writes and its
+    // reads.
+    let rounded = pack_fragment::<C::T, _>(tOrO);
+    Barrier::Warpgroup.of(warpgroup).sync();
+    to_shared.store(&rounded, to_shared.partition_d(sO));
+    sync_warp(FULL_WARP);
+    rows.recompute(*again, |row, column, results| put::<C>(sO, row, column, results));
+    Barrier::Warpgroup.of(warpgroup).sync();
+    moved(C::DV, thread)
+        .store(sO.pointer().address(), |row| (tile.row_of_o(first + row, 0), first + row < tile.rows()));
+}
+
+/// Stores a warpgroup's rows of a split as f32 in the workspace.
+///
+/// # Safety
+/// The workspace has room for the rows, which no other thread writes. All lanes of the warp execute
+/// this call together.
+#[inline(always)]
+pub unsafe fn store_partial<C: HopperConfig>(
+    rows: &Again<'_, '_, C, Varied>,
+    again: &[bool; 2],
+    of_thread: &ThreadRows,
+    tOrO: &ResultsOf<C>,
+) {
+    let tile = rows.tile;
+    // A thread recomputes only elements that it has stored itself.
+    for index in 0..2 {
+        let row = of_thread.row::<C>(index);
+        let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::DV);
+        let place = place.offset(accumulator_column(lane_id()));
+        for pair in 0..const { C::DV as usize / 8 } {
+            let bits = [0, 1].map(|i| tOrO[at(2, index, 2 * pair + i)].to_bits());
+            let address = place.offset(pair as i64 * 8).address();
+            Word64x2::store_global_if(row.is_some(), address, Word64x2(bits));
+        }
+    }
+    rows.recompute(*again, |row, column, results| {
+        let exists = rows.first + row < tile.rows();
+        let place = tile.partial_row((rows.first + row).min(tile.rows() - 1)) * C::DV + i64::from(column);
+        let address = tile.arguments.partial_o.offset(place).address();
+        Word64x2::store_global_if(exists, address, Word64x2(results.map(f32::to_bits)));
+    });
+}
