@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::matmul::{Operand, Output, Precision};
 use crate::matrix::Shape;
+use crate::operation::{Plans, TunedPlan};
 use crate::{Error, Result};
 use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
@@ -182,11 +183,6 @@ impl Tuning {
     /// # Errors
     /// [`Error::TuningFile`] if it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let wrong = |error: std::io::Error| Error::TuningFile {
-            path: path.to_owned(),
-            detail: format!("cannot be written: {error}"),
-        };
         let entries = self.devices.iter().flat_map(|(device, choices)| {
             choices.iter().map(|(problem, &choice)| Entry {
                 device: device.clone(),
@@ -195,17 +191,7 @@ impl Tuning {
             })
         });
         let file = File { format: FORMAT, entries: entries.collect() };
-        let text = serde_json::to_string_pretty(&file).map_err(|error| wrong(error.into()))? + "\n";
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder).map_err(wrong)?;
-        }
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let part = path.with_file_name(name);
-        fs::write(&part, text).and_then(|()| fs::rename(&part, path)).map_err(|error| {
-            let _ = fs::remove_file(&part);
-            wrong(error)
-        })
+        write(path.as_ref(), &file)
     }
 
     /// The default path of `moye tune`'s file: `moye/tuning.json` in the user's configuration
@@ -234,6 +220,63 @@ impl Tuning {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// The file of plans of operations.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlansFile {
+    format: u32,
+    plans: Vec<TunedPlan>,
+}
+
+impl Plans {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::TuningFile`] if it cannot be read or is not a file of this format.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let wrong = |detail: String| Error::TuningFile { path: path.to_owned(), detail };
+        let text = fs::read_to_string(path)
+            .map_err(|error| wrong(format!("cannot be read: {error}; `moye tune OPERATION` writes one")))?;
+        let file: PlansFile = serde_json::from_str(&text)
+            .map_err(|error| wrong(format!("is not a file of `moye tune OPERATION`: {error}; tune again")))?;
+        if file.format != FORMAT {
+            return Err(wrong(other_format(file.format.into())));
+        }
+        let mut plans = Self::default();
+        file.plans.into_iter().for_each(|plan| plans.insert(plan));
+        Ok(plans)
+    }
+
+    /// Writes a file atomically; creates its folder if necessary.
+    ///
+    /// # Errors
+    /// [`Error::TuningFile`] if it cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let file = PlansFile { format: FORMAT, plans: self.iter().cloned().collect() };
+        write(path.as_ref(), &file)
+    }
+}
+
+/// Writes a value as JSON, atomically; creates the folder if necessary.
+fn write(path: &Path, value: &impl Serialize) -> Result<()> {
+    let wrong = |error: std::io::Error| Error::TuningFile {
+        path: path.to_owned(),
+        detail: format!("cannot be written: {error}"),
+    };
+    let text = serde_json::to_string_pretty(value).map_err(|error| wrong(error.into()))? + "\n";
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder).map_err(wrong)?;
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    fs::write(&part, text).and_then(|()| fs::rename(&part, path)).map_err(|error| {
+        let _ = fs::remove_file(&part);
+        wrong(error)
+    })
 }
 
 fn other_format(format: u64) -> String {
@@ -307,6 +350,47 @@ mod tests {
         }
         let said = Tuning::default().save(folder.path()).unwrap_err().to_string();
         assert!(said.contains("cannot be written"), "{said}");
+    }
+
+    #[test]
+    fn saved_plans_are_loaded_and_files_of_another_kind_are_refused() {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("new/plans.json");
+        let text = str::to_owned;
+        let plan = |candidate| TunedPlan {
+            device: text("card"),
+            operation: text("Softmax"),
+            problem: text("(3, 4)"),
+            kernel: text("softmax_f32_warp"),
+            candidate,
+            candidates: 3,
+            us: 2.5,
+            untuned_us: 3.0,
+        };
+        let mut plans = Plans::default();
+        plans.insert(plan(1));
+        plans.insert(plan(2));
+        plans.save(&file).unwrap();
+        let loaded = Plans::load(&file).unwrap();
+        assert_eq!(
+            (loaded.iter().len(), loaded.iter().next()),
+            (1, Some(&plan(2))),
+            "the second replaced the first"
+        );
+        Tuning::default().save(&file).unwrap();
+        let said = Plans::load(&file).unwrap_err().to_string();
+        assert!(
+            said.contains("is not a file of `moye tune OPERATION`") && said.ends_with("tune again"),
+            "{said}"
+        );
+        fs::write(&file, "{\"format\": 2, \"plans\": []}").unwrap();
+        let said = Plans::load(&file).unwrap_err().to_string();
+        assert!(said.contains("is of format 2, and this version reads 1"), "{said}");
+        let said = Plans::load(folder.path().join("none")).unwrap_err().to_string();
+        assert!(
+            said.contains("cannot be read") && said.contains("`moye tune OPERATION` writes one"),
+            "{said}"
+        );
     }
 
     #[test]
