@@ -8,7 +8,7 @@
 //! }
 //! ```
 
-use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Role};
+use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Role, tune};
 use crate::{Buffer, Device, DeviceChoice, Error, Stream};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -82,7 +82,7 @@ pub fn devices() -> Vec<Device> {
     devices
 }
 
-/// Tests all cases of an operation on all [`devices`], with the workspaces of the stream and with a
+/// Tests all cases of an operation on all [`devices`], with each candidate of its plans, with the workspaces of the stream and with a
 /// caller's: with both if a case runs as a call and in a graph, otherwise alternating.
 ///
 /// # Panics
@@ -372,7 +372,7 @@ fn check_case(
             break after;
         }
     };
-    let first = run(false);
+    let (first, choices) = tune::with(None, || run(false));
     // The simulator's order of execution does not depend on the type.
     if device.is_gpu() || dtypes == 0 {
         assert_eq!(first, run(true), "{what}: a launch of its graph differs from a call");
@@ -383,24 +383,37 @@ fn check_case(
         .collect();
     let expected = (declaration.reference)(&values, &options);
     let read = inputs.iter().flatten().count();
-    for (input, bytes) in inputs.iter().flatten().zip(&first) {
-        assert!(input.bytes == *bytes, "{what}: an input was written");
-    }
-    for ((result, bytes), expected) in results.iter().zip(&first[read..]).zip(&expected) {
-        let size = result.ty.dtype.bytes();
-        let mut guarded = bytes.clone();
-        for place in result.places() {
-            guarded[place * size..][..size].fill(POISON);
+    let verify = |after: &[Vec<u8>], what: &str| {
+        for (input, bytes) in inputs.iter().flatten().zip(after) {
+            assert!(input.bytes == *bytes, "{what}: an input was written");
         }
-        assert!(guarded.iter().all(|&byte| byte == POISON), "{what}: memory beside the result was written");
-        let values = result.values(bytes);
-        // Some of many elements may equal the poison.
-        let is_close = |at: usize| (values[at] - expected[at]).abs() <= 0.01 * expected[at].abs();
-        let unwritten = result.places().enumerate().find(|&(at, place)| {
-            bytes[place * size..][..size].iter().all(|&byte| byte == POISON) && !is_close(at)
-        });
-        assert!(unwritten.is_none(), "{what}: an element of the result was not written");
-        compare(&values, expected, (declaration.tolerance)(result.ty.dtype), &what);
+        for ((result, bytes), expected) in results.iter().zip(&after[read..]).zip(&expected) {
+            let size = result.ty.dtype.bytes();
+            let mut guarded = bytes.clone();
+            for place in result.places() {
+                guarded[place * size..][..size].fill(POISON);
+            }
+            let is_untouched = guarded.iter().all(|&byte| byte == POISON);
+            assert!(is_untouched, "{what}: memory beside the result was written");
+            let values = result.values(bytes);
+            // Some of many elements may equal the poison.
+            let is_close = |at: usize| (values[at] - expected[at]).abs() <= 0.01 * expected[at].abs();
+            let unwritten = result.places().enumerate().find(|&(at, place)| {
+                bytes[place * size..][..size].iter().all(|&byte| byte == POISON) && !is_close(at)
+            });
+            assert!(unwritten.is_none(), "{what}: an element of the result was not written");
+            compare(&values, expected, (declaration.tolerance)(result.ty.dtype), what);
+        }
+    };
+    verify(&first, &what);
+    // Plans that other problems, cards or a file of tuned plans select.
+    if device.is_gpu() || dtypes == 0 && placement == Placement::Dense {
+        for choice in &choices {
+            for (candidate, kernel) in choice.others() {
+                let (after, _) = tune::with(Some((choice, candidate)), || run(false));
+                verify(&after, &format!("{what}, candidate {candidate} ({kernel})"));
+            }
+        }
     }
 }
 

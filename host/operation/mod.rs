@@ -11,13 +11,19 @@ mod declaration;
 pub mod harness;
 mod map;
 mod measure;
+#[cfg(feature = "tune")]
+mod plans_file;
 mod repeat;
+mod tune;
 mod typed;
 
 pub use array::{Array, ArrayType, Axes, Dtype};
 pub use declaration::{Call, Case, Declaration, OperandOf, OptionOf, Options, Role, Value};
 pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementwise, run_launches};
 pub use measure::{Measured, measure};
+#[cfg(feature = "tune")]
+pub use plans_file::write_json;
+pub use tune::{Plans, TunedPlan, tune};
 pub use typed::{TypedCall, check_device};
 
 pub use crate::matrix::{Shape, same_device};
@@ -29,12 +35,13 @@ use crate::module::Ptx;
 use crate::stream::Stream;
 use crate::{Device, Error, Result};
 use moye_device::kernel::{Kernel, Params};
+use std::fmt::Debug;
 use std::hash::Hash;
 
 /// An operation whose kernels are compiled into a [`Ptx`].
 pub trait Operation: 'static {
     /// Everything that determines the choice of a plan, except the card.
-    type Problem: Copy + Eq + Hash + 'static;
+    type Problem: Copy + Debug + Eq + Hash + 'static;
     /// A kernel and its launch, without addresses.
     type Plan: Copy + 'static;
     /// The addresses and scalars of a call: with the problem, the key of a replayed launch.
@@ -118,19 +125,16 @@ impl<'a> Launcher<'a> {
     }
 }
 
-/// The plan for a problem on a device: the candidate with the lowest cost, cached by the thread.
+/// The plan for a problem on a device, cached by the thread: the candidate with the lowest cost,
+/// unless [`Plans`] with another one are applied.
 ///
 /// # Errors
 /// [`Error::Unsupported`] if no candidate computes the problem.
 pub fn plan<O: Operation>(device: &Device, problem: &O::Problem) -> Result<O::Plan> {
     let card = device.rates();
-    repeat::planned::<O>(problem, &card, || {
-        let cost = |plan: &O::Plan| O::cost(plan, problem, &card);
-        O::candidates(problem, &card).into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))
-    })
-    .ok_or_else(|| Error::Unsupported {
-        operation: O::NAME,
-        detail: format!("no kernel for {} computes this problem", device.arch()),
+    repeat::planned::<O>(problem, &card, || tune::choose::<O>(device, problem, &card)).ok_or_else(|| {
+        let detail = format!("no kernel for {} computes this problem", device.arch());
+        Error::Unsupported { operation: O::NAME, detail }
     })
 }
 

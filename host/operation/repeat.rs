@@ -12,6 +12,7 @@ use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The maximum number of cached plans of an operation; beyond it the cache is cleared.
 const MOST_PLANS: usize = 1024;
@@ -45,12 +46,35 @@ thread_local! {
     static REPEATED: RefCell<[Option<Box<dyn Any>>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
 }
 
+/// The number of times that all threads have been told to clear their caches.
+static CLEARED: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    static CLEARED_HERE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Lets all threads clear their caches before their next call.
+pub(super) fn forget() {
+    CLEARED.fetch_add(1, Ordering::Release);
+}
+
+/// Clears this thread's caches if [`forget`] was called since it last did so.
+#[inline]
+fn clear_if_told() {
+    let cleared = CLEARED.load(Ordering::Acquire);
+    if CLEARED_HERE.replace(cleared) != cleared {
+        SEEN.with(|seen| seen.iter().for_each(|hash| hash.set(0)));
+        PLANS.take();
+        REPEATED.with_borrow_mut(|all| all.fill_with(|| None));
+    }
+}
+
 /// The plan that this thread has cached for the problem on such a card, or a new one.
 pub(super) fn planned<O: Operation>(
     problem: &O::Problem,
     card: &Rates,
     plan: impl FnOnce() -> Option<O::Plan>,
 ) -> Option<O::Plan> {
+    clear_if_told();
     let key = (*problem, (card.arch, card.multiprocessors));
     let known = |plans: &mut Plans<O>| plans.get(&key).copied();
     let of = TypeId::of::<O>();
@@ -96,6 +120,7 @@ pub(super) unsafe fn repeated<'s, O: Operation>(
     if stream.captures() {
         return launch(None).map(drop);
     }
+    clear_if_told();
     let raw = stream.raw(gpu);
     let on = [std::ptr::from_ref(*gpu).addr(), raw.addr()];
     let mut hasher = Mix::default();

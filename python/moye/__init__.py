@@ -31,6 +31,7 @@ from ._moye import (
     device_name,
     evaluate,
     mma_atoms,
+    use_plans,
     why_simulated,
 )
 from ._declared import FUNCTIONS as _FUNCTIONS
@@ -65,6 +66,7 @@ __all__ = [
     "parallel",
     "scaled_dot_product_attention",
     "transpose",
+    "use_plans",
     "why_simulated",
     *_FUNCTIONS,
 ]

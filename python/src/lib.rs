@@ -19,12 +19,21 @@ mod picture;
 mod ptx;
 mod resident;
 
-use moye::operation::Declaration;
+use moye::operation::{Declaration, Plans};
 use moye_python_support::{arguments, device, element, operand, tensor, work};
 use pyo3::prelude::*;
+use std::path::PathBuf;
 
 /// The declared operations.
 static OPERATIONS: &[&[&Declaration]] = &[moye_rows::OPERATIONS, moye_products::OPERATIONS];
+
+/// Lets the declared operations take the plans that `moye tune OPERATION` has stored in a file, from
+/// now on and in this process. Results may differ by rounding.
+#[pyfunction]
+fn use_plans(path: PathBuf) -> PyResult<()> {
+    Plans::load(path).map_err(moye_python_support::error::raised)?.apply();
+    Ok(())
+}
 
 #[pymodule]
 fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -41,6 +50,7 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ptx::PtxModule>()?;
     module.add_class::<parallel::ParallelGroup>()?;
     module.add_class::<parallel::ParallelProduct>()?;
+    module.add_function(wrap_pyfunction!(use_plans, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::apply, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::evaluated, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::operations, module)?)?;

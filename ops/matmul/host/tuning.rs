@@ -2,7 +2,7 @@
 
 use super::{Operand, Output, Precision};
 use etcetera::BaseStrategy;
-use moye_runtime::operation::Shape;
+use moye_runtime::operation::{Shape, write_json};
 use moye_runtime::{Device, Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -181,11 +181,6 @@ impl Tuning {
     /// # Errors
     /// [`Error::TuningFile`] if it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let wrong = |error: std::io::Error| Error::TuningFile {
-            path: path.to_owned(),
-            detail: format!("cannot be written: {error}"),
-        };
         let entries = self.devices.iter().flat_map(|(device, choices)| {
             choices.iter().map(|(problem, &choice)| Entry {
                 device: device.clone(),
@@ -194,17 +189,7 @@ impl Tuning {
             })
         });
         let file = File { format: FORMAT, entries: entries.collect() };
-        let text = serde_json::to_string_pretty(&file).map_err(|error| wrong(error.into()))? + "\n";
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder).map_err(wrong)?;
-        }
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let part = path.with_file_name(name);
-        fs::write(&part, text).and_then(|()| fs::rename(&part, path)).map_err(|error| {
-            let _ = fs::remove_file(&part);
-            wrong(error)
-        })
+        write_json(path.as_ref(), &file)
     }
 
     /// The default path of `moye tune`'s file: `moye/tuning.json` in the user's configuration

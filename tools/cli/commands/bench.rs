@@ -1,15 +1,15 @@
 //! `moye bench`
 
 mod attention;
-mod declared;
+pub mod declared;
 mod parallel;
 
 use super::output::Output;
 use super::report::{self, Report};
 use anyhow::{Result, anyhow, bail};
-use clap::builder::{PossibleValue, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use moye::operation::Declaration;
+use moye::operation::{Declaration, Plans};
 use moye::{Device, DeviceChoice, Tuning, driver};
 use moye_bench::activation::Function;
 use moye_bench::cublas::{Choice, Cublas, CublasLt, Peer};
@@ -69,7 +69,8 @@ pub struct Bench {
     /// device runs at its full clock, which the power limit otherwise lowers.
     #[arg(long, default_value_t = 0, value_name = "MS")]
     rest: u64,
-    /// Use the tiles and split-K slices that `moye tune` has stored in this file.
+    /// Use the tiles and split-K slices, or the plans of operations, that `moye tune` has stored in
+    /// this file.
     #[arg(long, value_name = "FILE.json")]
     tuning: Option<PathBuf>,
     /// Use the kernel of this name, as the table shows it (default: chosen by the heuristic).
@@ -131,9 +132,7 @@ impl Named {
     /// Names of either kind.
     fn parser() -> impl TypedValueParser<Value = Self> {
         let whats = What::value_variants().iter().filter_map(What::to_possible_value);
-        let declared = super::run::operations()
-            .map(|declaration| PossibleValue::new(declaration.name).help(declaration.summary));
-        clap::builder::PossibleValuesParser::new(whats.chain(declared)).map(|name| {
+        PossibleValuesParser::new(whats.chain(declared::names())).map(|name| {
             declared::named(&name).map_or_else(
                 || Self::What(What::from_str(&name, false).expect("it is one of these names")),
                 Self::Declared,
@@ -196,7 +195,13 @@ impl Bench {
         }
         let declared = self.declared()?;
         let works = if declared.is_empty() { self.works()? } else { Vec::new() };
-        let tuning = self.tuning.as_deref().map(Tuning::load).transpose()?;
+        let tuning = match &self.tuning {
+            Some(file) if !declared.is_empty() => {
+                Plans::load(file)?.apply();
+                None
+            }
+            file => file.as_deref().map(Tuning::load).transpose()?,
+        };
         let device = self.device.open("bench")?;
         let place =
             |path: &Option<PathBuf>| path.as_deref().map(|path| Output::create(path, self.force)).transpose();
@@ -340,14 +345,13 @@ impl Bench {
             && self.sizes.is_empty()
             && self.element_bytes.is_empty()
             && self.kernel.is_none()
-            && self.tuning.is_none()
             && !self.flush_l2
             && self.rest == 0
             && Epilogue::named(self.bias, self.activation).is_nothing()
             && !self.attention.is_given());
         if takes_others {
             bail!(
-                "{} is measured at the sizes that it declares, with --types alone: leave the other options out",
+                "{} is measured at the sizes that it declares, with --types and --tuning alone: leave the other options out",
                 first.name
             );
         }

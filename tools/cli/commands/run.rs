@@ -10,7 +10,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, value_parser};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
-use moye::operation::{Array, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
+use moye::operation::{
+    Array, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Plans, Role, Value,
+};
 use moye::{Buffer, Device};
 use moye_bench::dtype::{Dtype as DtypeOfFile, InFile};
 use std::path::PathBuf;
@@ -81,6 +83,13 @@ fn command(declaration: &'static Declaration) -> Command {
                 .long("force")
                 .action(ArgAction::SetTrue)
                 .help("Overwrite the outputs if they exist"),
+        )
+        .arg(
+            Arg::new("tuning")
+                .long("tuning")
+                .value_name("FILE.json")
+                .value_parser(value_parser!(PathBuf))
+                .help("Use the plans that `moye tune OPERATION` has stored in this file"),
         )
         .arg_required_else_help(true);
     // The group's own description would replace one that is set before.
@@ -268,6 +277,9 @@ impl Declared {
             if let Some(value) = value {
                 options.set(declaration.name, option.name, value)?;
             }
+        }
+        if let Some(file) = matches.get_one::<PathBuf>("tuning") {
+            Plans::load(file)?.apply();
         }
         // Outputs are opened first, so that a wrong path is reported immediately.
         let force = matches.get_flag("force");

@@ -1,9 +1,10 @@
 //! `moye tune`
 
-use super::bench::GpuArgument;
+use super::bench::{GpuArgument, declared};
 use super::report::Report;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use moye::operation::{Declaration, Plans};
 use moye::{Choice, Tuning};
 use moye_bench::{Kind, Majors, Plan, Size};
 use moye_tune::{Found, Way};
@@ -11,18 +12,33 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct Tune {
-    /// Element types of products, separated by commas.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "f16", value_name = "TYPES")]
+    /// Operations of `moye run` to tune, at the sizes of `moye bench` (default: products)
+    #[arg(value_parser = declared::parser(), value_name = "OPERATION")]
+    operations: Vec<&'static Declaration>,
+    /// Element types, separated by commas (default: f16 for products, bf16 and f32 for operations).
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     types: Vec<Kind>,
     /// Majors of A and B, as in BLAS: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous),
     /// separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "tn", value_name = "ORDERS")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "tn",
+        conflicts_with = "operations",
+        value_name = "ORDERS"
+    )]
     majors: Vec<Majors>,
     /// Sizes, each `N` or `MxNxK`, separated by commas.
-    #[arg(long, value_delimiter = ',', required = true, value_name = "SIZES")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        required_unless_present = "operations",
+        conflicts_with = "operations",
+        value_name = "SIZES"
+    )]
     sizes: Vec<Size>,
-    /// File for the choices; existing entries for other problems stay (default: moye/tuning.json in
-    /// the user's configuration folder).
+    /// File for the choices; existing entries for other problems stay (default: moye/tuning.json, or
+    /// moye/plans.json for operations, in the user's configuration folder).
     #[arg(long, value_name = "FILE.json")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -31,13 +47,17 @@ pub struct Tune {
 
 impl Tune {
     pub fn run(self) -> Result<()> {
+        if !self.operations.is_empty() {
+            return self.run_operations();
+        }
+        let types = if self.types.is_empty() { vec![Kind::F16] } else { self.types };
         let file = tuning_file(self.file)?;
         // An unusable file is reported before the work.
         let mut tuning = if file.exists() { Tuning::load(&file)? } else { Tuning::default() };
         let device = self.device.open("tune")?;
         let mut report = Report::to_stdout();
         report.line("device", format_args!("{} ({})", device.name(), device.arch()));
-        for &kind in &self.types {
+        for &kind in &types {
             for &majors in &self.majors {
                 for &size in &self.sizes {
                     let found = moye_tune::search(&device, kind, majors, size, Plan::default())
@@ -65,6 +85,41 @@ impl Tune {
             }
         }
         report.line("file", format_args!("{}, {} choices", file.display(), tuning.len()));
+        Ok(())
+    }
+}
+
+impl Tune {
+    /// Tunes the plans of operations.
+    fn run_operations(self) -> Result<()> {
+        let file = match self.file {
+            Some(file) => file,
+            None => tuning_file(None)?.with_file_name("plans.json"),
+        };
+        let mut plans = if file.exists() { Plans::load(&file)? } else { Plans::default() };
+        let works = declared::works(&self.operations, &self.types)?;
+        let device = self.device.open("tune")?;
+        let mut report = Report::to_stdout();
+        report.line("device", format_args!("{} ({})", device.name(), device.arch()));
+        for work in &works {
+            for plan in declared::tune(&device, work).with_context(|| work.to_string())? {
+                report.line(
+                    "tuned",
+                    format_args!(
+                        "{work}: {} (plan {} of {}): {:.2} us; untuned {:.2} us",
+                        plan.kernel,
+                        plan.candidate + 1,
+                        plan.candidates,
+                        plan.us,
+                        plan.untuned_us
+                    ),
+                );
+                plans.insert(plan);
+            }
+            // Saved as soon as it is known: the next one may take long.
+            plans.save(&file)?;
+        }
+        report.line("file", format_args!("{}, {} plans", file.display(), plans.iter().len()));
         Ok(())
     }
 }

@@ -1,10 +1,12 @@
 //! `moye bench OPERATION`: the operations of `moye run`, beside a copy of as many bytes.
 
 use anyhow::{Result, bail};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use moye::Device;
-use moye::operation::{Case, Declaration, Dtype, Measured, Value, measure};
+use moye::operation::{Case, Declaration, Dtype, Measured, TunedPlan, Value, measure, tune as fastest};
 use moye_bench::results::{Figure, Row};
 use moye_bench::{Kind, Monitor, Seen};
+use std::fmt;
 use std::time::Duration;
 
 /// The element types of a row where none is given.
@@ -16,6 +18,17 @@ const COPIED: &[(&str, Value)] = &[("dtype", Value::Dtype(Dtype::Bf16))];
 /// The operation of this name.
 pub fn named(name: &str) -> Option<&'static Declaration> {
     crate::commands::run::operations().find(|declaration| declaration.name == name).copied()
+}
+
+/// The operations' names, each with its help.
+pub fn names() -> impl Iterator<Item = PossibleValue> {
+    crate::commands::run::operations()
+        .map(|declaration| PossibleValue::new(declaration.name).help(declaration.summary))
+}
+
+/// Parses an operation's name.
+pub fn parser() -> impl TypedValueParser<Value = &'static Declaration> {
+    PossibleValuesParser::new(names()).map(|name| named(&name).expect("it is one of these names"))
 }
 
 /// One measurement.
@@ -59,6 +72,25 @@ pub fn works(declarations: &[&'static Declaration], types: &[Kind]) -> Result<Ve
         }
     }
     Ok(works)
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.declaration.name, self.dtype)?;
+        for shape in self.case.inputs.iter().flatten() {
+            let extents: Vec<_> = shape.iter().map(usize::to_string).collect();
+            write!(f, " {}", extents.join("x"))?;
+        }
+        self.case.options.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
+/// The fastest plans of one.
+///
+/// # Errors
+/// As for [`row`].
+pub fn tune(device: &Device, work: &Work) -> Result<Vec<TunedPlan>> {
+    Ok(fastest(work.declaration, device, work.case, work.dtype)?)
 }
 
 /// Measures one, then a copy of as many bytes.
@@ -121,6 +153,17 @@ mod tests {
         assert_eq!(row.moye.median, 960.0 / row.moye.seconds / 1e9, "120 elements are read and written");
         assert!(row.peer.is_some_and(|(name, copy)| name == "copy" && copy.median > 0.0));
         assert!(row.moye.least <= row.moye.median && row.moye.median <= row.moye.most, "{row:?}");
+    }
+
+    #[test]
+    fn the_plans_of_an_operation_are_measured_in_turn() {
+        const CASE: Case = Case::new(&[Some(&[3, 40])]);
+        let work = Work { declaration: named("softmax").unwrap(), case: &CASE, dtype: Dtype::F32 };
+        assert_eq!(work.to_string(), format!("softmax {} 3x40", Dtype::F32));
+        let plans = tune(&Device::sim(), &work).unwrap();
+        let [plan] = &plans[..] else { panic!("{plans:?}") };
+        assert!(plan.candidate < plan.candidates && plan.candidates > 2, "{plan:?}");
+        assert!(plan.us <= plan.untuned_us && plan.problem.contains("columns: 40"), "{plan:?}");
     }
 
     #[test]

@@ -114,9 +114,20 @@ fn tuning_needs_a_gpu_and_sizes_and_a_file_that_is_one() {
         said.starts_with("none.json cannot be read: ") && said.ends_with("`moye tune` writes one"),
         "{said}"
     );
-    let output = moye(folder, &["tune"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--sizes <SIZES>"));
+    for (arguments, part) in
+        [(&["tune"][..], "--sizes <SIZES>"), (&["tune", "softmax", "--sizes", "64"], "cannot be used with")]
+    {
+        let output = moye(folder, arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(part), "{said}");
+    }
+    let said = failed(&moye(folder, &["tune", "softmax", "--file", "plans.json"]));
+    assert!(said.starts_with("`moye tune` measures a GPU"), "{said}");
+    for command in [&["tune", "softmax", "--file"][..], &["bench", "softmax", "--tuning"]] {
+        let said = failed(&moye(folder, &[command, &["tuning.json"]].concat()));
+        let expected = "tuning.json is not a file of `moye tune OPERATION`: missing field";
+        assert!(said.starts_with(expected), "{command:?}: {said}");
+    }
 }
 
 /// A file in the format of `moye tune`: commands that use it treat the simulator like any device.
