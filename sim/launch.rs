@@ -361,7 +361,7 @@ impl<'a> Launch<'a> {
             self.tell_same_values(races);
         }
         match grid.first_fault.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some((_, block, fault)) => {
+            Some(FaultOf { block, fault, .. }) => {
                 let RawFault { thread, location, kind } = fault;
                 let kernel = self.kernel.to_owned();
                 Err(LaunchError::Fault(Box::new(Fault { kernel, block, thread, location, kind })))
@@ -483,9 +483,17 @@ struct Grid<'a> {
     next: AtomicU64,
     done: AtomicU64,
     accesses: AtomicU64,
-    /// The fault of the cluster that started first, with its position in the order and the block's
-    /// index.
-    first_fault: Mutex<Option<(u64, Dim3, RawFault)>>,
+    /// The fault of the cluster that started first.
+    first_fault: Mutex<Option<FaultOf>>,
+}
+
+/// A fault of a cluster.
+struct FaultOf {
+    /// The cluster's position in the order.
+    place: u64,
+    /// The block's index.
+    block: Dim3,
+    fault: RawFault,
 }
 
 impl Grid<'_> {
@@ -506,8 +514,8 @@ impl Grid<'_> {
                 break;
             }
             let linear = self.order.of(next);
-            if let Err((index, fault)) = worker.run(self.clusters.index_of(linear)) {
-                self.note((next, index, fault));
+            if let Err((block, fault)) = worker.run(self.clusters.index_of(linear)) {
+                self.note(FaultOf { place: next, block, fault });
             } else if let Some(progress) = progress {
                 progress(self.done.fetch_add(blocks, Relaxed) + blocks, self.blocks);
             }
@@ -523,29 +531,31 @@ impl Grid<'_> {
 
     /// Records a fault if it is the first or a race of a wider group of threads. A race recorded
     /// when another cluster reaches a limit states that later blocks were not checked.
-    fn note(&self, fault: (u64, Dim3, RawFault)) {
+    fn note(&self, new: FaultOf) {
         let mut first = self.first_fault.lock().unwrap_or_else(PoisonError::into_inner);
-        let ((place, index, kept), other) = match first.take() {
-            Some(kept) if !fault.2.widens(&kept.2) => match kept.0 < fault.0 || kept.2.widens(&fault.2) {
-                true => (kept, Some(fault.2)),
-                false => (fault, Some(kept.2)),
-            },
-            _ => (fault, None),
+        let (kept, other) = match first.take() {
+            Some(old) if !new.fault.widens(&old.fault) => {
+                match old.place < new.place || old.fault.widens(&new.fault) {
+                    true => (old, Some(new.fault)),
+                    false => (new, Some(old.fault)),
+                }
+            }
+            _ => (new, None),
         };
-        let is_limited = other.is_some_and(|other| other.is_of_a_limit()) && kept.may_widen_in_grid();
-        let kept = match is_limited {
-            true => kept.with_unseen(Some(RaceThreads::Grid)),
-            false => kept,
+        let is_limited = other.is_some_and(|other| other.is_of_a_limit()) && kept.fault.may_widen_in_grid();
+        let fault = match is_limited {
+            true => kept.fault.with_unseen(Some(RaceThreads::Grid)),
+            false => kept.fault,
         };
         if let (true, Some(races)) = (is_limited, &self.traces.0) {
             races.give_up();
         }
-        *first = Some((place, index, kept));
+        *first = Some(FaultOf { fault, ..kept });
     }
 
     /// Whether no further cluster is started.
     fn faulted(&self) -> bool {
-        let is_last = |(.., fault): &(u64, Dim3, RawFault)| {
+        let is_last = |FaultOf { fault, .. }: &FaultOf| {
             let has_given_up = self.traces.0.as_ref().is_some_and(|races| races.has_given_up());
             has_given_up || self.clusters.count() == 1 || !fault.may_widen_in_grid()
         };

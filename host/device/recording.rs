@@ -35,7 +35,9 @@ impl Launch {
     /// # Safety
     /// The kernel's contract holds whenever the recording is [run](Recording::run).
     pub unsafe fn new<P: Params>(
-        (kernel, grid, parameters): (&Kernel<P>, Grid, P),
+        kernel: &Kernel<P>,
+        grid: Grid,
+        parameters: P,
         stream: usize,
         after: Vec<usize>,
     ) -> Self {

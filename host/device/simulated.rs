@@ -168,7 +168,7 @@ impl Simulated {
         self.with_joined(|joined| {
             let Some(Joined { number, at }) = joined else { return Ok(false) };
             // SAFETY: the kernel's contract holds whenever the graph is launched.
-            let launch = unsafe { Launch::new((kernel, grid, parameters), *number, at.after.clone()) };
+            let launch = unsafe { Launch::new(kernel, grid, parameters, *number, at.after.clone()) };
             at.after = at.capture.valid(|state| {
                 state.recording.launches.push(launch);
                 vec![state.recording.len() - 1]

@@ -4,7 +4,7 @@
 use crate::exchange::error;
 use crate::group::Group;
 use crate::launch::{launch_sum, load_sum};
-use crate::round::Round;
+use crate::round::{Kind, Round};
 use moye_device::number::Scalar;
 use moye_runtime::operation::{Array, Dtype};
 use moye_runtime::{Buffer, BufferSlice, BufferSliceMut, Device, Error, Result, Stream};
@@ -78,9 +78,15 @@ pub(crate) enum Collective {
     Broadcast(usize),
 }
 
-/// A collective, its number of elements, and the part of each member. The number is that of the
-/// elements that a rank sends; for [`Collective::ReduceScatter`], that it receives.
-pub(crate) type Issue<'a> = (Collective, usize, Vec<Part<'a>>);
+/// A collective that is issued.
+pub(crate) struct Issue<'a> {
+    pub collective: Collective,
+    /// The number of elements that a rank sends; for [`Collective::ReduceScatter`], that it
+    /// receives.
+    pub count: usize,
+    /// The part of each member.
+    pub parts: Vec<Part<'a>>,
+}
 
 /// Collectives of a group's ranks. GPUs use NCCL (feature `nccl`); on simulators the host copies.
 /// Sums of f16 or bf16 need no NCCL if the ranks have peer access and send at most 8 MiB: copies
@@ -168,7 +174,7 @@ impl Group {
     ) -> Result<()> {
         self.connect()?;
         if self.world == 1 {
-            for &(_, count, ref parts) in calls {
+            for Issue { count, parts, .. } in calls {
                 for part in parts.iter().filter(|part| part.from != part.to) {
                     // SAFETY: the caller guarantees the parts.
                     unsafe { part.stream.copy(part.to, part.from, count * size_of::<T>())? };
@@ -192,7 +198,7 @@ impl Group {
     /// As for [`issue`](Self::issue).
     unsafe fn by_host(
         &self,
-        &(collective, count, ref parts): &Issue<'_>,
+        &Issue { collective, count, ref parts }: &Issue<'_>,
         size: usize,
         sum: Option<fn(&mut [u8], &[u8])>,
     ) -> Result<()> {
@@ -270,7 +276,7 @@ impl Collectives<'_> {
                 strides: vec![count as i64, 1],
                 address,
             };
-            let kind = ("sum", <T as moye_runtime::Element>::NAME, count, 0);
+            let kind = Kind { name: "sum", element: <T as moye_runtime::Element>::NAME, numbers: [count, 0] };
             if !group.state()?.known.contains(&kind) {
                 // Before a stream waits, because the driver may not load a kernel during the wait.
                 let loaded = group.members.iter().try_for_each(|member| load(&member.device));
@@ -386,8 +392,9 @@ impl Collectives<'_> {
             Collective::Broadcast(root) => ("broadcast", root),
         };
         let streams = streams(&parts);
-        let calls = [(collective, count, parts)];
-        self.0.round(&streams, (name, <T as moye_runtime::Element>::NAME, count, root), None, |_| {
+        let calls = [Issue { collective, count, parts }];
+        let kind = Kind { name, element: <T as moye_runtime::Element>::NAME, numbers: [count, root] };
+        self.0.round(&streams, kind, None, |_| {
             // SAFETY: the caller guarantees the transfers.
             if count == 0 { Ok(()) } else { unsafe { self.0.issue::<T>(&calls, sum, data) } }
         })

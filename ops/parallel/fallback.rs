@@ -33,18 +33,21 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                         true => calls[at].a.address,
                         false => own(at) + place,
                     };
-                    collectives.push((Collective::Broadcast(rank), elements(k.into()), parts(&from)));
+                    let (collective, count) = (Collective::Broadcast(rank), elements(k.into()));
+                    collectives.push(Issue { collective, count, parts: parts(&from) });
                 }
                 Form::ReduceScatter => {
                     let from = |at: usize| own(at) + 2 * first * row;
-                    collectives.push((Collective::Reduce(rank), elements(row), parts(&from)));
+                    let (collective, count) = (Collective::Reduce(rank), elements(row));
+                    collectives.push(Issue { collective, count, parts: parts(&from) });
                     first += rows;
                 }
                 Form::AllReduce => {}
             }
         }
         if product.form == Form::AllReduce && m > 0 {
-            collectives.push((Collective::AllReduce, m as usize * row as usize, parts(&own)));
+            let (collective, count) = (Collective::AllReduce, m as usize * row as usize);
+            collectives.push(Issue { collective, count, parts: parts(&own) });
         }
         // SAFETY: the caller guarantees the operands; the workspaces have the bytes.
         unsafe {

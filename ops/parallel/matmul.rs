@@ -6,6 +6,7 @@ use crate::collectives::Summand;
 use crate::group::Group;
 use crate::kernel::{GatheredKernels, Half, PartialKernels, ReducedKernels, SummedKernels};
 use crate::launch::Step;
+use crate::round::Kind;
 use moye_device::atom::tma::TmaElement;
 use moye_runtime::operation::{Array, check_device};
 use moye_runtime::{Buffer, Error, Matrix, MatrixMut, Result, Stream};
@@ -227,7 +228,8 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
             .map(|(call, member)| self.check(call, member.rank, &member.device));
         let calls = group.checked(calls.collect::<Result<Vec<_>>>())?;
         let streams: Vec<_> = calls.iter().map(|call| call.stream).collect();
-        let kind = ("product", <T as moye_runtime::Element>::NAME, self.number as usize, 0);
+        let numbers = [self.number as usize, 0];
+        let kind = Kind { name: "product", element: <T as moye_runtime::Element>::NAME, numbers };
         group.round(&streams, kind, group.apart.is_none().then_some(0), |round| {
             let call = Call { product: self, round };
             // SAFETY: the caller keeps other streams away; the operands are checked. Each rank

@@ -188,7 +188,7 @@ impl Communicators {
     pub unsafe fn issue(&self, calls: &[Issue<'_>], data: c_int) -> Result<()> {
         let library = self.library;
         together(library, || {
-            for (collective, count, parts) in calls {
+            for Issue { collective, count, parts } in calls {
                 for (part, &communicator) in parts.iter().zip(&self.all) {
                     let (stream, count, from, to) = (part.stream.raw_handle()?, *count, part.from, part.to);
                     // SAFETY: the caller guarantees the parts; the communicator is alive.

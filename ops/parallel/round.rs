@@ -4,8 +4,15 @@ use crate::exchange::error;
 use crate::group::{Group, State};
 use moye_runtime::{Result, Stream};
 
-/// The kind of a call, equal on all ranks: its name, a type, and two numbers.
-pub(crate) type Kind = (&'static str, &'static str, usize, usize);
+/// The kind of a call, equal on all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Kind {
+    pub name: &'static str,
+    /// The type of the elements.
+    pub element: &'static str,
+    /// What distinguishes calls of a name.
+    pub numbers: [usize; 2],
+}
 
 /// A call that has started.
 pub(crate) struct Round<'g> {
@@ -56,7 +63,7 @@ impl Group {
         issue: impl FnOnce(&Round<'_>) -> Result<()>,
     ) -> Result<()> {
         if !state.known.contains(&kind) {
-            let (name, element, one, other) = kind;
+            let Kind { name, element, numbers: [one, other] } = kind;
             let own = format!("{name} {one} {other} {element} as call {}", state.epoch);
             let all = self.exchange.all(vec![own.clone().into_bytes(); self.members.len()])?;
             if let Some(other) = all.iter().position(|said| said != own.as_bytes()) {

@@ -366,7 +366,8 @@ mod host {
 
     /// Matrices one below the other, (groups * n, k), as (groups, n, k).
     pub fn stacked<T: Element>(
-        (operation, name): (&'static str, &str),
+        operation: &'static str,
+        name: &str,
         b: &Matrix<'_, T>,
         groups: usize,
     ) -> Result<Array> {

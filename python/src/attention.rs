@@ -139,7 +139,7 @@ impl Arrays<'_> {
     fn check(&self) -> PyResult<()> {
         let element = self.q.dtype.name;
         for (name, array) in self.read() {
-            array.expect_place(name, ("q", self.q.place))?;
+            array.expect_place(name, "q", self.q.place)?;
             let wanted = match name {
                 "q" | "k" | "v" | "bias" => element,
                 "mask" => "bool",
@@ -152,19 +152,19 @@ impl Arrays<'_> {
         let written = [("out", Some(&self.out), results), ("lse", self.lse.as_ref(), "float32")];
         for (name, array, wanted) in written {
             let Some(array) = array else { continue };
-            array.expect_place(name, ("q", self.q.place))?;
+            array.expect_place(name, "q", self.q.place)?;
             array.expect_dtype(name, wanted)?;
             array.expect_writable(name)?;
             if let Place::Gpu(_) = array.place {
-                for other in self.read() {
-                    array.expect_apart(name, other)?;
+                for (other_name, other) in self.read() {
+                    array.expect_apart(name, other_name, other)?;
                 }
             }
         }
         if let Some(lse) = &self.lse
             && let Place::Gpu(_) = lse.place
         {
-            self.out.expect_apart("out", ("lse", lse))?;
+            self.out.expect_apart("out", "lse", lse)?;
         }
         if self.k_offsets.is_some() && self.q_offsets.is_none() {
             return Err(error::value(

@@ -39,7 +39,7 @@ pub fn grouped_list(
         all.extend(list.iter().enumerate().map(|(i, operand)| (format!("{name}[{i}]"), &**operand)));
     }
     for (name, operand) in &all {
-        operand.expect_place(name, ("a[0]", first.place))?;
+        operand.expect_place(name, "a[0]", first.place)?;
         operand.expect_dtype(name, first.dtype.name)?;
         if operand.shape.len() != 2 {
             let shape = operand.shape_text();
@@ -53,14 +53,14 @@ pub fn grouped_list(
         result.expect_writable(&name)?;
         if let Place::Gpu(_) = first.place {
             for (other_name, other) in all.iter().filter(|(other, _)| *other != name) {
-                result.expect_apart(&name, (other_name, other))?;
+                result.expect_apart(&name, other_name, other)?;
             }
         }
     }
     let (device, stream) = target(first.place, device.as_deref(), stream)?;
     match first.dtype.name {
-        "float16" => multiply::<f16>(py, (&device, &stream), [&a, &b, &out]),
-        "bfloat16" => multiply::<bf16>(py, (&device, &stream), [&a, &b, &out]),
+        "float16" => multiply::<f16>(py, &device, &stream, [&a, &b, &out]),
+        "bfloat16" => multiply::<bf16>(py, &device, &stream, [&a, &b, &out]),
         other => Err(error::kind(format!(
             "a[0] has elements of {other}, and must have float16 or bfloat16; convert it"
         ))),
@@ -69,7 +69,8 @@ pub fn grouped_list(
 
 fn multiply<T: Element>(
     py: Python<'_>,
-    (device, stream): (&Device, &Stream),
+    device: &Device,
+    stream: &Stream,
     [a, b, out]: [Operands<'_, '_>; 3],
 ) -> PyResult<()> {
     let read = |name: &str, operands: Operands<'_, '_>| {
@@ -84,7 +85,8 @@ fn multiply<T: Element>(
         results.push((Tensor::<T>::written(device, operand, &format!("out[{i}]"))?, extents(operand)));
     }
     work::run(py, device, || {
-        let pairs = a.iter().zip(&b).map(|(a, b)| Ok((matrix(a)?, matrix(b)?)));
+        let pairs = a.iter().zip(&b);
+        let pairs = pairs.map(|((a, of_a), (b, of_b))| Ok((matrix(a, *of_a)?, matrix(b, *of_b)?)));
         let pairs = pairs.collect::<moye::Result<Vec<_>>>()?;
         let to = results.iter_mut().map(|(tensor, [rows, columns])| {
             let [row, column] = [tensor.strides[0], tensor.strides[1]];
@@ -99,9 +101,9 @@ fn multiply<T: Element>(
     out.iter().zip(&results).try_for_each(|(operand, (result, _))| result.give_back(operand))
 }
 
-fn matrix<T: Element>((tensor, [rows, columns]): &(Tensor<T>, [usize; 2])) -> moye::Result<Matrix<'_, T>> {
+fn matrix<T: Element>(tensor: &Tensor<T>, [rows, columns]: [usize; 2]) -> moye::Result<Matrix<'_, T>> {
     let [row, column] = [tensor.strides[0], tensor.strides[1]];
-    Matrix::new(tensor.buffer.slice(..)?, *rows, *columns, (row, column))
+    Matrix::new(tensor.buffer.slice(..)?, rows, columns, (row, column))
 }
 
 fn extents(operand: &Operand) -> [usize; 2] {

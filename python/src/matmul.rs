@@ -112,19 +112,18 @@ pub fn matmul(
     let scales = [scale_a.as_deref(), scale_b.as_deref()];
     let operands = Operands { a, b, out, c: c.as_deref(), bias: bias.as_deref(), scales };
     operands.check()?;
-    let call = (&operands, &options);
     match (a.dtype.name, out.dtype.name) {
-        ("float16", "float16") => product::<f16, f16>(py, call),
-        ("float16", "float32") => product::<f16, f32>(py, call),
-        ("bfloat16", "bfloat16") => product::<bf16, bf16>(py, call),
-        ("bfloat16", "float32") => product::<bf16, f32>(py, call),
-        ("float32", "float32") => product::<f32, f32>(py, call),
-        ("float64", "float64") => product::<f64, f64>(py, call),
-        ("int8", "int32") => product::<i8, i32>(py, call),
-        ("float8_e4m3fn", "bfloat16") => product::<F8E4M3, bf16>(py, call),
-        ("float8_e4m3fn", "float32") => product::<F8E4M3, f32>(py, call),
-        ("float8_e5m2", "bfloat16") => product::<F8E5M2, bf16>(py, call),
-        ("float8_e5m2", "float32") => product::<F8E5M2, f32>(py, call),
+        ("float16", "float16") => product::<f16, f16>(py, &operands, &options),
+        ("float16", "float32") => product::<f16, f32>(py, &operands, &options),
+        ("bfloat16", "bfloat16") => product::<bf16, bf16>(py, &operands, &options),
+        ("bfloat16", "float32") => product::<bf16, f32>(py, &operands, &options),
+        ("float32", "float32") => product::<f32, f32>(py, &operands, &options),
+        ("float64", "float64") => product::<f64, f64>(py, &operands, &options),
+        ("int8", "int32") => product::<i8, i32>(py, &operands, &options),
+        ("float8_e4m3fn", "bfloat16") => product::<F8E4M3, bf16>(py, &operands, &options),
+        ("float8_e4m3fn", "float32") => product::<F8E4M3, f32>(py, &operands, &options),
+        ("float8_e5m2", "bfloat16") => product::<F8E5M2, bf16>(py, &operands, &options),
+        ("float8_e5m2", "float32") => product::<F8E5M2, f32>(py, &operands, &options),
         (from, to) => Err(error::kind(format!(
             "out has elements of {to}, which the product of {from} is not written as"
         ))),
@@ -201,7 +200,7 @@ impl Operands<'_> {
             ("scale_b", scales[1]),
         ];
         for (name, array) in others.into_iter().filter_map(|(name, array)| Some((name, array?))) {
-            array.expect_place(name, ("a", a.place))?;
+            array.expect_place(name, "a", a.place)?;
         }
         for (name, array) in [("c", c), ("bias", bias)] {
             if let Some(array) = array {
@@ -227,11 +226,11 @@ impl Operands<'_> {
                 ("scale_b", scales[1]),
             ] {
                 if let Some(array) = array {
-                    out.expect_apart("out", (name, array))?;
+                    out.expect_apart("out", name, array)?;
                 }
             }
             if let Some(c) = c.filter(|c| !c.is_same(out)) {
-                out.expect_apart("out", ("c", c))?;
+                out.expect_apart("out", "c", c)?;
             }
         }
         Ok(())
@@ -329,7 +328,8 @@ fn activation(name: Option<&str>) -> PyResult<Activation> {
 
 fn product<T: Special, U: Output<T>>(
     py: Python<'_>,
-    (operands, options): (&Operands<'_>, &Options),
+    operands: &Operands<'_>,
+    options: &Options,
 ) -> PyResult<Explained> {
     let Operands { a, b, out, c, bias, scales } = *operands;
     let (device, stream) = target(a.place, options.device.as_deref(), options.stream)?;
@@ -363,7 +363,7 @@ fn product<T: Special, U: Output<T>>(
                 "beta is {beta}, and there is no c; give c, or leave beta out"
             )));
         }
-        Some(c) if beta != 0.0 && !options.explain => start_from(&mut result, c, out, (&device, &stream))?,
+        Some(c) if beta != 0.0 && !options.explain => start_from(&mut result, c, out, &device, &stream)?,
         _ => {}
     }
 
@@ -443,7 +443,8 @@ fn start_from<U: Element>(
     result: &mut Resident<U>,
     c: &Operand,
     out: &Operand,
-    (device, stream): (&Device, &Stream),
+    device: &Device,
+    stream: &Stream,
 ) -> PyResult<()> {
     let view = c.matrices("c", "")?;
     if out.place == Place::Host {

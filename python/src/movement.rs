@@ -32,16 +32,16 @@ pub fn copy(
             out.shape_text()
         )));
     }
-    out.expect_place("out", ("x", x.place))?;
+    out.expect_place("out", "x", x.place)?;
     out.expect_writable("out")?;
     if let Place::Gpu(_) = x.place {
-        out.expect_apart("out", ("x", x))?;
+        out.expect_apart("out", "x", x)?;
     }
     if out.dtype.bits != x.dtype.bits {
         out.expect_dtype("out", x.dtype.name)?;
     }
     let (device, stream) = target(x.place, device.as_deref(), stream)?;
-    let call = (&device, &stream, [x, out], [from, to], transposed);
+    let call = Call { device: &device, stream: &stream, x, out, from, to, transposed };
     match x.dtype.bits {
         8 => moved::<u8>(py, call),
         16 => moved::<u16>(py, call),
@@ -61,12 +61,19 @@ fn modes(name: &str, operand: &Operand, transposed: bool) -> PyResult<Batched> {
     }
 }
 
-type Call<'a> = (&'a Device, &'a Stream, [&'a Operand; 2], [Batched; 2], bool);
+/// A copy or a transpose of `x`, with modes `from`, to `out`, with modes `to`.
+struct Call<'a> {
+    device: &'a Device,
+    stream: &'a Stream,
+    x: &'a Operand,
+    out: &'a Operand,
+    from: Batched,
+    to: Batched,
+    transposed: bool,
+}
 
-fn moved<T: Element>(
-    py: Python<'_>,
-    (device, stream, [x, out], [from, to], transposed): Call<'_>,
-) -> PyResult<()> {
+fn moved<T: Element>(py: Python<'_>, call: Call<'_>) -> PyResult<()> {
+    let Call { device, stream, x, out, from, to, transposed } = call;
     let source = Resident::<T>::read(device, x, from, "x")?;
     let mut result = Resident::<T>::written(device, out, to, "out")?;
     work::run(py, device, || {

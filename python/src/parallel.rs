@@ -143,7 +143,7 @@ impl ParallelProduct {
         };
         for (name, operand) in [("a", a), ("b", b), ("out", out)] {
             operand.expect_dtype(name, dtype)?;
-            operand.expect_place(name, ("a", a.place))?;
+            operand.expect_place(name, "a", a.place)?;
         }
         out.expect_writable("out")?;
         let device = &self.group.get().device;
@@ -155,8 +155,8 @@ impl ParallelProduct {
             Place::Gpu(_) => target(a.place, None, stream)?.1,
         };
         match &self.product {
-            Built::F16(product) => multiply(py, product, (device, &stream), [a, b, out]),
-            Built::Bf16(product) => multiply(py, product, (device, &stream), [a, b, out]),
+            Built::F16(product) => multiply(py, product, device, &stream, [a, b, out]),
+            Built::Bf16(product) => multiply(py, product, device, &stream, [a, b, out]),
         }
     }
 }
@@ -164,7 +164,8 @@ impl ParallelProduct {
 fn multiply<T: ParallelElement>(
     py: Python<'_>,
     product: &ParallelMatmul<'_, T>,
-    (device, stream): (&Device, &Stream),
+    device: &Device,
+    stream: &Stream,
     [a, b, out]: [&Operand; 3],
 ) -> PyResult<()> {
     let shape = |name: &str, operand: &Operand| operand.matrices(name, "of two modes");

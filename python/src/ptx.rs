@@ -91,7 +91,7 @@ impl PtxModule {
             if param.size() != 8 || param.kind == 'f' {
                 return Err(error::kind(format!("{name} is {param}, which takes no array")));
             }
-            operand.expect_place(&name, ("another array", *first.get_or_insert(operand.place)))?;
+            operand.expect_place(&name, "another array", *first.get_or_insert(operand.place))?;
             parameters.push((operand.address as u64).to_le_bytes().to_vec());
         }
         let (device, stream) = match first {

@@ -144,9 +144,9 @@ impl Array {
         }
         let is_versioned = max_version.is_some_and(|(major, _)| major >= 1);
         let owner = Box::new(Arc::clone(&self.memory));
-        let place = (self.memory.address(), self.device());
+        let (address, device) = (self.memory.address(), self.device());
         // SAFETY: the memory has the bytes of the shape, and `owner` keeps it.
-        unsafe { dlpack::export(py, place, self.dtype, &self.shape, owner, is_versioned) }
+        unsafe { dlpack::export(py, address, device, self.dtype, &self.shape, owner, is_versioned) }
     }
 }
 

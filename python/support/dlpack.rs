@@ -243,7 +243,8 @@ struct Exported<M> {
 /// until `owner` is dropped, which may happen on any thread.
 pub unsafe fn export<'py>(
     py: Python<'py>,
-    (address, device): (usize, Device),
+    address: usize,
+    device: Device,
     dtype: &Dtype,
     shape: &[usize],
     owner: Box<dyn Send>,

@@ -239,7 +239,7 @@ impl Operand {
     }
 
     /// Returns an error for an array elsewhere.
-    pub fn expect_place(&self, name: &str, (other, place): (&str, Place)) -> PyResult<()> {
+    pub fn expect_place(&self, name: &str, other: &str, place: Place) -> PyResult<()> {
         if self.place == place {
             return Ok(());
         }
@@ -339,7 +339,7 @@ impl Operand {
     /// Returns an error for two arrays that share memory, one of which is written.
     ///
     /// Arrays of the same row stride side by side, columns of one matrix, share none.
-    pub fn expect_apart(&self, name: &str, (other_name, other): (&str, &Self)) -> PyResult<()> {
+    pub fn expect_apart(&self, name: &str, other_name: &str, other: &Self) -> PyResult<()> {
         let (own, others) = (self.range(), other.range());
         let apart = own.is_empty() || others.is_empty() || own.end <= others.start || others.end <= own.start;
         if apart || self.is_beside(other) {

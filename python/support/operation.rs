@@ -210,7 +210,7 @@ pub fn run_declared(
     let first_name = declaration.operands[0].name;
     for (of, operand) in declaration.operands.iter().zip(&operands) {
         let Some(operand) = operand else { continue };
-        operand.expect_place(of.name, (first_name, first.place))?;
+        operand.expect_place(of.name, first_name, first.place)?;
         if of.role.is_input() {
             continue;
         }
@@ -223,7 +223,7 @@ pub fn run_declared(
                     && other.shape == operand.shape
                     && other_of.role.is_input();
                 if !same {
-                    operand.expect_apart(of.name, (other_of.name, other))?;
+                    operand.expect_apart(of.name, other_of.name, other)?;
                 }
             }
         }

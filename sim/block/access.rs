@@ -1,5 +1,6 @@
 //! The slow path of loads and stores: the fault of a failed access.
 
+use super::bulk::CopyInFlight;
 use super::context::BlockContext;
 use super::shared::SHARED_BASE;
 use crate::fault::{Access, FaultKind};
@@ -116,7 +117,7 @@ impl BlockContext {
         } else if offset & (bytes.next_power_of_two() as i64 - 1) != 0 && bytes <= 16 {
             FaultKind::SharedMisaligned { access, bytes, offset }
         } else if let Some(at) = self.shared.first_in_flight(offset as usize, bytes) {
-            let (what, issuer, issued_at, issuer_exited) = self.issuer_of(at);
+            let CopyInFlight { what, issuer, issued_at, issuer_exited } = self.copy_to(at);
             FaultKind::SharedInFlight { access, bytes, offset, what, issuer, issued_at, issuer_exited }
         } else if access.writes()
             && let Some(kind) = self.being_read(access, offset as usize, bytes)

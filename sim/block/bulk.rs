@@ -86,11 +86,39 @@ impl LoadSource {
     }
 
     /// The parts of shared memory that it writes, starting at `destination`, none larger than a
-    /// piece: the offset in the source, the shared address, and the size of each.
-    fn parts(&self, destination: u32) -> impl Iterator<Item = (usize, u32, usize)> + use<> {
+    /// piece.
+    fn parts(&self, destination: u32) -> impl Iterator<Item = Part> + use<> {
         let placement = self.placement();
-        placement.pieces(destination).map(move |(at, address)| (at, address, PIECE.min(placement.bytes)))
+        let bytes = PIECE.min(placement.bytes);
+        placement.pieces(destination).map(move |(at, address)| Part { at, address, bytes })
     }
+}
+
+/// A part of what a load writes.
+struct Part {
+    /// The offset in the source.
+    at: usize,
+    /// The shared address.
+    address: u32,
+    bytes: usize,
+}
+
+/// A copy in flight.
+pub(crate) struct CopyInFlight {
+    /// Its name in faults.
+    pub what: &'static str,
+    /// The thread that issued it.
+    pub issuer: Dim3,
+    pub issued_at: &'static Location<'static>,
+    /// Whether that thread has exited, so that the copy never completes.
+    pub issuer_exited: bool,
+}
+
+/// The block of a destination and an mbarrier, and their addresses in it.
+struct InBlock<'b> {
+    block: &'b BlockContext,
+    destination: u32,
+    mbarrier: u32,
 }
 
 /// A load that has not completed, stored in the block of its destination.
@@ -124,17 +152,21 @@ impl BulkLoads {
         self.0.remove(at)
     }
 
-    /// The operation that will write a byte of shared memory, the thread that issued it, and the
-    /// line.
-    pub(crate) fn issuer_of(&self, at: usize) -> Option<(&'static str, Dim3, &'static Location<'static>)> {
+    /// The load that will write a byte of shared memory.
+    pub(crate) fn copy_to(&self, at: usize) -> Option<CopyInFlight> {
         let covers = |load: &&BulkLoad| {
             let mut parts = load.source.parts(load.destination);
-            parts.any(|(_, address, bytes)| {
-                let start = (address - SHARED_BASE) as usize;
-                (start..start + bytes).contains(&at)
+            parts.any(|part| {
+                let start = (part.address - SHARED_BASE) as usize;
+                (start..start + part.bytes).contains(&at)
             })
         };
-        self.0.iter().find(covers).map(|load| (load.source.what(), load.issuer, load.issued_at))
+        self.0.iter().find(covers).map(|load| CopyInFlight {
+            what: load.source.what(),
+            issuer: load.issuer,
+            issued_at: load.issued_at,
+            issuer_exited: false,
+        })
     }
 }
 
@@ -153,7 +185,8 @@ impl BlockContext {
     ) -> Result<(), FaultKind> {
         let invalid = |reason| Err(FaultKind::InvalidOperand { operation, reason });
         let access = Access::BulkDestination;
-        let (block, destination, mbarrier) = self.one_block(operation, access, destination, mbarrier)?;
+        let InBlock { block, destination, mbarrier } =
+            self.one_block(operation, access, destination, mbarrier)?;
         let alignment = if matches!(source, LoadSource::Tile(_)) { 128 } else { 16 };
         if !destination.is_multiple_of(alignment) {
             return invalid(format!(
@@ -182,14 +215,14 @@ impl BlockContext {
     }
 
     /// The block of a destination and an mbarrier, given as addresses of the cluster's shared
-    /// memory, and the addresses inside it.
+    /// memory.
     fn one_block(
         &self,
         operation: &'static str,
         access: Access,
         destination: u32,
         mbarrier: u32,
-    ) -> Result<(&Self, u32, u32), FaultKind> {
+    ) -> Result<InBlock<'_>, FaultKind> {
         let (block, destination) = self.peer(access, destination)?;
         let (mbarrier_block, mbarrier) = self.peer(access, mbarrier)?;
         if block.rank != mbarrier_block.rank {
@@ -199,7 +232,7 @@ impl BlockContext {
             );
             return Err(FaultKind::InvalidOperand { operation, reason });
         }
-        Ok((block, destination, mbarrier))
+        Ok(InBlock { block, destination, mbarrier })
     }
 
     /// Issues an asynchronous store of the lowest `bytes` bytes of `bits` (4, 8 or 16) to
@@ -217,7 +250,7 @@ impl BlockContext {
             let reason = "the launch has no clusters: an H200 raises an illegal instruction";
             return Err(FaultKind::InvalidOperand { operation: STORE, reason: reason.to_owned() });
         }
-        let (block, destination, mbarrier) =
+        let InBlock { block, destination, mbarrier } =
             self.one_block(STORE, Access::StoreAsync, destination, mbarrier)?;
         let writer = (block.rank == self.rank).then(|| self.running.get());
         let source = LoadSource::Word { bits, bytes: bytes as u32, writer };
@@ -265,7 +298,7 @@ impl BlockContext {
         issued: Issued,
     ) -> Result<(), FaultKind> {
         self.mbarrier("mbarrier.complete_tx", mbarrier)?;
-        for (_, address, bytes) in source.parts(destination) {
+        for Part { address, bytes, .. } in source.parts(destination) {
             let offset = address.wrapping_sub(SHARED_BASE) as usize;
             if !self.shared.fits(offset, bytes)
                 || self.shared.first_in_flight(offset, bytes).is_some()
@@ -343,9 +376,9 @@ impl BlockContext {
                 self.shared.land_store(offset, &bytes, writer);
                 self.bring_words(mbarrier, offset, bytes.len());
             } else {
-                for (at, address, size) in load.source.parts(load.destination) {
-                    let offset = (address - SHARED_BASE) as usize;
-                    self.shared.land(offset, &bytes[at..at + size], Proxy::Async);
+                for part in load.source.parts(load.destination) {
+                    let offset = (part.address - SHARED_BASE) as usize;
+                    self.shared.land(offset, &bytes[part.at..part.at + part.bytes], Proxy::Async);
                 }
                 self.bring(mbarrier, piece_numbers(load.destination, load.source.placement()));
             }
@@ -365,9 +398,9 @@ impl BlockContext {
 
     /// Faults for threads that read bytes before the load wrote them.
     fn fault_who_waits(&self, load: &BulkLoad) {
-        for (_, address, size) in load.source.parts(load.destination) {
-            let start = (address - SHARED_BASE) as usize;
-            self.fault_not_awaited(start..start + size, |offset| FaultKind::SharedNotAwaited {
+        for part in load.source.parts(load.destination) {
+            let start = (part.address - SHARED_BASE) as usize;
+            self.fault_not_awaited(start..start + part.bytes, |offset| FaultKind::SharedNotAwaited {
                 access: Access::Read,
                 bytes: 1,
                 offset,

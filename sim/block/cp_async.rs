@@ -1,9 +1,9 @@
 //! `cp.async`: copies from global to shared memory that complete at a wait.
 
+use super::bulk::CopyInFlight;
 use super::context::BlockContext;
 use super::knowledge::Knowledge;
 use super::shared::{Proxy, SHARED_BASE};
-use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
 use crate::profile::{Action, Outstanding};
@@ -228,17 +228,21 @@ impl BlockContext {
         self.global.find(address).is_some_and(|span| span.contains(address, bytes))
     }
 
-    /// The copy that will write a byte in flight, the thread that issued it, the line, and whether
-    /// that thread has exited, so that the copy never completes.
-    pub(crate) fn issuer_of(&self, at: usize) -> (&'static str, Dim3, &'static Location<'static>, bool) {
-        if let Some((what, issuer, issued_at)) = self.bulk_loads.borrow().issuer_of(at) {
-            return (what, issuer, issued_at, false);
+    /// The copy that will write a byte in flight.
+    pub(crate) fn copy_to(&self, at: usize) -> CopyInFlight {
+        if let Some(copy) = self.bulk_loads.borrow().copy_to(at) {
+            return copy;
         }
         for thread in &self.threads {
             let queue = thread.cp_async.borrow();
             let covers = |copy: &&Copy| (copy.offset..copy.offset + copy.bytes).contains(&at);
             if let Some(copy) = queue.copies.iter().find(covers) {
-                return ("cp.async", thread.index, copy.issued_at, thread.exited.get());
+                return CopyInFlight {
+                    what: "cp.async",
+                    issuer: thread.index,
+                    issued_at: copy.issued_at,
+                    issuer_exited: thread.exited.get(),
+                };
             }
         }
         unreachable!("a byte is in flight only while a queue holds the copy into it")

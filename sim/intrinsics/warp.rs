@@ -72,23 +72,45 @@ pub fn shfl_clamped(mode: ShuffleMode, mask: u32, value: u32, b: u32, c: u32) ->
     let block = current();
     let (operation, location) = (mode.operation(), Location::caller());
     let exited = ExitedLanes::Ignored;
-    let (read, valid, source, active) =
-        block.collective(operation, mask, exited, (value, b, c), |lanes| shuffle(mode, lanes), location);
+    let given = Given { value, b, c };
+    let Shuffled { read, valid, source, active } =
+        block.collective(operation, mask, exited, given, |lanes| shuffle(mode, lanes), location);
     if active & (1 << source) == 0 && !std::thread::panicking() {
         block.raise(location, FaultKind::ShuffleInactive { operation, source_lane: source, active });
     }
     (read, valid)
 }
 
-/// For each lane: the value that it reads, whether its source is valid, the source, and the lanes
-/// that take part.
-fn shuffle(mode: ShuffleMode, lanes: &[Option<(u32, u32, u32)>; 32]) -> [(u32, bool, u32, u32); 32] {
+/// A lane's operands of `shfl.sync`.
+#[derive(Clone, Copy)]
+struct Given {
+    value: u32,
+    b: u32,
+    c: u32,
+}
+
+/// A lane's result of `shfl.sync`.
+#[derive(Clone, Copy)]
+struct Shuffled {
+    /// The value that the lane reads.
+    read: u32,
+    /// Whether its source is valid.
+    valid: bool,
+    source: u32,
+    /// The lanes that take part.
+    active: u32,
+}
+
+fn shuffle(mode: ShuffleMode, lanes: &[Option<Given>; 32]) -> [Shuffled; 32] {
     let active = ballot(|lane| lanes[lane].is_some());
     std::array::from_fn(|lane| {
-        let Some((_, b, c)) = lanes[lane] else { return (0, false, lane as u32, active) };
-        let (source, valid) = mode.source(lane as u32, b, c);
-        let read = lanes[source as usize].map_or(u32::MAX, |(value, ..)| value);
-        (read, valid, source, active)
+        let own = lane as u32;
+        let Some(Given { b, c, .. }) = lanes[lane] else {
+            return Shuffled { read: 0, valid: false, source: own, active };
+        };
+        let (source, valid) = mode.source(own, b, c);
+        let read = lanes[source as usize].map_or(u32::MAX, |given| given.value);
+        Shuffled { read, valid, source, active }
     })
 }
 

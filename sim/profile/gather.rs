@@ -84,6 +84,15 @@ pub(crate) enum Touch {
 
 type Key = (usize, Action, u64);
 
+/// What a warp does at a source location.
+struct Step {
+    action: Action,
+    /// The bytes of a lane.
+    bytes: u64,
+    /// The lanes that have returned.
+    gone: u32,
+}
+
 /// The actions of the blocks of one worker.
 #[derive(Debug)]
 pub(crate) struct BlockProfile {
@@ -156,7 +165,7 @@ impl BlockProfile {
             Self::count(
                 &mut self.lines,
                 (&mut self.read, &mut self.written),
-                (action, bytes, gone),
+                Step { action, bytes, gone },
                 &request,
                 location,
             );
@@ -169,7 +178,8 @@ impl BlockProfile {
             for request in site.open {
                 let sets = (&mut self.read, &mut self.written);
                 // Lanes that the block lacks never lived; all others did when this was executed.
-                Self::count(&mut self.lines, sets, (action, bytes, gone(warp)), &request, location);
+                let step = Step { action, bytes, gone: gone(warp) };
+                Self::count(&mut self.lines, sets, step, &request, location);
             }
         }
         for (waits, location) in std::mem::take(&mut self.waits).into_values() {
@@ -187,7 +197,7 @@ impl BlockProfile {
     fn count(
         lines: &mut HashMap<usize, (&'static Location<'static>, Counts)>,
         (read, written): (&mut Sectors, &mut Sectors),
-        (action, bytes, gone): (Action, u64, u32),
+        Step { action, bytes, gone }: Step,
         request: &Request,
         location: &'static Location<'static>,
     ) {

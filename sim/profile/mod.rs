@@ -281,7 +281,7 @@ impl Profile {
     #[track_caller]
     pub fn line(&self, text: &str) -> Counts {
         self.find_line(text).unwrap_or_else(|| {
-            let lines: Vec<_> = self.lines().map(|(file, line, _)| format!("{file}:{line}")).collect();
+            let lines: Vec<_> = self.lines().map(|((file, line), _)| format!("{file}:{line}")).collect();
             panic!("no line of the profile holds `{text}`; it has counts for {}", lines.join(", "))
         })
     }
@@ -291,7 +291,7 @@ impl Profile {
     pub fn find_line(&self, text: &str) -> Option<Counts> {
         let holds =
             |file: &str, line| self.sources.line(file, line).is_some_and(|source| source.contains(text));
-        let found = self.lines().filter(|(file, line, _)| holds(file, *line)).map(|(_, _, counts)| counts);
+        let found = self.lines().filter(|((file, line), _)| holds(file, *line)).map(|(_, counts)| counts);
         found.fold(None, |sum: Option<Counts>, counts| {
             let mut sum = sum.unwrap_or_default();
             sum.add(counts);
@@ -299,9 +299,9 @@ impl Profile {
         })
     }
 
-    fn lines(&self) -> impl Iterator<Item = (&str, u32, &Counts)> {
-        let all = self.kernels.iter().flat_map(|kernel| &kernel.lines);
-        all.map(|((file, line), counts)| (file.as_str(), *line, counts))
+    /// The counts of each file and line, of all kernels.
+    fn lines(&self) -> impl Iterator<Item = (&(String, u32), &Counts)> {
+        self.kernels.iter().flat_map(|kernel| &kernel.lines)
     }
 
     /// The profile as a table, for a terminal. With a card, also occupancy and what limits each

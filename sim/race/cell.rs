@@ -242,8 +242,15 @@ pub(crate) trait Ordering {
     }
 }
 
-/// The access that another races with: the entry, its lane, and the lane of the other.
-pub(crate) type Found = (Entry, u32, u32);
+/// An access that a new one races with.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    pub entry: Entry,
+    /// The entry's lane.
+    pub lane: u32,
+    /// The lane of the new access.
+    pub own_lane: u32,
+}
 
 impl Cell {
     /// Records an access, or returns an earlier one that it races with. A write that leaves the
@@ -318,7 +325,8 @@ impl Cell {
         if all.iter().any(|write| write.has(reader)) {
             return None;
         }
-        all.iter().find_map(|write| order.race(write).map(|(other, own)| (*write, other, own)))
+        let found = |(entry, (lane, own_lane))| Found { entry, lane, own_lane };
+        all.iter().find_map(|write| Some((*write, order.race(write)?))).map(found)
     }
 
     /// Records another write of the same value.
@@ -423,8 +431,8 @@ fn race_of(
         if !conflicts || !counts(entry) {
             return None;
         }
-        let (other, own) = order.race(entry)?;
-        Some((*entry, other, own))
+        let (lane, own_lane) = order.race(entry)?;
+        Some(Found { entry: *entry, lane, own_lane })
     };
     others.iter().enumerate().find_map(race)
 }

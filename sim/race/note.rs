@@ -351,7 +351,7 @@ impl Accessor<'_> {
             if !self.raise(noted, bytes, space(byte), found) {
                 return false;
             }
-            next = again(&Beyond(self, self.group(&found.0)));
+            next = again(&Beyond(self, self.group(&found.entry)));
         }
         true
     }
@@ -364,13 +364,13 @@ impl Accessor<'_> {
         if std::thread::panicking() {
             return false;
         }
-        let thread = self.thread(found.2);
+        let thread = self.thread(found.own_lane);
         let kind = self.race(noted.access, bytes, space, found);
         let fault = RawFault { thread, location: Some(noted.location), kind };
         match self.block.defer(fault) {
             None => true,
             Some(fault) => {
-                self.fault(found.2, noted.location, fault.kind);
+                self.fault(found.own_lane, noted.location, fault.kind);
                 false
             }
         }
@@ -386,7 +386,7 @@ impl Accessor<'_> {
     #[cold]
     #[inline(never)]
     fn warn(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
-        let thread = self.thread(found.2);
+        let thread = self.thread(found.own_lane);
         let kind = self.race(noted.access, bytes, space, found);
         let warning = RawFault { thread, location: Some(noted.location), kind };
         self.block.races().warn(self.block.block_index.get(), warning);
@@ -420,8 +420,8 @@ impl Accessor<'_> {
     }
 
     /// The fault of a race.
-    fn race(&self, access: Access, bytes: usize, space: RaceSpace, (entry, lane, _): Found) -> FaultKind {
-        let (other, threads) = self.other(entry, lane);
+    fn race(&self, access: Access, bytes: usize, space: RaceSpace, found: Found) -> FaultKind {
+        let (other, threads) = self.other(found.entry, found.lane);
         FaultKind::Race(Box::new(Race { access, bytes, space, other, threads, unseen: None }))
     }
 }

@@ -14,14 +14,25 @@ use std::time::{Duration, Instant};
 
 /// Calls that are timed together: fewer than a stream queues before a launch blocks.
 const CALLS: u32 = 64;
+/// A product to time.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The element types.
+    pub kind: Kind,
+    /// The majors of A and B.
+    pub majors: Majors,
+    /// M, N and K.
+    pub size: Size,
+}
+
 /// The default products: with one kernel, with two, and with operands that are rearranged first.
-pub const CASES: [(Kind, Majors, Size); 6] = [
-    (Kind::F16, Majors::TN, Size { m: 64, n: 4096, k: 4096 }),
-    (Kind::F16, Majors::TN, Size::cube(2048)),
-    (Kind::Bf16, Majors::NN, Size { m: 1000, n: 1000, k: 1000 }),
-    (Kind::Bf16, Majors::NN, Size { m: 1001, n: 1003, k: 1007 }),
-    (Kind::F32, Majors::TN, Size::cube(512)),
-    (Kind::Tf32, Majors::TN, Size::cube(1024)),
+pub const CASES: [Case; 6] = [
+    Case { kind: Kind::F16, majors: Majors::TN, size: Size { m: 64, n: 4096, k: 4096 } },
+    Case { kind: Kind::F16, majors: Majors::TN, size: Size::cube(2048) },
+    Case { kind: Kind::Bf16, majors: Majors::NN, size: Size { m: 1000, n: 1000, k: 1000 } },
+    Case { kind: Kind::Bf16, majors: Majors::NN, size: Size { m: 1001, n: 1003, k: 1007 } },
+    Case { kind: Kind::F32, majors: Majors::TN, size: Size::cube(512) },
+    Case { kind: Kind::Tf32, majors: Majors::TN, size: Size::cube(1024) },
 ];
 
 /// The time of a call, in microseconds.
@@ -37,20 +48,15 @@ pub struct Cost {
 }
 
 /// Times a product by the host's clock: medians of `rounds` rounds.
-pub fn cost(
-    device: &Device,
-    rounds: usize,
-    peer: Result<&Peer, String>,
-    (kind, majors, size): (Kind, Majors, Size),
-) -> Result<Cost> {
-    with_types!(kind, measured(device, rounds, peer, (kind, majors, size)))
+pub fn cost(device: &Device, rounds: usize, peer: Result<&Peer, String>, case: Case) -> Result<Cost> {
+    with_types!(case.kind, measured(device, rounds, peer, case))
 }
 
 fn measured<T: Member, U: Output<T> + Stored + Default>(
     device: &Device,
     rounds: usize,
     peer: Result<&Peer, String>,
-    (kind, majors, size): (Kind, Majors, Size),
+    Case { kind, majors, size }: Case,
 ) -> Result<Cost> {
     let mut problem = Problem::<T, U>::new(device, kind, majors, size)?;
     let other_c = device.alloc_uninit::<U>(size.m * size.n)?;
@@ -161,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_call_is_timed_and_its_product_checked_also_in_a_graph() {
-        let case = (Kind::F32, Majors::TN, Size { m: 8, n: 9, k: 10 });
+        let case = Case { kind: Kind::F32, majors: Majors::TN, size: Size { m: 8, n: 9, k: 10 } };
         let cost = cost(&Device::sim(), 1, Err("a test".to_owned()), case).unwrap();
         assert!(cost.call > 0.0 && cost.graph > 0.0);
         let text = table(std::slice::from_ref(&cost));

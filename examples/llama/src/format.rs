@@ -30,41 +30,50 @@ pub enum Format {
     Q6K,
 }
 
+/// A format with ggml's number and name, and the elements and bytes of a block.
+struct Row {
+    format: Format,
+    number: u32,
+    name: &'static str,
+    elements: usize,
+    bytes: usize,
+}
+
 impl Format {
-    /// All formats, with ggml's number and name, and the elements and bytes of a block.
-    const TABLE: [(Self, u32, &'static str, usize, usize); 9] = [
-        (Self::F32, 0, "F32", 1, 4),
-        (Self::F16, 1, "F16", 1, 2),
-        (Self::Bf16, 30, "BF16", 1, 2),
-        (Self::Q4_0, 2, "Q4_0", 32, 18),
-        (Self::Q4_1, 3, "Q4_1", 32, 20),
-        (Self::Q8_0, 8, "Q8_0", 32, 34),
-        (Self::Q4K, 12, "Q4_K", 256, 144),
-        (Self::Q5K, 13, "Q5_K", 256, 176),
-        (Self::Q6K, 14, "Q6_K", 256, 210),
+    /// All formats.
+    const TABLE: [Row; 9] = [
+        Row { format: Self::F32, number: 0, name: "F32", elements: 1, bytes: 4 },
+        Row { format: Self::F16, number: 1, name: "F16", elements: 1, bytes: 2 },
+        Row { format: Self::Bf16, number: 30, name: "BF16", elements: 1, bytes: 2 },
+        Row { format: Self::Q4_0, number: 2, name: "Q4_0", elements: 32, bytes: 18 },
+        Row { format: Self::Q4_1, number: 3, name: "Q4_1", elements: 32, bytes: 20 },
+        Row { format: Self::Q8_0, number: 8, name: "Q8_0", elements: 32, bytes: 34 },
+        Row { format: Self::Q4K, number: 12, name: "Q4_K", elements: 256, bytes: 144 },
+        Row { format: Self::Q5K, number: 13, name: "Q5_K", elements: 256, bytes: 176 },
+        Row { format: Self::Q6K, number: 14, name: "Q6_K", elements: 256, bytes: 210 },
     ];
 
     /// The format with ggml's number `number`.
     pub(crate) fn numbered(number: u32) -> Result<Self, String> {
-        let row = Self::TABLE.into_iter().find(|row| row.1 == number);
-        row.map(|row| row.0).ok_or_else(|| {
-            let names = Self::TABLE.map(|row| row.2).join(", ");
+        let row = Self::TABLE.into_iter().find(|row| row.number == number);
+        row.map(|row| row.format).ok_or_else(|| {
+            let names = Self::TABLE.map(|row| row.name).join(", ");
             format!("its format is number {number} of ggml; supported are {names}")
         })
     }
 
-    fn row(self) -> (Self, u32, &'static str, usize, usize) {
-        Self::TABLE.into_iter().find(|row| row.0 == self).expect("the table has all formats")
+    fn row(self) -> Row {
+        Self::TABLE.into_iter().find(|row| row.format == self).expect("the table has all formats")
     }
 
     /// Elements of a block.
     pub fn elements(self) -> usize {
-        self.row().3
+        self.row().elements
     }
 
     /// Bytes of a block.
     pub fn bytes(self) -> usize {
-        self.row().4
+        self.row().bytes
     }
 
     /// The elements of whole blocks.
@@ -97,7 +106,7 @@ impl Format {
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.row().2)
+        f.write_str(self.row().name)
     }
 }
 

@@ -123,6 +123,28 @@ impl ProductInto {
     }
 }
 
+/// A tensor as candle passes it: where its elements are, and their layout.
+#[derive(Clone, Copy)]
+struct Laid<'l, S> {
+    elements: S,
+    layout: &'l Layout,
+}
+
+/// The arguments of a [`ProductInto`].
+struct IntoCall<'l, S> {
+    beta: f64,
+    c: Laid<'l, &'l mut S>,
+    operands: [Laid<'l, &'l S>; 2],
+}
+
+/// The matrices along the last batch mode.
+struct Batch {
+    /// The offsets of the matrices along all other batch modes.
+    offsets: Vec<usize>,
+    count: usize,
+    stride: usize,
+}
+
 /// The matrices of a tensor, with the extents and strides of its batch modes.
 struct Matrices<'l> {
     batches: &'l [usize],
@@ -145,19 +167,17 @@ impl<'l> Matrices<'l> {
         })
     }
 
-    /// The offsets of the matrices along all batch modes but the last, and the last one's extent
-    /// and stride.
-    fn batch(&self) -> (Vec<usize>, usize, usize) {
+    fn batch(&self) -> Batch {
         let (Some((&count, outer)), Some((&stride, strides))) =
             (self.batches.split_last(), self.batch_strides.split_last())
         else {
-            return (vec![0], 1, 0);
+            return Batch { offsets: vec![0], count: 1, stride: 0 };
         };
         let mut offsets = vec![0];
         for (&extent, &stride) in outer.iter().zip(strides) {
             offsets = offsets.iter().flat_map(|at| (0..extent).map(move |i| at + i * stride)).collect();
         }
-        (offsets, count, stride)
+        Batch { offsets, count, stride }
     }
 }
 
@@ -215,18 +235,18 @@ impl Product {
         &self,
         beta: f64,
         stream: &Stream,
-        (a, layout_a): (&Buffer<T>, &Layout),
-        (b, layout_b): (&Buffer<T>, &Layout),
-        (c, layout_c): (&mut Buffer<T>, &Layout),
+        a: Laid<'_, &Buffer<T>>,
+        b: Laid<'_, &Buffer<T>>,
+        c: Laid<'_, &mut Buffer<T>>,
     ) -> Result<()> {
         let (of_a, of_b, of_c) =
-            (Matrices::of("a", layout_a)?, Matrices::of("b", layout_b)?, Matrices::of("c", layout_c)?);
-        if layout_c.dims().contains(&0) {
+            (Matrices::of("a", a.layout)?, Matrices::of("b", b.layout)?, Matrices::of("c", c.layout)?);
+        if c.layout.dims().contains(&0) {
             return Ok(());
         }
-        let ((at_a, count, stride_a), (at_b, _, stride_b), (at_c, _, stride_c)) =
-            (of_a.batch(), of_b.batch(), of_c.batch());
-        for ((&at_a, &at_b), &at_c) in at_a.iter().zip(&at_b).zip(&at_c) {
+        let (a, b, c) = (a.elements, b.elements, c.elements);
+        let [batch_a, batch_b, batch_c] = [of_a.batch(), of_b.batch(), of_c.batch()];
+        for ((&at_a, &at_b), &at_c) in batch_a.offsets.iter().zip(&batch_b.offsets).zip(&batch_c.offsets) {
             let view = |buffer: &'_ Buffer<T>, at: usize, of: &Matrices<'_>| -> moye_runtime::Result<_> {
                 // An empty layout has no first element.
                 let at = at.min(buffer.len());
@@ -243,7 +263,7 @@ impl Product {
                 MatrixMut::new(slice_c, m, n, (of_c.strides[0], of_c.strides[1])).map_err(Error::wrap)?;
             let product = Matmul::<T>::new(a, b)
                 .activation(self.activation)
-                .batch(count, [stride_a, stride_b, stride_c])
+                .batch(batch_a.count, [batch_a.stride, batch_b.stride, batch_c.stride])
                 .try_alpha(self.alpha)
                 .and_then(|product| product.try_beta(beta))
                 .map_err(Error::wrap)?;
@@ -254,44 +274,39 @@ impl Product {
     }
 
     /// The product of tensors on the host.
-    fn on_host<T: Both>(
-        &self,
-        (a, layout_a, b, layout_b): (&CpuStorage, &Layout, &CpuStorage, &Layout),
-    ) -> Result<(CpuStorage, Shape)> {
-        let shape = shape_of_product(layout_a, layout_b)?;
+    fn on_host<T: Both>(&self, [a, b]: [Laid<'_, &CpuStorage>; 2]) -> Result<(CpuStorage, Shape)> {
+        let shape = shape_of_product(a.layout, b.layout)?;
         let mut c = self.host.alloc_uninit::<T>(shape.elem_count()).map_err(Error::wrap)?;
         let layout_c = Layout::contiguous(shape.clone());
-        let (a, b) = (uploaded::<T>(&self.host, a, layout_a)?, uploaded::<T>(&self.host, b, layout_b)?);
+        let (from_a, from_b) = (uploaded::<T>(&self.host, a)?, uploaded::<T>(&self.host, b)?);
+        let a = Laid { elements: &from_a, layout: a.layout };
+        let b = Laid { elements: &from_b, layout: b.layout };
         let stream = self.host.default_stream();
         // SAFETY: the default stream has its work in order, and no other stream knows the buffers.
-        unsafe { self.launch(0.0, &stream, (&a, layout_a), (&b, layout_b), (&mut c, &layout_c))? };
+        unsafe { self.launch(0.0, &stream, a, b, Laid { elements: &mut c, layout: &layout_c })? };
         Ok((T::to_cpu_storage_owned(c.download().map_err(Error::wrap)?), shape))
     }
 
     /// [`ProductInto`] of tensors on the host.
-    fn add_on_host<T: Both>(
-        &self,
-        (beta, c, layout_c, a, layout_a, b, layout_b): IntoHost<'_>,
-    ) -> Result<()> {
-        check_result(layout_a, layout_b, layout_c)?;
-        let (from_a, from_b) =
-            (uploaded::<T>(&self.host, a, layout_a)?, uploaded::<T>(&self.host, b, layout_b)?);
-        let mut result = uploaded::<T>(&self.host, c, layout_c)?;
+    fn add_on_host<T: Both>(&self, call: IntoCall<'_, CpuStorage>) -> Result<()> {
+        let IntoCall { beta, c, operands: [a, b] } = call;
+        check_result(a.layout, b.layout, c.layout)?;
+        let (from_a, from_b) = (uploaded::<T>(&self.host, a)?, uploaded::<T>(&self.host, b)?);
+        let mut result = uploaded::<T>(&self.host, Laid { elements: &*c.elements, layout: c.layout })?;
+        let a = Laid { elements: &from_a, layout: a.layout };
+        let b = Laid { elements: &from_b, layout: b.layout };
         let stream = self.host.default_stream();
         // SAFETY: as in `on_host`.
-        unsafe {
-            self.launch(beta, &stream, (&from_a, layout_a), (&from_b, layout_b), (&mut result, layout_c))?
+        unsafe { self.launch(beta, &stream, a, b, Laid { elements: &mut result, layout: c.layout })? };
+        let start = c.layout.start_offset();
+        let Some(elements) = T::elements(c.elements) else {
+            candle_core::bail!("c must have the elements of a")
         };
-        let start = layout_c.start_offset();
-        let Some(elements) = T::elements(c) else { candle_core::bail!("c must have the elements of a") };
         let result = result.download().map_err(Error::wrap)?;
         elements[start..start + result.len()].copy_from_slice(&result);
         Ok(())
     }
 }
-
-type IntoHost<'a> =
-    (f64, &'a mut CpuStorage, &'a Layout, &'a CpuStorage, &'a Layout, &'a CpuStorage, &'a Layout);
 
 /// Rejects a result whose shape is not the product's.
 fn check_result(a: &Layout, b: &Layout, c: &Layout) -> Result<()> {
@@ -303,9 +318,9 @@ fn check_result(a: &Layout, b: &Layout, c: &Layout) -> Result<()> {
 }
 
 /// The elements that a layout spans in a storage, uploaded.
-fn uploaded<T: Both>(device: &Device, storage: &CpuStorage, layout: &Layout) -> Result<Buffer<T>> {
-    let start = layout.start_offset();
-    let elements = &storage.as_slice::<T>()?[start..start + reach(layout)];
+fn uploaded<T: Both>(device: &Device, of: Laid<'_, &CpuStorage>) -> Result<Buffer<T>> {
+    let start = of.layout.start_offset();
+    let elements = &of.elements.as_slice::<T>()?[start..start + reach(of.layout)];
     device.upload(elements).map_err(Error::wrap)
 }
 
@@ -322,7 +337,8 @@ impl CustomOp2 for Product {
         layout_b: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         use candle_core::backend::BackendStorage;
-        with_type!(a.dtype(), on_host(self, (a, layout_a, b, layout_b)))
+        let operands = [Laid { elements: a, layout: layout_a }, Laid { elements: b, layout: layout_b }];
+        with_type!(a.dtype(), on_host(self, operands))
     }
 
     #[cfg(feature = "candle-cuda")]
@@ -334,7 +350,8 @@ impl CustomOp2 for Product {
         layout_b: &Layout,
     ) -> Result<(candle_core::CudaStorage, Shape)> {
         use candle_core::backend::BackendStorage;
-        with_type!(a.dtype(), on_gpu(self, (a, layout_a, b, layout_b)))
+        let operands = [Laid { elements: a, layout: layout_a }, Laid { elements: b, layout: layout_b }];
+        with_type!(a.dtype(), on_gpu(self, operands))
     }
 
     fn bwd(
@@ -370,8 +387,10 @@ impl InplaceOp3 for ProductInto {
         layout_b: &Layout,
     ) -> Result<()> {
         use candle_core::backend::BackendStorage;
-        let (product, arguments) = (&self.product, (self.beta, c, layout_c, a, layout_a, b, layout_b));
-        with_type!(a.dtype(), add_on_host(product, arguments))
+        let operands = [Laid { elements: a, layout: layout_a }, Laid { elements: b, layout: layout_b }];
+        let c = Laid { elements: c, layout: layout_c };
+        let (product, call) = (&self.product, IntoCall { beta: self.beta, c, operands });
+        with_type!(a.dtype(), add_on_host(product, call))
     }
 
     #[cfg(feature = "candle-cuda")]
@@ -385,8 +404,10 @@ impl InplaceOp3 for ProductInto {
         layout_b: &Layout,
     ) -> Result<()> {
         use candle_core::backend::BackendStorage;
-        let (product, arguments) = (&self.product, (self.beta, c, layout_c, a, layout_a, b, layout_b));
-        with_type!(a.dtype(), into_gpu(product, arguments))
+        let operands = [Laid { elements: a, layout: layout_a }, Laid { elements: b, layout: layout_b }];
+        let c = Laid { elements: c, layout: layout_c };
+        let (product, call) = (&self.product, IntoCall { beta: self.beta, c, operands });
+        with_type!(a.dtype(), into_gpu(product, call))
     }
 }
 
@@ -394,26 +415,24 @@ impl InplaceOp3 for ProductInto {
 mod cuda {
     //! Tensors on a GPU.
 
-    use super::{Both, Product, check_result, reach, shape_of_product};
+    use super::{Both, IntoCall, Laid, Product, check_result, reach, shape_of_product};
     use candle_core::backend::BackendStorage;
     use candle_core::cuda_backend::CudaDType;
     use candle_core::{CudaStorage, Error, Layout, Result, Shape};
     use cudarc::driver::DeviceRepr;
 
-    type IntoGpu<'a> =
-        (f64, &'a mut CudaStorage, &'a Layout, &'a CudaStorage, &'a Layout, &'a CudaStorage, &'a Layout);
-
     impl Product {
         pub(super) fn on_gpu<T: Both + CudaDType + DeviceRepr>(
             &self,
-            (a, layout_a, b, layout_b): (&CudaStorage, &Layout, &CudaStorage, &Layout),
+            [a, b]: [Laid<'_, &CudaStorage>; 2],
         ) -> Result<(CudaStorage, Shape)> {
-            let (device, shape) = (a.device().clone(), shape_of_product(layout_a, layout_b)?);
+            let (layout_a, layout_b) = (a.layout, b.layout);
+            let (device, shape) = (a.elements.device().clone(), shape_of_product(layout_a, layout_b)?);
             // SAFETY: the product writes every element.
             let mut c = unsafe { device.alloc::<T>(shape.elem_count())? };
             let layout_c = Layout::contiguous(shape.clone());
             let stream = self.streams.of(&device.cuda_stream())?;
-            let (a, b) = (a.as_cuda_slice::<T>()?, b.as_cuda_slice::<T>()?);
+            let (a, b) = (a.elements.as_cuda_slice::<T>()?, b.elements.as_cuda_slice::<T>()?);
             let (a, b) = (
                 a.slice(layout_a.start_offset()..layout_a.start_offset() + reach(layout_a)),
                 b.slice(layout_b.start_offset()..layout_b.start_offset() + reach(layout_b)),
@@ -422,30 +441,36 @@ mod cuda {
             unsafe {
                 let (a, b) = (stream.read(&a).map_err(Error::wrap)?, stream.read(&b).map_err(Error::wrap)?);
                 let mut c = stream.write(&mut c).map_err(Error::wrap)?;
-                self.launch(0.0, &stream, (&a, layout_a), (&b, layout_b), (&mut c, &layout_c))?;
+                let (a, b) =
+                    (Laid { elements: &*a, layout: layout_a }, Laid { elements: &*b, layout: layout_b });
+                self.launch(0.0, &stream, a, b, Laid { elements: &mut *c, layout: &layout_c })?;
             }
             Ok((CudaStorage::wrap_cuda_slice(c, device), shape))
         }
 
         pub(super) fn into_gpu<T: Both + CudaDType + DeviceRepr>(
             &self,
-            (beta, c, layout_c, a, layout_a, b, layout_b): IntoGpu<'_>,
+            call: IntoCall<'_, CudaStorage>,
         ) -> Result<()> {
+            let IntoCall { beta, c, operands: [a, b] } = call;
+            let (layout_a, layout_b, layout_c) = (a.layout, b.layout, c.layout);
             check_result(layout_a, layout_b, layout_c)?;
-            let stream = self.streams.of(&a.device().cuda_stream())?;
-            let (a, b) = (a.as_cuda_slice::<T>()?, b.as_cuda_slice::<T>()?);
+            let stream = self.streams.of(&a.elements.device().cuda_stream())?;
+            let (a, b) = (a.elements.as_cuda_slice::<T>()?, b.elements.as_cuda_slice::<T>()?);
             let (a, b) = (
                 a.slice(layout_a.start_offset()..layout_a.start_offset() + reach(layout_a)),
                 b.slice(layout_b.start_offset()..layout_b.start_offset() + reach(layout_b)),
             );
             let start = layout_c.start_offset();
-            let mut c = c.as_cuda_slice_mut::<T>()?.slice_mut(start..start + reach(layout_c));
+            let mut c = c.elements.as_cuda_slice_mut::<T>()?.slice_mut(start..start + reach(layout_c));
             // SAFETY: the views are used on this stream alone. candle rejects an in-place operation
             // whose tensors share a storage.
             unsafe {
                 let (a, b) = (stream.read(&a).map_err(Error::wrap)?, stream.read(&b).map_err(Error::wrap)?);
                 let mut c = stream.write(&mut c).map_err(Error::wrap)?;
-                self.launch(beta, &stream, (&a, layout_a), (&b, layout_b), (&mut c, layout_c))
+                let (a, b) =
+                    (Laid { elements: &*a, layout: layout_a }, Laid { elements: &*b, layout: layout_b });
+                self.launch(beta, &stream, a, b, Laid { elements: &mut *c, layout: layout_c })
             }
         }
     }

@@ -180,8 +180,8 @@ mod host {
             let Some(ends) = &self.ends else {
                 return call.read(&self.b)?.read(scale_a)?.read(scale_b)?.with(None);
             };
-            let b = operand::stacked((call::NAME, "b"), &self.b, ends.cols())?;
-            let of_b = operand::stacked((call::NAME, "scale_b"), scale_b, ends.cols())?;
+            let b = operand::stacked(call::NAME, "b", &self.b, ends.cols())?;
+            let of_b = operand::stacked(call::NAME, "scale_b", scale_b, ends.cols())?;
             let call = call.with(Some((self.b.device(), b)))?.read(scale_a)?;
             call.with(Some((scale_b.device(), of_b)))?.read_row(ends)
         }

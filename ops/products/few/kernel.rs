@@ -75,9 +75,11 @@ pub struct Form {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn store<T: Element + Convert<f32>>(
-    (y, residual): (GlobalMut<T>, Global<T>),
+    y: GlobalMut<T>,
+    residual: Global<T>,
     form: &Form,
-    (sum, row, column): (f32, u32, u32),
+    sum: f32,
+    (row, column): (u32, u32),
     exists: bool,
 ) where
     f32: Convert<T>,
@@ -173,7 +175,7 @@ pub unsafe fn few<T: Half, const M: i64, const TILES: i64>(
         for warp in 0..WARPS {
             sum += sums.get((lane, i, warp));
         }
-        store((y, residual), &form, (sum, row, column), row < m && column < n);
+        store(y, residual, &form, sum, (row, column), row < m && column < n);
         i += WARPS;
     }
 }
@@ -262,7 +264,7 @@ pub unsafe fn few_f32<const M: i64, const ROWS: i64, const ALONG_K: i64>(
         for other in 0..ALONG_K as u32 {
             sum += sums.get((i, other, of_rows));
         }
-        store((y, residual), &form, (sum, row, column), row < m && column < n);
+        store(y, residual, &form, sum, (row, column), row < m && column < n);
         i += 32 * ALONG_K as u32;
     }
 }

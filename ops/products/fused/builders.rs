@@ -149,7 +149,8 @@ impl<'a, T: Element> LinearQkv<'a, T> {
     pub fn new(
         x: Matrix<'a, T>,
         w: Matrix<'a, T>,
-        (kv_heads, size): (usize, usize),
+        kv_heads: usize,
+        size: usize,
         slots_of_rows: Matrix<'a, i32>,
     ) -> Self {
         Self { x, w, kv_heads, size, slots_of_rows, rotation: None, adjacent: false, page: 0 }

@@ -69,8 +69,14 @@ kernels! {
         |results, _stream, _rows| Ok(results.plain());
 }
 
-/// M, N, K, and the tile or "auto".
-type Problem = (u32, u32, u32, &'static str);
+/// Extents, and the tile or "auto".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Problem {
+    m: u32,
+    n: u32,
+    k: u32,
+    tile: &'static str,
+}
 
 /// Products of elements `T` with an end `E`.
 struct Fused<T, E>(PhantomData<(T, E)>);
@@ -85,13 +91,13 @@ impl<T: Grouped + TmaElement, E: Kernels<T>> Operation for Fused<T, E> {
         &crate::PTX
     }
 
-    fn candidates(&(.., tile): &Problem, _: &Rates) -> Vec<(usize, Plan)> {
+    fn candidates(&Problem { tile, .. }: &Problem, _: &Rates) -> Vec<(usize, Plan)> {
         let [wide, _, square] = plans::<T>();
         let named = |(_, plan): &(usize, Plan)| [plan.name, "auto"].contains(&tile);
         [wide, square].into_iter().enumerate().filter(named).collect()
     }
 
-    fn cost((_, plan): &(usize, Plan), &(m, n, ..): &Problem, card: &Rates) -> f64 {
+    fn cost((_, plan): &(usize, Plan), &Problem { m, n, .. }: &Problem, card: &Rates) -> f64 {
         let (rows, columns) = (plan.tile.0 * plan.cluster, plan.tile.1);
         let workers = (card.multiprocessors / plan.cluster).max(1);
         let waves = (m.div_ceil(rows) * n.div_ceil(columns)).div_ceil(workers);
@@ -104,7 +110,7 @@ impl<T: Grouped + TmaElement, E: Kernels<T>> Operation for Fused<T, E> {
 
     unsafe fn launch(
         (instance, plan): &(usize, Plan),
-        &(m, n, k, _): &Problem,
+        &Problem { m, n, k, .. }: &Problem,
         &(a, b, c, end): &Self::Call,
         on: &Launcher<'_>,
     ) -> Result<()> {
@@ -233,7 +239,8 @@ unsafe fn product<E: Kernels<bf16> + Kernels<f16>>(
     stream: &Stream,
     call: &Call<'_>,
     tile: &'static str,
-    (c, end): (Results, E),
+    c: Results,
+    end: E,
 ) -> Result<()> {
     let [a, b] = [0, 1].map(|i| call.operand(i));
     operand::check_hopper(<E as Kernels<bf16>>::NAME, stream)?;
@@ -244,7 +251,7 @@ unsafe fn product<E: Kernels<bf16> + Kernels<f16>>(
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     let [rows_a, rows_b] =
         unsafe { [sources[0].rows(stream, &mut next)?, sources[1].rows(stream, &mut next)?] };
-    let problem = (rows_a.shape[1], rows_b.shape[1], rows_a.shape[2], tile);
+    let problem = Problem { m: rows_a.shape[1], n: rows_b.shape[1], k: rows_a.shape[2], tile };
     let arguments = (rows_a, rows_b, c, end);
     // SAFETY: the arguments are those of the call.
     unsafe {
@@ -297,7 +304,7 @@ pub unsafe fn run_residual(stream: &Stream, call: &Call<'_>) -> Result<()> {
         }) && out.shape[1].is_multiple_of(2),
     };
     // SAFETY: the end is of the call's arrays.
-    unsafe { product(stream, call, call.options.choice("tile"), (Results::of(out), end)) }
+    unsafe { product(stream, call, call.options.choice("tile"), Results::of(out), end) }
 }
 
 /// Computes a product to e4m3.
@@ -312,7 +319,7 @@ pub unsafe fn run_e4m3(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let at = operand::place(call.operand(3)).1;
     let end = Scaled8 { scales: address(call, 3), row: at.row, block: at.column };
     // SAFETY: the end is of the call's arrays.
-    unsafe { product(stream, call, call.options.choice("tile"), (Results::of(out), end)) }
+    unsafe { product(stream, call, call.options.choice("tile"), Results::of(out), end) }
 }
 
 /// Where heads are: of a cache if there are slots.
@@ -358,7 +365,7 @@ pub unsafe fn run_qkv(stream: &Stream, call: &Call<'_>) -> Result<()> {
         adjacent: call.options.bool("interleaved"),
     };
     // SAFETY: the end is of the call's arrays.
-    unsafe { product(stream, call, tile_of_heads(call)?, (Results::of(q), end)) }
+    unsafe { product(stream, call, tile_of_heads(call)?, Results::of(q), end) }
 }
 
 /// The kernel of a call with an end `E`.
@@ -369,7 +376,8 @@ fn explain<E: Kernels<bf16> + Kernels<f16>>(
 ) -> Result<&'static str> {
     operand::check_hopper(<E as Kernels<bf16>>::NAME, stream)?;
     let [a, b] = [0, 1].map(|i| call.operand(i));
-    let problem = (a.shape[0] as u32, b.shape[0] as u32, a.shape[1] as u32, tile);
+    let [m, n, k] = [a.shape[0], b.shape[0], a.shape[1]].map(|extent| extent as u32);
+    let problem = Problem { m, n, k, tile };
     let plan = operation::plan::<Fused<bf16, E>>(stream.device(), &problem)?;
     Ok(if a.dtype == Dtype::F16 { Fused::<f16, E>::kernel(&plan) } else { Fused::<bf16, E>::kernel(&plan) })
 }

@@ -104,7 +104,7 @@ impl<'a, T: Element> GroupedList<'a, T> {
             }
             let (tile_a, tile_b) = tiles_of(dtype);
             for (name, matrix, tile, to) in [("a", a, tile_a, 0), ("b", b, tile_b, MAP)] {
-                place[to..][..MAP].copy_from_slice(&map(&stream, dtype, (i, name), matrix, tile)?);
+                place[to..][..MAP].copy_from_slice(&map(&stream, dtype, i, name, matrix, tile)?);
             }
             let (block_m, block_n, _) = Loop::<half::bf16>::TILE;
             tiles += (m as u32).div_ceil(block_m) * (n as u32).div_ceil(block_n);
@@ -161,7 +161,8 @@ const fn tiles_of(dtype: Dtype) -> (&'static TmaTile, &'static TmaTile) {
 fn map<T: Element>(
     stream: &Stream,
     dtype: Dtype,
-    (product, name): (usize, &str),
+    product: usize,
+    name: &str,
     matrix: &Matrix<'_, T>,
     tile: &TmaTile,
 ) -> Result<[u64; MAP]> {

@@ -113,7 +113,7 @@ mod host {
             /// Computes it on the default stream of a device, of f16 or bf16: on the simulator and
             /// on sm_90a.
             fn run, run_on(self, stream, c: &mut MatrixMut<'_, T>) {
-                let b = operand::stacked((call::NAME, "b"), &self.b, self.ends.cols())?;
+                let b = operand::stacked(call::NAME, "b", &self.b, self.ends.cols())?;
                 let call = TypedCall::new(&GROUPED, stream).read(&self.a)?.with(Some((self.b.device(), b)))?;
                 call.read_row(&self.ends)?.write(c)?
             }

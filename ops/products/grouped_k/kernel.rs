@@ -64,27 +64,35 @@ pub struct FillRows<T: Outer> {
     groups: Groups,
 }
 
+/// The rows of a tile's group.
+#[derive(Clone, Copy)]
+pub struct GroupRows {
+    /// The first row.
+    first: u32,
+    /// The K tiles that are full.
+    whole: u32,
+}
+
 impl<T: Outer> Fill<STAGES, 1> for FillRows<T> {
     type Element = T;
     type StagesA = Smem<128>;
     type StagesB = Smem<256>;
     const BYTES: u32 = CopyA::<T>::BYTES + CopyB::<T>::BYTES;
-    /// The first row of the group, and its K tiles that are full.
-    type Tile = (u32, u32);
+    type Tile = GroupRows;
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile {
         // SAFETY: the ends of the groups are readable.
         let (first, end) = unsafe { self.groups.of(tile.batch) };
-        (first, (end - first) / ROWS)
+        GroupRows { first, whole: (end - first) / ROWS }
     }
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn load(
         &self,
-        &(first, whole): &Self::Tile,
+        &GroupRows { first, whole }: &GroupRows,
         tile: &WorkTile,
         k: u32,
         stages: (SharedTensor<T, Smem<128>>, SharedTensor<T, Smem<256>>),

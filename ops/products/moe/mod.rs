@@ -132,8 +132,8 @@ mod host {
             /// experts: on the simulator and on sm_90a.
             fn run, run_on(self, stream, out: &mut MatrixMut<'_, T>) {
                 let experts = self.logits.cols();
-                let gate_up = operand::stacked((call::NAME, "gate_up"), &self.gate_up, experts)?;
-                let down = operand::stacked((call::NAME, "down"), &self.down, experts)?;
+                let gate_up = operand::stacked(call::NAME, "gate_up", &self.gate_up, experts)?;
+                let down = operand::stacked(call::NAME, "down", &self.down, experts)?;
                 let top = i64::try_from(self.top).unwrap_or(i64::MAX);
                 TypedCall::new(&MOE, stream)
                     .option("top", Value::Int(top))?

@@ -382,7 +382,7 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, earl
                 if let Some(scales) = scales {
                     // SAFETY: the call's arrays are on the stream's device until the work is
                     // complete, and the workspace has room.
-                    unsafe { pack::convert::<T>(stream, (x_at, scales, next), x.dtype, of_x, [m, k, row])? };
+                    unsafe { pack::convert::<T>(stream, x_at, scales, next, x.dtype, of_x, [m, k, row])? };
                     (x_at, matrix.address) = (next, next);
                     of_x = Rows { row: row as i64, element: 1, aligned: true };
                     next += converted as u64;

@@ -3,7 +3,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::codes::{Code, CodeAs, ROWS, Rows, Weights};
-use super::loads::{Sources, issue_weights, issue_x};
+use super::loads::{Activations, Load, Sources, StagesOfX, issue_weights, issue_x};
 use moye_device::algorithm::load_vector_if;
 use moye_device::arch::{Bf16x2, F16x2, FULL_WARP, opaque, overlap_launches};
 use moye_device::number::U4;
@@ -200,19 +200,20 @@ pub unsafe fn linear<
         for stage in 0..ahead {
             let step = warp + stage * warps;
             if step < steps {
-                issue_weights::<M, TILES, MINIMA>(&weights, (codes, factors), &from, (step, stage));
+                issue_weights::<M, TILES, MINIMA>(&weights, codes, factors, &from, Load { step, stage });
             }
         }
     }
     overlap_launches();
     // The first steps are issued alone, the others before the product of an earlier one.
     for stage in 0..ahead {
-        let step = (warp + stage * warps, stage);
-        if step.0 < steps {
+        let load = Load { step: warp + stage * warps, stage };
+        if load.step < steps {
             if !finish.early {
-                issue_weights::<M, TILES, MINIMA>(&weights, (codes, factors), &from, step);
+                issue_weights::<M, TILES, MINIMA>(&weights, codes, factors, &from, load);
             }
-            issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), (vectors, gains), &from, step);
+            let x = Activations { rows: of_x, norm: finish.norm, k: weights.k };
+            issue_x::<T, Q, M, NORM>(x, StagesOfX { vectors, gains }, &from, load);
         }
         cp_async_commit();
     }
@@ -278,10 +279,11 @@ pub unsafe fn linear<
     }
     let (mut step, mut stage) = (warp, 0);
     while step < steps {
-        let ahead = (step + (stages - 1) * warps, (stage + stages - 1) % stages);
-        if ahead.0 < steps {
-            issue_weights::<M, TILES, MINIMA>(&weights, (codes, factors), &from, ahead);
-            issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), (vectors, gains), &from, ahead);
+        let ahead = Load { step: step + (stages - 1) * warps, stage: (stage + stages - 1) % stages };
+        if ahead.step < steps {
+            issue_weights::<M, TILES, MINIMA>(&weights, codes, factors, &from, ahead);
+            let x = Activations { rows: of_x, norm: finish.norm, k: weights.k };
+            issue_x::<T, Q, M, NORM>(x, StagesOfX { vectors, gains }, &from, ahead);
         }
         cp_async_commit();
         if M == 1 {

@@ -22,6 +22,27 @@ pub(super) struct Sources {
     pub left: [u32; 2],
 }
 
+/// A step of a warp, and the stage into which it is loaded.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    pub step: u32,
+    pub stage: u32,
+}
+
+/// What is loaded of x.
+pub(super) struct Activations {
+    pub rows: Rows,
+    /// The address of the norm's weights.
+    pub norm: u64,
+    pub k: u32,
+}
+
+/// The stages of x and of the norm's weights.
+pub(super) struct StagesOfX<T: Half, Q: Code, const M: i64, const NORM: bool> {
+    pub vectors: SharedTensor<T, RingX<Q, M>>,
+    pub gains: SharedTensor<T, RingGains<Q, M, NORM>>,
+}
+
 /// Issues the loads of codes and factors of a step of a warp into a stage.
 ///
 /// # Safety
@@ -29,9 +50,10 @@ pub(super) struct Sources {
 #[inline(always)]
 pub(super) unsafe fn issue_weights<const M: i64, const TILES: i64, const MINIMA: bool>(
     weights: &Weights,
-    (codes, factors): (SharedTensor<[u32; 4], RingCodes<M, TILES>>, SharedTensor<u32, RingFactors<M, TILES>>),
+    codes: SharedTensor<[u32; 4], RingCodes<M, TILES>>,
+    factors: SharedTensor<u32, RingFactors<M, TILES>>,
     from: &Sources,
-    (step, stage): (u32, u32),
+    Load { step, stage }: Load,
 ) {
     let (row, quad) = (from.lane / 4, from.lane % 4);
     // A group has a word of 4 or 8 bytes for each of 8 rows.
@@ -59,10 +81,10 @@ pub(super) unsafe fn issue_weights<const M: i64, const TILES: i64, const MINIMA:
 /// As [`linear`](super::kernel::linear); the warp has read what the stage held.
 #[inline(always)]
 pub(super) unsafe fn issue_x<T: Half, Q: Code, const M: i64, const NORM: bool>(
-    (of_x, norm, k): (Rows, u64, u32),
-    (mut vectors, gains): (SharedTensor<T, RingX<Q, M>>, SharedTensor<T, RingGains<Q, M, NORM>>),
+    Activations { rows: of_x, norm, k }: Activations,
+    StagesOfX { mut vectors, gains }: StagesOfX<T, Q, M, NORM>,
     from: &Sources,
-    (step, stage): (u32, u32),
+    Load { step, stage }: Load,
 ) {
     let (warp, lane) = (from.warp, from.lane);
     let (row, quad) = (lane / 4, lane % 4);

@@ -85,7 +85,9 @@ pub fn explain_unpack(call: &Call<'_>) -> Result<&'static str> {
 /// The activations are readable, with a scale for each row, and there is room.
 pub unsafe fn convert<T: WeightKernels>(
     stream: &Stream,
-    (x, scales, to): (u64, &Array, u64),
+    x: u64,
+    scales: &Array,
+    to: u64,
     dtype: Dtype,
     of_x: Rows,
     [m, k, row]: [usize; 3],

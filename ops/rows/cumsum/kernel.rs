@@ -90,6 +90,16 @@ fn sums_of_warp<T: Element + Convert<f32>, const N: usize>(words: &[[u32; 4]; N]
     (before, total)
 }
 
+/// The sums before elements of a lane, and how results take them.
+struct Before<'a, const N: usize> {
+    /// The sum before the warp's elements.
+    warp: f32,
+    /// The sums before each of the lane's vectors, of the warp's elements alone.
+    vectors: &'a [f32; N],
+    /// Whether a result leaves out its element.
+    exclusive: bool,
+}
+
 /// Writes the sums of a lane's vectors, from the sum before the warp's elements on.
 ///
 /// # Safety
@@ -102,19 +112,19 @@ unsafe fn store<T: Element + Convert<f32>, const N: usize>(
     (first, end): (u32, u32),
     aligned: bool,
     held: &[[u32; 4]; N],
-    (before_warp, before, exclusive): (f32, &[f32; N], bool),
+    before: Before<'_, N>,
 ) where
     f32: Convert<T>,
 {
     let vector = const { (16 / T::BYTES) as u32 };
-    for ((word, before), i) in held.iter().zip(before).zip(0..) {
+    for ((word, of_vector), i) in held.iter().zip(before.vectors).zip(0..) {
         // Keep the words in registers: the f32 values would take twice as many.
         let (of_word, mut sums) = (values::<T>(&word.map(opaque)), [0.0f32; 8]);
-        let mut before = before_warp + before;
+        let mut without = before.warp + of_vector;
         for (&x, sum) in of_word[..const { 16 / T::BYTES }].iter().zip(&mut sums) {
-            let with = before + x;
-            *sum = if exclusive { before } else { with };
-            before = with;
+            let with = without + x;
+            *sum = if before.exclusive { without } else { with };
+            without = with;
         }
         let at = first + i * (32 * vector);
         let to = y.offset(i64::from(at) * stride);
@@ -174,7 +184,8 @@ pub unsafe fn cumsum<T: Element + Convert<f32>>(
             total = shuffle(FULL_WARP, of_warps, WARPS - 1);
             parity ^= 1;
         }
-        store(y, of_y.element, (first, end), aligned, &words, (before_warp, &before, exclusive));
+        let before = Before { warp: before_warp, vectors: &before, exclusive };
+        store(y, of_y.element, (first, end), aligned, &words, before);
         carry += total;
         base += chunk;
         first += chunk;
@@ -327,7 +338,8 @@ pub unsafe fn cumsum_long<T: Element + Convert<f32>>(
     sync_threads();
     let before_warp = sums.get((0u32, 1u32)) + if warp == 0 { 0.0 } else { below };
     let y = y.offset(of_y.row(block.z, block.y));
-    store(y, of_y.element, (opaque(first), n), aligned, &held, (before_warp, &before, exclusive));
+    let before = Before { warp: before_warp, vectors: &before, exclusive };
+    store(y, of_y.element, (opaque(first), n), aligned, &held, before);
 }
 
 /// [`cumsum`] of rows whose elements are contiguous across rows: a lane of each warp of a block has

@@ -87,6 +87,13 @@ pub enum Step {
     Elements,
 }
 
+/// Row and column of a vector, and the number of its elements that exist.
+struct VectorPlace {
+    row: u32,
+    column: u32,
+    existing: u32,
+}
+
 /// A tile, whose threads have its vectors in turn.
 #[derive(Clone, Copy)]
 struct TileOf<T: Element> {
@@ -110,9 +117,9 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         self.columns.div_ceil(Self::VECTOR)
     }
 
-    /// Row and column of a vector, and the number of its elements that exist.
+    /// The place of a vector.
     #[inline(always)]
-    fn place(self, i: u32) -> (u32, u32, u32) {
+    fn place(self, i: u32) -> VectorPlace {
         let in_row = self.in_row();
         let (row, at) = if self.columns == SIDE {
             let in_row = const { SIDE * T::BYTES as u32 / 16 };
@@ -124,7 +131,7 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         };
         let column = at * Self::VECTOR;
         let existing = if i < self.rows * in_row { (self.columns - column).min(Self::VECTOR) } else { 0 };
-        (self.first.0 + row, self.first.1 + column, existing)
+        VectorPlace { row: self.first.0 + row, column: self.first.1 + column, existing }
     }
 
     /// The vectors of a thread from one on.
@@ -136,7 +143,7 @@ impl<T: Element + Convert<f32>> TileOf<T> {
     unsafe fn load<const N: usize>(self, from: u32) -> [[u32; 4]; N] {
         let mut all = [(self.x, 0u32); N];
         for (to, i) in all.iter_mut().zip(0..) {
-            let (row, column, existing) = self.place(from + i * THREADS);
+            let VectorPlace { row, column, existing } = self.place(from + i * THREADS);
             *to = (self.x.offset(self.of_x.at(block_idx().y, row, column)), existing);
         }
         // SAFETY: the caller's contract; aligned tiles have whole vectors.
@@ -153,7 +160,7 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         // Recompute the places: to keep them from the load would take too many registers.
         let (Self { of_q, tiles, .. }, from) = (self, opaque(from));
         for (word, i) in words.iter().zip(0..) {
-            let (row, column, existing) = self.place(from + i * THREADS);
+            let VectorPlace { row, column, existing } = self.place(from + i * THREADS);
             // Keep the words in registers: the f32 values would take twice as many.
             let x = values::<T>(&word.map(opaque));
             let scaled =
@@ -188,7 +195,7 @@ fn greatest<T: Element + Convert<f32>, const N: usize>(words: &[[u32; 4]; N]) ->
 }
 
 impl<T: Element + Convert<f32>> TileOf<T> {
-    /// Tile `i` of the block's matrix, and its row and column among the tiles.
+    /// Tile `i` of the block's matrix, and its coordinate (row, column) among the tiles.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn new(
@@ -197,13 +204,13 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         q: GlobalMut<u8>,
         [of_x, of_q]: [Place; 2],
         tiles: Tiles,
-    ) -> (Self, u32, u32) {
+    ) -> (Self, (u32, u32)) {
         let (across, _) = tiles.count();
         let (row, column) = (i / across, i % across);
         let first = (row * tiles.tile_rows, column * tiles.tile_columns);
         let columns = tiles.tile_columns.min(tiles.columns - first.1);
         let rows = tiles.tile_rows.min(tiles.rows - first.0);
-        (Self { x, q, of_x, of_q, tiles, first, rows, columns }, row, column)
+        (Self { x, q, of_x, of_q, tiles, first, rows, columns }, (row, column))
     }
 }
 
@@ -229,7 +236,7 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
     of_scales: Place,
 ) {
     let (thread, matrix) = (thread_idx().x, block_idx().y);
-    let (of, tile_row, tile_column) = TileOf::new(block_idx().x, x, q, [of_x, of_q], tiles);
+    let (of, (tile_row, tile_column)) = TileOf::new(block_idx().x, x, q, [of_x, of_q], tiles);
     let (vectors, rest) = (of.rows * of.in_row(), thread + HELD as u32 * THREADS);
 
     let held = of.load::<HELD>(thread);
@@ -276,7 +283,7 @@ pub unsafe fn quantize_whole<T: Element + Convert<f32>>(
     let (thread, matrix, (_, count)) = (thread_idx().x, block_idx().y, tiles.count());
     let chunk = WHOLE as u32 * THREADS;
     if step == Step::Magnitudes as u32 {
-        let (of, ..) = TileOf::new(block_idx().x, x, q, [of_x, of_q], tiles);
+        let (of, _) = TileOf::new(block_idx().x, x, q, [of_x, of_q], tiles);
         let (vectors, mut next, mut amax) = (of.rows * of.in_row(), thread, 0.0f32);
         while next < vectors {
             amax = amax.max(greatest::<T, _>(&of.load::<WHOLE>(next)));
@@ -289,7 +296,7 @@ pub unsafe fn quantize_whole<T: Element + Convert<f32>>(
         return;
     }
     // In reverse order: the elements that the launch before has read last are in L2.
-    let (of, ..) = TileOf::new(count - 1 - block_idx().x, x, q, [of_x, of_q], tiles);
+    let (of, _) = TileOf::new(count - 1 - block_idx().x, x, q, [of_x, of_q], tiles);
     let (vectors, mut next, mut amax) = (of.rows * of.in_row(), thread, 0.0f32);
     let mut i = thread;
     while i < count * grid_dim().y {

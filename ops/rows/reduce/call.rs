@@ -88,9 +88,19 @@ impl Launch for Pass {
     }
 }
 
-/// The threads of a row, the slices of each, and the elements of a slice; `across` says whether
-/// neighbouring rows are closer together than the elements of one.
-fn share([groups, rows, columns]: [u32; 3], across: bool, card: &Rates) -> (Share, u32, u32) {
+/// How a pass divides its rows.
+struct Division {
+    /// The threads of a row.
+    share: Share,
+    /// The slices of a row.
+    slices: u32,
+    /// The elements of a slice.
+    slice: u32,
+}
+
+/// The division of a pass; `across` says whether neighbouring rows are closer together than the
+/// elements of one.
+fn divide([groups, rows, columns]: [u32; 3], across: bool, card: &Rates) -> Division {
     let all = rows * groups;
     let share = if across || columns <= 16 && rows >= 32 {
         Share::Lane
@@ -108,7 +118,7 @@ fn share([groups, rows, columns]: [u32; 3], across: bool, card: &Rates) -> (Shar
     let slices = (BLOCKS * card.multiprocessors / blocks.max(1)).clamp(1, columns.div_ceil(least).max(1));
     // Rows without elements are one empty slice.
     let slice = columns.div_ceil(slices).max(1).next_multiple_of(64);
-    (share, columns.div_ceil(slice).max(1), slice)
+    Division { share, slices: columns.div_ceil(slice).max(1), slice }
 }
 
 /// Element type and shape of the result.
@@ -187,7 +197,7 @@ fn passes(name: &'static str, kind: Kind, call: &Call<'_>, card: &Rates) -> Resu
         let element = if columns.0 > 1 { columns.1[0] } else { 1 };
         let across = element != 1 && row.0.0 >= 32 && row.0.1[0].abs() < element.abs();
         let [groups, of_rows, of_columns] = extents.map(|extent| extent as u32);
-        let (share, slices, slice) = share([groups, of_rows, of_columns], across, card);
+        let Division { share, slices, slice } = divide([groups, of_rows, of_columns], across, card);
         let (from_states, to_states) = (from.is_some(), !reduced.is_empty() || slices > 1);
         let shape = Rows {
             rows: of_rows,

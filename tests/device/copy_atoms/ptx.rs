@@ -11,19 +11,27 @@ use moye_build::report::Ptxas;
 use moye_device::atom::copy::copy_atoms;
 use std::collections::BTreeMap;
 
-/// Both modules: the architecture, its text, and what is in it.
-fn modules() -> [(&'static str, &'static str, Vec<Pair>); 2] {
+/// A module of one architecture.
+struct OfArch {
+    arch: &'static str,
+    text: &'static str,
+    /// Its kernels and their instructions.
+    expected: Vec<Pair>,
+}
+
+/// Both modules.
+fn modules() -> [OfArch; 2] {
     let of = |images: &'static [Pair]| {
         assert_eq!(images.len(), 1, "one architecture each");
         images[0]
     };
     let (old, new) = (of(moye_kernels_copy::PTX_SM_80), of(moye_kernels_copy::PTX_SM_90));
-    [(old.0, old.1, each(SM_80)), (new.0, new.1, each(SM_90))]
+    [(old, SM_80), (new, SM_90)].map(|((arch, text), listed)| OfArch { arch, text, expected: each(listed) })
 }
 
 #[test]
 fn every_kernel_has_its_instruction_once_and_nothing_like_it() {
-    for (arch, text, expected) in modules() {
+    for OfArch { arch, text, expected } in modules() {
         let module = Module::parse(text).unwrap();
         assert!(
             module.functions.is_empty(),
@@ -192,7 +200,7 @@ fn every_atom_with_an_instruction_has_a_kernel() {
 #[test]
 fn ptxas_takes_every_kernel_for_the_architecture_it_is_compiled_for() {
     let Some(ptxas) = assembler::ptxas() else { return };
-    for (arch, text, _) in modules() {
+    for OfArch { arch, text, .. } in modules() {
         let assembled = ptxas.assemble(text, arch.parse().unwrap()).unwrap();
         let kernels = Module::parse(text).unwrap().kernels.len();
         assert_eq!(assembled.kernels.len(), kernels, "{arch}: a report for each kernel");
@@ -255,9 +263,9 @@ type Case = (&'static str, &'static str, u32, (u32, u32));
 
 /// Every kernel of one instruction.
 fn cases() -> Vec<Case> {
-    let older = |&(kernel, arch, version): &(_, u32, (u32, u32))| (kernel, modules()[0].1, arch, version);
+    let older = |&(kernel, arch, version): &(_, u32, (u32, u32))| (kernel, modules()[0].text, arch, version);
     let mut cases: Vec<Case> = OLDER.iter().map(older).collect();
-    for (_, text, listed) in modules() {
+    for OfArch { text, expected: listed, .. } in modules() {
         for (kernel, instruction) in listed {
             let (arch, version) = needs(instruction);
             cases.push((kernel, text, arch, version));

@@ -19,14 +19,15 @@ type InShared = Option<ComposedLayout>;
 fn product<M: WgmmaAtom<A: TestNumber, B: TestNumber, D: TestNumber>>(
     device: &Device,
     kernel: &MajorKernel,
-    (in_shared, b_layout): (InShared, ComposedLayout),
+    a_layout: InShared,
+    b_layout: ComposedLayout,
     inputs: Inputs,
 ) {
     let (m, n, k) = (TILE_M as usize, TILE_N as usize, 1024 / M::A::WIDTH);
     let mut rng = rng(&kernel.name().bytes().map(usize::from).chain([inputs as usize]).collect::<Vec<_>>());
     let a = Matrix::draw(m, k, |rng| M::A::factor(inputs, rng), &mut rng);
     let b = Matrix::draw(n, k, |rng| M::B::factor(inputs, rng), &mut rng);
-    let a_words = match in_shared {
+    let a_words = match a_layout {
         Some(layout) => a.image(&layout),
         None => registers_of_a::<M>(&a),
     };
@@ -78,13 +79,11 @@ macro_rules! majors {
         #[test]
         fn $name() {
             let bits = <<$atom as WgmmaAtom>::A as Number>::WIDTH as i64;
-            let layouts = (
-                Some(tile(TILE_M, bits, Major::$a_major, SwizzleBytes::$a_swizzle)),
-                tile(TILE_N, bits, Major::$b_major, SwizzleBytes::$b_swizzle),
-            );
+            let a = tile(TILE_M, bits, Major::$a_major, SwizzleBytes::$a_swizzle);
+            let b = tile(TILE_N, bits, Major::$b_major, SwizzleBytes::$b_swizzle);
             for device in devices() {
                 for inputs in [Inputs::Small, Inputs::Uniform] {
-                    product::<$atom>(&device, &kernels::$name, layouts, inputs);
+                    product::<$atom>(&device, &kernels::$name, Some(a), b, inputs);
                 }
             }
         }
@@ -100,7 +99,7 @@ macro_rules! registers {
             let b = tile(TILE_N, bits, Major::$b_major, SwizzleBytes::$b_swizzle);
             for device in devices() {
                 for inputs in [Inputs::Small, Inputs::Uniform] {
-                    product::<$atom>(&device, &kernels::$name, (None, b), inputs);
+                    product::<$atom>(&device, &kernels::$name, None, b, inputs);
                 }
             }
         }

@@ -14,7 +14,8 @@ const UNTOUCHED: f32 = -7.0;
 /// Adds one tensor to another with `launch`, which receives the numbers of tiles, and compares all
 /// of the destination, including the memory between and after the tensor's elements.
 fn adds<L: StaticLayout, const R: usize>(
-    (device, module): (&Device, &Module),
+    device: &Device,
+    module: &Module,
     extents: [i64; R],
     strides: [i64; R],
     launch: impl Fn(&Module, Grid, &TensorMapOf<Tiles<L, R>>, &TensorMapOf<Tiles<L, R>>, [u32; R]),
@@ -52,8 +53,8 @@ fn adds<L: StaticLayout, const R: usize>(
 }
 
 macro_rules! add {
-    ($on:expr, $kernel:ident $tile:ty, $extents:expr, $strides:expr; $($d:literal)+) => {
-        adds::<$tile, { $extents.len() }>($on, $extents, $strides, |module, grid, from, to, tiles| {
+    ($device:expr, $module:expr, $kernel:ident $tile:ty, $extents:expr, $strides:expr; $($d:literal)+) => {
+        adds::<$tile, { $extents.len() }>($device, $module, $extents, $strides, |module, grid, from, to, tiles| {
             // SAFETY: the maps' tensors are alive, and do not overlap.
             unsafe { module.launch(&kernels::$kernel, grid, (from, to, $(tiles[$d]),+)) }.unwrap()
         })
@@ -64,12 +65,11 @@ macro_rules! add {
 fn tiles_of_tensors_of_1_to_5_modes_are_fetched_loaded_and_added_also_over_their_edges() {
     for device in devices() {
         let module = device.load(&PTX).unwrap();
-        let on = (&device, &module);
-        add!(on, add_lines_1d Line, [100], [1]; 0);
-        add!(on, add_lines_2d Line, [40, 3], [1, 44]; 0 1);
-        add!(on, add_planes_3d Plane, [40, 5, 2], [1, 40, 200]; 0 1 2);
-        add!(on, add_rows_first_3d RowsFirst, [6, 40, 2], [40, 1, 240]; 0 1 2);
-        add!(on, add_rooms_4d Room, [20, 3, 3, 2], [1, 20, 60, 180]; 0 1 2 3);
-        add!(on, add_rooms_5d Room, [16, 3, 2, 2, 2], [1, 16, 48, 96, 192]; 0 1 2 3 4);
+        add!(&device, &module, add_lines_1d Line, [100], [1]; 0);
+        add!(&device, &module, add_lines_2d Line, [40, 3], [1, 44]; 0 1);
+        add!(&device, &module, add_planes_3d Plane, [40, 5, 2], [1, 40, 200]; 0 1 2);
+        add!(&device, &module, add_rows_first_3d RowsFirst, [6, 40, 2], [40, 1, 240]; 0 1 2);
+        add!(&device, &module, add_rooms_4d Room, [20, 3, 3, 2], [1, 20, 60, 180]; 0 1 2 3);
+        add!(&device, &module, add_rooms_5d Room, [16, 3, 2, 2, 2], [1, 16, 48, 96, 192]; 0 1 2 3 4);
     }
 }

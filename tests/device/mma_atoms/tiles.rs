@@ -27,29 +27,41 @@ pub struct Operand {
     pub words: usize,
 }
 
+/// An element of a tile in the registers of a warp.
+struct Place {
+    lane: usize,
+    /// The index among the lane's values.
+    value: usize,
+    /// The index in the tile.
+    element: usize,
+}
+
 impl Operand {
     /// Elements of one tile.
     pub fn tile(&self) -> usize {
         self.layout.cosize() as usize
     }
 
-    /// For each lane and value of a set: the lane and the element's index.
-    fn places(&self, set: &[usize]) -> Vec<(usize, usize, usize)> {
+    /// The place of each lane and value of a set.
+    fn places(&self, set: &[usize]) -> Vec<Place> {
         let values = self.layout.extent(1);
-        let place = |thread: usize, value: i64| self.layout.at_coord([thread as i64, value]) as usize;
-        set.iter()
-            .enumerate()
-            .flat_map(|(thread, &lane)| (0..values).map(move |v| (lane, v as usize, place(thread, v))))
-            .collect()
+        let of_lane = |(thread, &lane): (usize, &usize)| {
+            (0..values).map(move |value| Place {
+                lane,
+                value: value as usize,
+                element: self.layout.at_coord([thread as i64, value]) as usize,
+            })
+        };
+        set.iter().enumerate().flat_map(of_lane).collect()
     }
 
     /// The registers of a warp, lane by lane, that hold the tiles, one for each set.
     pub fn scatter<T: TestNumber>(&self, tiles: &[Vec<T>]) -> Vec<u32> {
         let mut registers = vec![0; 32 * self.words];
         for (set, tile) in sets(self.thr_id).iter().zip(tiles) {
-            for (lane, value, place) in self.places(set) {
+            for Place { lane, value, element } in self.places(set) {
                 let at = lane * self.words * 32 + value * T::WIDTH;
-                for (i, word) in tile[place].to_words().into_iter().enumerate() {
+                for (i, word) in tile[element].to_words().into_iter().enumerate() {
                     registers[at / 32 + i] |= word << (at % 32);
                 }
             }
@@ -61,14 +73,14 @@ impl Operand {
     pub fn gather<T: TestNumber>(&self, registers: &[u32]) -> Vec<Vec<T>> {
         let gather = |set: &Vec<usize>| {
             let mut tile = vec![None; self.tile()];
-            for (lane, value, place) in self.places(set) {
+            for Place { lane, value, element } in self.places(set) {
                 let at = lane * self.words * 32 + value * T::WIDTH;
-                let element = if T::WIDTH < 32 {
+                let held = if T::WIDTH < 32 {
                     T::from_words(&[registers[at / 32] >> (at % 32)])
                 } else {
                     T::from_words(&registers[at / 32..][..T::WIDTH / 32])
                 };
-                tile[place] = Some(element);
+                tile[element] = Some(held);
             }
             tile.into_iter().map(|element| element.expect("the layout covers the tile")).collect()
         };
@@ -78,7 +90,7 @@ impl Operand {
     /// The lane and value that hold an element, for messages.
     pub fn holder(&self, set: usize, index: usize) -> (usize, usize) {
         let places = self.places(&sets(self.thr_id)[set]);
-        let (lane, value, _) = places.into_iter().find(|&(.., place)| place == index).expect("it is held");
-        (lane, value)
+        let place = places.into_iter().find(|place| place.element == index).expect("it is held");
+        (place.lane, place.value)
     }
 }

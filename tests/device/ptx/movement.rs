@@ -56,14 +56,18 @@ fn copies_and_transposes_at_memory_speed_begin_before_the_previous_kernel_has_en
 
 /// By words of any elements, in whole tiles and others.
 #[rstest]
+#[case("transpose_u8", "u8", 16)]
+#[case("transpose_u16", "b16", 16)]
+#[case("transpose_u32", "b32", 16)]
+#[case("transpose_u64", "b64", 16)]
+#[case("transpose_u128", "v4.b32", 4)]
+#[case("transpose_words_u8", "b32", 16)]
+#[case("transpose_words_u16", "b32", 16)]
 fn transposes_move_each_word_once_through_shared_memory(
     #[values("sm_80", "sm_90a")] arch: &str,
-    #[values(
-        ("transpose_u8", "u8", 16), ("transpose_u16", "b16", 16), ("transpose_u32", "b32", 16),
-        ("transpose_u64", "b64", 16), ("transpose_u128", "v4.b32", 4), ("transpose_words_u8", "b32", 16),
-        ("transpose_words_u16", "b32", 16),
-    )]
-    (name, word, words): (&str, &str, usize),
+    #[case] name: &str,
+    #[case] word: &str,
+    #[case] words: usize,
 ) {
     let kernel = function(arch, name);
     for instruction in ["ld.global", "st.shared", "ld.shared", "st.global"] {

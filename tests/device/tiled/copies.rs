@@ -111,9 +111,17 @@ fn place<K: Case>(i: usize, j: usize) -> usize {
     if K::AXIS == 0 { i + leading::<K>() * j } else { i * leading::<K>() + j }
 }
 
-/// The elements of the tile that each thread copies: for each thread and atom, the indices in the
-/// tile, down its columns.
-fn atoms<C: StaticTiledCopy>(tile: IntTuple) -> Vec<(u32, usize, Vec<i64>)> {
+/// An atom of a thread.
+struct AtomOf {
+    thread: u32,
+    /// The index among the thread's atoms.
+    number: usize,
+    /// The elements that it copies: indices in the tile, down its columns.
+    elements: Vec<i64>,
+}
+
+/// The atoms of all threads, which copy the tile.
+fn atoms<C: StaticTiledCopy>(tile: IntTuple) -> Vec<AtomOf> {
     let parts = C::COPY.tidfrg_s(make_col_major(tile));
     let part = C::COPY.partition_s(make_col_major(tile));
     let per = C::COPY.atom_layouts().num_val_src();
@@ -121,7 +129,7 @@ fn atoms<C: StaticTiledCopy>(tile: IntTuple) -> Vec<(u32, usize, Vec<i64>)> {
     for thread in 0..parts.extent(0) {
         for i in 0..part.size() / per {
             let elements = (0..per).map(|j| parts.mode(0).at(thread) + part.at(i * per + j)).collect();
-            atoms.push((thread as u32, i as usize, elements));
+            atoms.push(AtomOf { thread: thread as u32, number: i as usize, elements });
         }
     }
     atoms
@@ -130,8 +138,8 @@ fn atoms<C: StaticTiledCopy>(tile: IntTuple) -> Vec<(u32, usize, Vec<i64>)> {
 /// Checks that every element of the tile belongs to one value of one thread.
 fn covers_once<C: StaticTiledCopy>(tile: IntTuple) {
     let mut holders = vec![0; tile.size() as usize];
-    for (_, _, elements) in atoms::<C>(tile) {
-        for element in elements {
+    for atom in atoms::<C>(tile) {
+        for element in atom.elements {
             holders[element as usize] += 1;
         }
     }
@@ -156,9 +164,9 @@ fn predicates_hold<K: Case>(device: &Device, kernel: &CopyKernel<K::Element>) {
     let whole = whole::<K>();
     let (m, n) = whole;
     let mut holds = vec![false; m * n];
-    for (thread, i, elements) in atoms::<K::Load>(K::Tile::LAYOUT.shape()) {
-        for element in elements {
-            holds[element as usize] = copies::predicate(thread, i);
+    for atom in atoms::<K::Load>(K::Tile::LAYOUT.shape()) {
+        for element in atom.elements {
+            holds[element as usize] = copies::predicate(atom.thread, atom.number);
         }
     }
     let left_out = if <K::Load as StaticTiledCopy>::Atom::ZERO_FILLS { 0 } else { MARKER };
@@ -185,8 +193,7 @@ type Load = Option<(&'static str, usize)>;
 
 /// The kernels of a case.
 fn of<K: Case>() -> Vec<(&'static str, Load)> {
-    let per_thread =
-        atoms::<K::Load>(K::Tile::LAYOUT.shape()).iter().filter(|(thread, ..)| *thread == 0).count();
+    let per_thread = atoms::<K::Load>(K::Tile::LAYOUT.shape()).iter().filter(|atom| atom.thread == 0).count();
     let load = <K::Load as StaticTiledCopy>::Atom::PTX.map(|instruction| (instruction, per_thread));
     [K::WHOLE.name(), K::PREDICATED.name()].map(|name| (name, load)).to_vec()
 }

@@ -219,18 +219,17 @@ const TABLE: [(&str, &str, &str, usize, u32); 37] = [
 
 /// The number of each instruction in the computation of the stored values, back to the loads.
 fn computed_by(kernel: &str, text: &str) -> BTreeMap<String, usize> {
-    // Name, registers written, registers read.
-    let parsed: Vec<(&str, Vec<&str>, Vec<&str>)> = text.lines().filter_map(instruction).collect();
-    let store = parsed.iter().filter(|(name, ..)| name.starts_with("st.global"));
+    let parsed: Vec<_> = text.lines().filter_map(Instruction::of).collect();
+    let store = parsed.iter().filter(|of| of.name.starts_with("st.global"));
     // The address is the first operand.
-    let mut open: Vec<&str> = store.flat_map(|(_, _, read)| read.iter().copied()).collect();
+    let mut open: Vec<&str> = store.flat_map(|of| of.read.iter().copied()).collect();
     assert!(!open.is_empty(), "{kernel} stores nothing:\n{text}");
     let (mut seen, mut used) = (BTreeSet::new(), BTreeSet::new());
     while let Some(register) = open.pop() {
         if !seen.insert(register) {
             continue;
         }
-        for (i, (name, written, read)) in parsed.iter().enumerate() {
+        for (i, Instruction { name, written, read }) in parsed.iter().enumerate() {
             let loads = name.starts_with("ld.");
             if written.contains(&register) && !name.starts_with("st.") && used.insert(i) && !loads {
                 open.extend(read);
@@ -239,22 +238,32 @@ fn computed_by(kernel: &str, text: &str) -> BTreeMap<String, usize> {
     }
     let mut counts = BTreeMap::new();
     for i in used {
-        *counts.entry(parsed[i].0.to_owned()).or_default() += 1;
+        *counts.entry(parsed[i].name.to_owned()).or_default() += 1;
     }
     counts
 }
 
-/// An instruction's name, its first operand's registers and the others'.
-fn instruction(line: &str) -> Option<(&str, Vec<&str>, Vec<&str>)> {
-    let line = line.trim().split(';').next()?.trim_start_matches(['{', ' ']);
-    let (name, operands) = line.split_once([' ', '\t'])?;
-    let operands = operands.trim();
-    let first = match operands.strip_prefix('{') {
-        Some(list) => list.find('}').map_or(operands.len(), |end| end + 2),
-        None => operands.find(',').unwrap_or(operands.len()),
-    };
-    let (written, read) = operands.split_at(first.min(operands.len()));
-    (!name.starts_with("//")).then(|| (name, registers(written), registers(read)))
+/// An instruction of a kernel.
+struct Instruction<'t> {
+    name: &'t str,
+    /// The registers of the first operand.
+    written: Vec<&'t str>,
+    /// The registers of the other operands.
+    read: Vec<&'t str>,
+}
+
+impl<'t> Instruction<'t> {
+    fn of(line: &'t str) -> Option<Self> {
+        let line = line.trim().split(';').next()?.trim_start_matches(['{', ' ']);
+        let (name, operands) = line.split_once([' ', '\t'])?;
+        let operands = operands.trim();
+        let first = match operands.strip_prefix('{') {
+            Some(list) => list.find('}').map_or(operands.len(), |end| end + 2),
+            None => operands.find(',').unwrap_or(operands.len()),
+        };
+        let (written, read) = operands.split_at(first.min(operands.len()));
+        (!name.starts_with("//")).then(|| Self { name, written: registers(written), read: registers(read) })
+    }
 }
 
 fn registers(operands: &str) -> Vec<&str> {

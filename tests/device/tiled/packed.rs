@@ -38,7 +38,8 @@ fn bytes<T: Scalar>((m, n): (usize, usize), (along_m, along_n): Strides) -> usiz
 fn check<T: Scalar>(
     kernel: &CopyKernel,
     shape: (usize, usize),
-    (tile_m, tile_n, threads): (usize, usize, u32),
+    (tile_m, tile_n): (usize, usize),
+    threads: u32,
     from: Strides,
     to: Strides,
 ) {
@@ -79,7 +80,7 @@ fn check<T: Scalar>(
 fn by_words<T: Scalar>(kernel: &CopyKernel) {
     let words = |n: usize, bits: usize| n.next_multiple_of(bits / T::WIDTH) + bits / T::WIDTH;
     for shape in [(8, 128), (8, 256), (1, 1), (3, 5), (16, 129), (9, 100), (7, 131), (2, 31), (20, 3)] {
-        check::<T>(kernel, shape, (8, 128, 32), (words(shape.1, 32), 1), (words(shape.1, 16), 1));
+        check::<T>(kernel, shape, (8, 128), 32, (words(shape.1, 32), 1), (words(shape.1, 16), 1));
     }
 }
 
@@ -90,8 +91,8 @@ fn by_elements<T: Scalar>(kernel: &CopyKernel) {
         let rows = [(n, 1), (n + 3, 1), (2 * n + 1, 2)];
         let columns = [(1, m), (1, m + 5)];
         for from in rows.into_iter().chain(columns) {
-            check::<T>(kernel, shape, (8, 16, 128), from, (n, 1));
-            check::<T>(kernel, shape, (8, 16, 128), from, (1, m + 1));
+            check::<T>(kernel, shape, (8, 16), 128, from, (n, 1));
+            check::<T>(kernel, shape, (8, 16), 128, from, (1, m + 1));
         }
     }
 }
@@ -101,8 +102,8 @@ fn by_rows<T: Scalar>(kernel: &CopyKernel) {
     for shape in [(32_usize, 16_usize), (1, 1), (40, 13), (5, 33), (33, 8)] {
         let n = shape.1;
         let whole = n.next_multiple_of(16);
-        check::<T>(kernel, shape, (32, 16, 32), (n, 1), (whole, 1));
-        check::<T>(kernel, shape, (32, 16, 32), (1, shape.0), (whole + 16, 1));
+        check::<T>(kernel, shape, (32, 16), 32, (n, 1), (whole, 1));
+        check::<T>(kernel, shape, (32, 16), 32, (1, shape.0), (whole + 16, 1));
     }
 }
 

@@ -86,7 +86,8 @@ fn steps<U: moye::Element>() -> (f64, f64) {
 /// has the values there.
 fn check<T, U>(
     device: &Device,
-    (kernel, splits): (Option<&'static str>, Option<u32>),
+    kernel: Option<&'static str>,
+    splits: Option<u32>,
     alpha: f64,
     activation: Activation,
     setup: Setup<T, U>,
@@ -167,7 +168,7 @@ where
             // Each activation with each kernel in turn, and on a GPU all with all.
             let all = [Activation::Silu, Activation::GeluTanh, Activation::Gelu, Activation::Relu];
             for &activation in if device.is_gpu() { &all[..] } else { &all[i % 3..=i % 3] } {
-                check(&device, (Some(kernel), None), 1.0, activation, setup);
+                check(&device, Some(kernel), None, 1.0, activation, setup);
             }
         }
         if kernels.is_empty() {
@@ -181,7 +182,7 @@ where
             (f64::NEG_INFINITY, Some(4)),
         ] {
             for activation in [Activation::Silu, Activation::GeluTanh, Activation::Gelu, Activation::Relu] {
-                check(&device, (None, splits), alpha, activation, setup);
+                check(&device, None, splits, alpha, activation, setup);
             }
         }
     }

@@ -191,6 +191,20 @@ type Shared = Kernel<(
     Sharing<f32>,
 )>;
 
+/// A kernel with its tile, and the blocks of its clusters.
+#[derive(Clone, Copy)]
+pub struct Tiled {
+    kernel: &'static Shared,
+    tile: (u32, u32),
+    cluster: u32,
+}
+
+const TN: Tiled = Tiled { kernel: &wgmma_f16_tn, tile: (128, 256), cluster: 2 };
+const TN_ALONE: Tiled = Tiled { kernel: &wgmma_f16_tn_alone, tile: (128, 256), cluster: 1 };
+const TN_128X128: Tiled = Tiled { kernel: &wgmma_f16_tn_128x128, tile: (128, 128), cluster: 1 };
+const TN_128X192: Tiled = Tiled { kernel: &wgmma_f16_tn_128x192, tile: (128, 192), cluster: 2 };
+const TN_256X128: Tiled = Tiled { kernel: &wgmma_f16_tn_256x128, tile: (256, 128), cluster: 1 };
+
 /// How C is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
@@ -216,7 +230,7 @@ fn even(k: u32, tiles: u32, pieces: u32) -> Cut {
 /// none.
 pub struct Launch<'d> {
     device: &'d Device,
-    kernel: &'d Shared,
+    kernel: &'static Shared,
     grid: Grid,
     // The maps of A, B and C.
     maps: [TensorMap; 3],
@@ -235,10 +249,10 @@ impl<'d> Launch<'d> {
     /// A launch for a product of this shape; the workspace and the counters are 0.
     pub fn new(
         device: &'d Device,
-        kernel: &'d Shared,
-        (tile_m, tile_n, cluster): (u32, u32, u32),
+        Tiled { kernel, tile: (tile_m, tile_n), cluster }: Tiled,
         (m, n, k): (u32, u32, u32),
-        (clusters, cut): (u32, Cut),
+        clusters: u32,
+        cut: Cut,
         written: Written,
     ) -> Self {
         let (a, b) = (whole((m * k) as usize, 6), whole((n * k) as usize, 7));
@@ -331,14 +345,14 @@ impl<'d> Launch<'d> {
 /// The product twice, and the counters of the pieces.
 pub fn launch(
     device: &Device,
-    kernel: &Shared,
-    tile: (u32, u32, u32),
+    tiled: Tiled,
     shape: (u32, u32, u32),
-    grid: (u32, Cut),
+    clusters: u32,
+    cut: Cut,
     written: Written,
 ) {
-    let what = format!("{shape:?}: {:?} by {} clusters of {}", grid.1, grid.0, tile.2);
-    let mut launch = Launch::new(device, kernel, tile, shape, grid, written);
+    let what = format!("{shape:?}: {cut:?} by {clusters} clusters of {}", tiled.cluster);
+    let mut launch = Launch::new(device, tiled, shape, clusters, cut, written);
     let mut first: Option<Vec<f32>> = None;
     for _ in 0..2 {
         let got = launch.run();
@@ -361,10 +375,9 @@ fn a_warpgroup_writes_its_rows_where_the_other_leaves_a_piece() {
         if !has_wgmma(&device) {
             continue;
         }
-        for (kernel, tile_m) in [(&wgmma_f16_tn_128x128, 128), (&wgmma_f16_tn_256x128, 256)] {
-            let (m, n, k) = (tile_m, 128, 512);
-            let of = (tile_m, 128, 1);
-            let mut launch = Launch::new(&device, kernel, of, (m, n, k), (1, even(k, 1, 2)), Written::Words);
+        for tiled in [TN_128X128, TN_256X128] {
+            let (m, n, k) = (tiled.tile.0, 128, 512);
+            let mut launch = Launch::new(&device, tiled, (m, n, k), 1, even(k, 1, 2), Written::Words);
             // The other piece of the second warpgroup's rows is present, with zeros.
             launch.counters.upload_from(&[&[0, 1][..], &[0; 1022]].concat()).unwrap();
             let got = launch.run();
@@ -402,19 +415,19 @@ fn pieces_of_any_number_of_clusters_are_added_up_by_the_last() {
             ((300, 300, 328), 12, (4, 3)),
             ((257, 72, 200), 5, (2, 2)),
         ] {
-            let grid = (clusters, even(shape.2, tiles, pieces));
-            launch(&device, &wgmma_f16_tn, (128, 256, 2), shape, grid, Written::Words);
+            let cut = even(shape.2, tiles, pieces);
+            launch(&device, TN, shape, clusters, cut, Written::Words);
         }
         for (shape, clusters, (tiles, pieces)) in
             [((100, 40, 512), 4, (1, 4)), ((129, 130, 264), 8, (4, 2)), ((384, 128, 192), 2, (1, 2))]
         {
-            let grid = (clusters, even(shape.2, tiles, pieces));
-            launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), shape, grid, Written::Words);
+            let cut = even(shape.2, tiles, pieces);
+            launch(&device, TN_128X128, shape, clusters, cut, Written::Words);
         }
         for (shape, clusters, (tiles, pieces)) in [((330, 40, 512), 4, (2, 2)), ((256, 130, 264), 6, (2, 3))]
         {
-            let grid = (clusters, even(shape.2, tiles, pieces));
-            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), shape, grid, Written::Words);
+            let cut = even(shape.2, tiles, pieces);
+            launch(&device, TN_256X128, shape, clusters, cut, Written::Words);
         }
     }
 }
@@ -453,22 +466,15 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
             // As many whole tiles as clusters before them.
             let all = clusters + cut.tiles;
             let n = 72 - odd;
-            launch(
-                &device,
-                &wgmma_f16_tn,
-                (128, 256, 2),
-                (tiles_m(256, all), n, k),
-                (clusters, cut),
-                written,
-            );
+            launch(&device, TN, (tiles_m(256, all), n, k), clusters, cut, written);
             // These always store 16-byte words where they can.
             if [Written::Boxes, Written::NarrowBoxes].contains(&written) {
                 continue;
             }
             let shape = (tiles_m(128, cut.tiles), n, k);
-            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), shape, (clusters, cut), written);
+            launch(&device, TN_ALONE, shape, clusters, cut, written);
             let shape = (tiles_m(256, cut.tiles), n, k);
-            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), shape, (clusters, cut), written);
+            launch(&device, TN_256X128, shape, clusters, cut, written);
         }
     }
 }
@@ -485,7 +491,7 @@ fn a_cluster_that_leaves_a_piece_goes_on_with_its_run() {
         let (m, n, k) = (512, 72, 384);
         let cut = Cut { tiles: 2, even: 1, stages: 4, run: 4 };
         for written in [Written::Words, Written::Boxes] {
-            let mut launch = Launch::new(&device, &wgmma_f16_tn, (128, 256, 2), (m, n, k), (3, cut), written);
+            let mut launch = Launch::new(&device, TN, (m, n, k), 3, cut, written);
             // The first tile has four counters, of two blocks with two warpgroups each. They are
             // set so that its pieces expect one more.
             launch.counters.upload_from(&[&[u32::MAX; 4][..], &[0; 1020]].concat()).unwrap();
@@ -512,7 +518,7 @@ fn tiles_of_three_pieces_have_the_same_bits_each_time() {
         // Tails of four stages, runs of three: tiles of two pieces and of three.
         let cut = Cut { tiles: 2, even: 1, stages: 6, run: 3 };
         let shape = (512, 256, 640);
-        let mut launch = Launch::new(&device, &wgmma_f16_tn, (128, 256, 2), shape, (5, cut), Written::Words);
+        let mut launch = Launch::new(&device, TN, shape, 5, cut, Written::Words);
         let mut rng = rng(&[8]);
         for operand in &mut launch.buffers {
             let random = (0..operand.len()).map(|_| f16::from_f32(rng.random_range(-1.0..1.0)));
@@ -547,30 +553,30 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
         .enumerate()
         {
             let kernels = [
-                (&wgmma_f16_tn, (128, 256, 2), 264, 520),
-                (&wgmma_f16_tn_alone, (128, 256, 1), 136, 520),
-                (&wgmma_f16_tn_128x128, (128, 128, 1), 136, 264),
-                (&wgmma_f16_tn_128x192, (128, 192, 2), 264, 392),
-                (&wgmma_f16_tn_256x128, (256, 128, 1), 328, 264),
+                (TN, 264, 520),
+                (TN_ALONE, 136, 520),
+                (TN_128X128, 136, 264),
+                (TN_128X192, 264, 392),
+                (TN_256X128, 328, 264),
             ];
-            for (i, (kernel, tile, m, n)) in kernels.into_iter().enumerate() {
+            for (i, (tiled, m, n)) in kernels.into_iter().enumerate() {
                 for (j, (k, clusters)) in [(40, 1), (256, 2), (304, 1)].into_iter().enumerate() {
                     // On the simulator a kernel tests every second K, and with other rows the
                     // others.
                     if in_turn(&device, turn + i + j, 2) {
-                        launch(&device, kernel, tile, (m, n - odd, k), (clusters, Cut::NONE), written);
+                        launch(&device, tiled, (m, n - odd, k), clusters, Cut::NONE, written);
                     }
                 }
             }
             // Four whole tiles, and one in two pieces; two whole, and one in two pieces; two whole;
             // only pieces.
             let of = |rows: u32| (rows, 72 - odd, 200);
-            let (one, both) = ((2, even(200, 1, 2)), (4, even(200, 2, 2)));
-            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), of(600), one, written);
-            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), of(600), one, written);
-            launch(&device, &wgmma_f16_tn, (128, 256, 2), of(500), (1, Cut::NONE), written);
-            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), of(200), both, written);
-            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), of(400), both, written);
+            let (one, both) = (even(200, 1, 2), even(200, 2, 2));
+            launch(&device, TN_ALONE, of(600), 2, one, written);
+            launch(&device, TN_256X128, of(600), 2, one, written);
+            launch(&device, TN, of(500), 1, Cut::NONE, written);
+            launch(&device, TN_ALONE, of(200), 4, both, written);
+            launch(&device, TN_256X128, of(400), 4, both, written);
         }
     }
 }

@@ -17,7 +17,8 @@ fn expect(
     got: &[u8],
     rows: usize,
     line: usize,
-    (bytes, written): (usize, usize),
+    bytes: usize,
+    written: usize,
     of: impl Fn(usize, usize) -> u8,
 ) {
     for (row, got) in got.chunks(line).take(rows).enumerate() {
@@ -48,7 +49,8 @@ impl Realigned {
     fn new(
         device: &Device,
         [rows, bytes, batches]: [usize; 3],
-        (written, shift): (usize, usize),
+        written: usize,
+        shift: usize,
         rng: &mut impl rand::Rng,
     ) -> Self {
         let (from, to) = (bytes + 3, (bytes + 64).next_multiple_of(16));
@@ -78,7 +80,7 @@ impl Realigned {
         let Lines { lines: rows, bytes, written, .. } = self.lines;
         let [from, to, from_batch, to_batch] = self.between;
         for (batch, got) in self.dst.download().unwrap().chunks(to_batch).enumerate() {
-            expect(got, rows as usize, to, (bytes as usize, written as usize), |row, at| {
+            expect(got, rows as usize, to, bytes as usize, written as usize, |row, at| {
                 self.before[self.shift + batch * from_batch + row * from + at]
             });
             assert!(
@@ -107,7 +109,7 @@ fn lines_are_realigned_with_zeros_up_to_what_is_written(
     let Some(device) = on.device() else { return };
     let mut rng = rng(&[bytes, shift]);
     for written in [bytes, bytes.next_multiple_of(16)] {
-        let lines = Realigned::new(&device, [5, bytes, 1], (written, shift), &mut rng);
+        let lines = Realigned::new(&device, [5, bytes, 1], written, shift, &mut rng);
         realign(&device, &lines, None);
         lines.expect();
     }
@@ -122,8 +124,8 @@ fn lines_of_two_matrices_are_realigned_by_one_launch(
     let Some(device) = on.device() else { return };
     let mut rng = rng(&[first, second].concat());
     let words = |of: [usize; 3]| of[1].next_multiple_of(16);
-    let first = Realigned::new(&device, first, (words(first), 6), &mut rng);
-    let second = Realigned::new(&device, second, (words(second), 3), &mut rng);
+    let first = Realigned::new(&device, first, words(first), 6, &mut rng);
+    let second = Realigned::new(&device, second, words(second), 3, &mut rng);
     realign(&device, &first, Some(&second));
     first.expect();
     second.expect();
@@ -153,7 +155,7 @@ fn pack<T: Element + Into<u64> + TryFrom<u64, Error: std::fmt::Debug>>(
             // SAFETY: the matrices are in their two buffers.
             unsafe { device.launch(kernel, grid, arguments) }.unwrap();
             let got: Vec<u8> = dst.download().unwrap().into_iter().map(|value| value.into() as u8).collect();
-            expect(&got, rows, leading, (k, written), |row, at| {
+            expect(&got, rows, leading, k, written, |row, at| {
                 before[if along_k { row * k + at } else { at * rows + row }]
             });
         }

@@ -423,7 +423,11 @@ impl Bench {
             match what {
                 What::Matmul => {
                     let products = self.products().into_iter();
-                    works.extend(products.map(|(kind, majors, size)| Work::Matmul { kind, majors, size }));
+                    works.extend(products.map(|host::Case { kind, majors, size }| Work::Matmul {
+                        kind,
+                        majors,
+                        size,
+                    }));
                 }
                 What::Attention => {
                     let cases = self.attention.all(&self.sizes, self.bias, self.types == [Kind::E4m3]);
@@ -449,13 +453,17 @@ impl Bench {
     }
 
     /// The requested products: each type with each pair of majors and each size.
-    fn products(&self) -> Vec<(Kind, Majors, Size)> {
+    fn products(&self) -> Vec<host::Case> {
         let kinds = if self.types.is_empty() { &[Kind::F32][..] } else { &self.types };
         let orders = if self.majors.is_empty() { &[Majors::TN][..] } else { &self.majors };
         let mut products = Vec::new();
         for &kind in kinds {
             for &majors in orders {
-                products.extend(self.sizes_or(&SIZES).into_iter().map(|size| (kind, majors, size)));
+                products.extend(self.sizes_or(&SIZES).into_iter().map(|size| host::Case {
+                    kind,
+                    majors,
+                    size,
+                }));
             }
         }
         products

@@ -16,6 +16,15 @@ pub struct NpyFile {
     bytes: Vec<u8>,
 }
 
+/// An array of a file, with any number of dimensions.
+pub struct Strided<'f, T: Clone> {
+    pub elements: Cow<'f, [T]>,
+    /// The extents.
+    pub shape: Vec<usize>,
+    /// The strides in elements.
+    pub strides: Vec<i64>,
+}
+
 impl NpyFile {
     /// Reads a file, with a progress bar if it is large.
     pub fn read(path: &Path) -> Result<Self> {
@@ -142,10 +151,8 @@ impl NpyFile {
         Ok((self.elements(&header, data)?, shape))
     }
 
-    /// The array in the file with any number of dimensions, its extents, and its strides in
-    /// elements. The elements must have type `T`.
-    #[allow(clippy::type_complexity, reason = "elements, extents, strides")]
-    pub fn array<T: InFile>(&self) -> Result<(Cow<'_, [T]>, Vec<usize>, Vec<i64>)> {
+    /// The array in the file with any number of dimensions. The elements must have type `T`.
+    pub fn array<T: InFile>(&self) -> Result<Strided<'_, T>> {
         let (header, data) = self.header_of::<T>()?;
         let elements = self.elements(&header, data)?;
         let mut strides = vec![1; header.shape.len()];
@@ -158,7 +165,7 @@ impl NpyFile {
             strides[mode] = next;
             next *= header.shape[mode].max(1) as i64;
         }
-        Ok((elements, header.shape, strides))
+        Ok(Strided { elements, shape: header.shape, strides })
     }
 
     /// The header, and the data after it.

@@ -118,12 +118,13 @@ fn npy(path: Option<&Path>) -> Result<Option<NpyFile>> {
     path.map(NpyFile::read).transpose()
 }
 
-/// The scales of an operand, called `of`, with this number of rows or columns (the mode other than
-/// K).
+/// The scales of an operand, called `of`, with this number of rows or columns, `what` (the mode
+/// other than K).
 fn scale<'f, T: Member>(
     file: Option<&'f NpyFile>,
     of: &NpyFile,
-    (extent, what): (usize, &str),
+    extent: usize,
+    what: &str,
 ) -> Result<Option<CowArray<'f, f32, Ix1>>> {
     let Some(file) = file else { return Ok(None) };
     if !T::DTYPE.is_float8() {
@@ -275,8 +276,8 @@ impl Matmul {
         let scale_files = [&self.scale_a, &self.scale_b].map(Option::as_deref);
         let scale_files = [npy(scale_files[0])?, npy(scale_files[1])?];
         finish.scales = [
-            scale::<T>(scale_files[0].as_ref(), a_file, (m, "rows"))?,
-            scale::<T>(scale_files[1].as_ref(), b_file, (n, "columns"))?,
+            scale::<T>(scale_files[0].as_ref(), a_file, m, "rows")?,
+            scale::<T>(scale_files[1].as_ref(), b_file, n, "columns")?,
         ];
         let device = self.device.open(report)?;
         let product = Product { a: a.view(), b: b.view(), finish, how };

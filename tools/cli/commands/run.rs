@@ -1,7 +1,7 @@
 //! `moye run OPERATION`, `moye copy` and `moye transpose`: a command for each declared operation,
 //! built from its declaration.
 
-use super::input::NpyFile;
+use super::input::{NpyFile, Strided};
 use super::npy::Kind;
 use super::output::Output;
 use super::{DeviceArgument, progress, transfer};
@@ -205,7 +205,7 @@ fn upload<T: InFile + Default>(
     file: &NpyFile,
     dtype: Dtype,
 ) -> Result<(Box<dyn Elements>, Array)> {
-    let (elements, shape, strides) = file.array::<T>()?;
+    let Strided { elements, shape, strides } = file.array::<T>()?;
     let buffer = transfer::upload(device, &elements)?;
     let array = Array { dtype, shape, strides, address: buffer.address() };
     Ok((Box::new(buffer), array))
