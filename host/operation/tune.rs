@@ -171,7 +171,7 @@ pub(super) fn choose<O: Operation>(device: &Device, problem: &O::Problem, card: 
 /// # Errors
 /// As for [`measure`].
 pub fn tune(declaration: &Declaration, device: &Device, case: &Case, dtype: Dtype) -> Result<Vec<TunedPlan>> {
-    let time = |taken: Option<(&Choice, usize)>| {
+    let time = |taken: Option<(&Choice, usize)>| -> Result<(f64, Vec<Choice>)> {
         let (measured, choices) = with(taken, || measure(declaration, device, case, dtype));
         Ok((measured?.time.as_secs_f64() * 1e6, choices))
     };

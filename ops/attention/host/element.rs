@@ -32,7 +32,7 @@ pub struct Variant<T: Element> {
 
 /// The element types of attention: f16 and bf16, and on Hopper F8E4M3, with a scale factor for each
 /// head.
-pub trait AttentionElement: TmaElement + sealed::Sealed {
+pub trait AttentionElement: std::fmt::Debug + TmaElement + sealed::Sealed {
     /// The elements of results: the operands' own, bf16 for F8E4M3.
     type Output: TmaElement;
     /// The kernels for sm_80; none for 8-bit floats.
