@@ -17,10 +17,10 @@ use std::sync::Arc;
 /// on another stream, without an event or a wait of the host in between, is still a fault. A clone
 /// is another handle to the same stream.
 ///
-/// On a GPU a stream keeps the workspaces of operations such as [`Matmul`](crate::Matmul), up to
-/// 256 MiB: after the first call of a size, calls allocate nothing and wait for nothing. The last
-/// handle frees them. While another library captures the stream, workspaces are memory nodes of its
-/// graph. With [`Stream::with_workspaces`] the caller provides them instead.
+/// On a GPU a stream keeps the workspaces of operations such as products, up to 256 MiB: after the
+/// first call of a size, calls allocate nothing and wait for nothing. The last handle frees them.
+/// While another library captures the stream, workspaces are memory nodes of its graph. With
+/// [`Stream::with_workspaces`] the caller provides them instead.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,

@@ -23,6 +23,7 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("attention", "kernels of attention beside cuDNN and FlashAttention-2"),
     ("attention-e4m3", "kernels of attention of e4m3 beside cuDNN's"),
     ("attention-heads", "attention with heads of other sizes"),
+    ("attention-one-body", "attention on Hopper by one body beside the three before it"),
     ("attention-options", "attention with options, from Python"),
     ("attention-scores", "attention with options that change scores, and heads of 96 and 192"),
     ("attention-splits", "attention with few tiles, splits and pages"),

@@ -91,7 +91,7 @@ pub trait RowShape: Copy + Default + 'static {
 
 /// The blocks that share a row.
 pub trait RowBlocks: Copy + 'static {
-    /// Whether they are a cluster's: the launch has clusters of 1 to 8 blocks along x.
+    /// Whether they are a cluster's: the launch has clusters of 2, 4 or 8 blocks along x.
     const CLUSTER: bool;
 
     /// Prepares the exchanges at the kernel's start; `places` has two times [`PLACES`] elements.
@@ -160,7 +160,8 @@ impl RowBlocks for OneBlock {
     }
 }
 
-/// A row is shared by the blocks of a cluster: 1, 2, 4 or 8.
+/// A row is shared by the blocks of a cluster: 2, 4 or 8. In a cluster of one block an H200 has no
+/// `st.async`.
 ///
 /// They exchange values by `st.async`, which completes on an mbarrier of the block that waits for
 /// it. A barrier of the cluster would wait for the block's earlier stores too. Consecutive
@@ -218,9 +219,6 @@ impl RowBlocks for ClusterBlocks {
             cluster_wait();
         }
         let (thread, blocks) = (thread_idx().x, cluster_size());
-        if blocks == 1 {
-            return values;
-        }
         let places = places.offset((count & 1) * PLACES);
         let barrier = barrier(places);
         // SAFETY: each block has four places in every block's memory, which no thread reads or

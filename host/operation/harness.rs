@@ -82,8 +82,9 @@ pub fn devices() -> Vec<Device> {
     devices
 }
 
-/// Tests all cases of an operation on all [`devices`], with each candidate of its plans, with the workspaces of the stream and with a
-/// caller's: with both if a case runs as a call and in a graph, otherwise alternating.
+/// Tests all cases of an operation on all [`devices`], with each candidate of its plans, with the
+/// workspaces of the stream and with a caller's: with both if a case runs as a call and in a graph,
+/// otherwise alternating.
 ///
 /// # Panics
 /// A result differs from the reference by more than the tolerance, memory next to a result or a

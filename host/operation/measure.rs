@@ -62,7 +62,8 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
         .collect();
     let size = |ty: &ArrayType| ty.shape.iter().product::<usize>() * ty.dtype.bytes();
     let bytes: usize = types.iter().flatten().map(size).sum();
-    let sets = (ROTATED / bytes.max(1)).clamp(1, 64);
+    // The simulator has no cache.
+    let sets = if device.is_gpu() { (ROTATED / bytes.max(1)).clamp(1, 64) } else { 1 };
     let mut random = Random::new(0);
     let mut buffers: Vec<Buffer<u8>> = Vec::new();
     let mut calls = Vec::new();

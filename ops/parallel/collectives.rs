@@ -304,7 +304,16 @@ impl Collectives<'_> {
             });
         }
         // SAFETY: the caller guarantees the transfers.
-        unsafe { self.issue::<T>(Collective::AllReduce, count, parts, Some(add::<T>), T::NCCL) }
+        unsafe {
+            self.issue::<T>(
+                Collective::AllReduce,
+                count,
+                parts,
+                Some(add::<T>),
+                T::NCCL,
+                <T as moye_runtime::Element>::NAME,
+            )
+        }
     }
 
     /// Pushes what the members send into the others' workspaces.
@@ -337,7 +346,16 @@ impl Collectives<'_> {
     pub unsafe fn reduce_scatter<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, (self.0.world, 1))?;
         // SAFETY: the caller guarantees the transfers.
-        unsafe { self.issue::<T>(Collective::ReduceScatter, count, parts, Some(add::<T>), T::NCCL) }
+        unsafe {
+            self.issue::<T>(
+                Collective::ReduceScatter,
+                count,
+                parts,
+                Some(add::<T>),
+                T::NCCL,
+                <T as moye_runtime::Element>::NAME,
+            )
+        }
     }
 
     /// Every rank receives what all ranks send, in rank order.
@@ -350,7 +368,9 @@ impl Collectives<'_> {
     pub unsafe fn all_gather<T: moye_runtime::Element>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, (1, self.0.world))?;
         // SAFETY: the caller guarantees the transfers.
-        unsafe { self.issue::<u8>(Collective::AllGather, count * size_of::<T>(), parts, None, BYTES) }
+        unsafe {
+            self.issue::<u8>(Collective::AllGather, count * size_of::<T>(), parts, None, BYTES, T::NAME)
+        }
     }
 
     /// Every rank receives what rank `root` sends.
@@ -371,7 +391,9 @@ impl Collectives<'_> {
         }
         let (count, parts) = self.parts(calls, (1, 1))?;
         // SAFETY: the caller guarantees the transfers.
-        unsafe { self.issue::<u8>(Collective::Broadcast(root), count * size_of::<T>(), parts, None, BYTES) }
+        unsafe {
+            self.issue::<u8>(Collective::Broadcast(root), count * size_of::<T>(), parts, None, BYTES, T::NAME)
+        }
     }
 
     /// # Safety
@@ -383,6 +405,7 @@ impl Collectives<'_> {
         parts: Vec<Part<'_>>,
         sum: Option<fn(&mut [u8], &[u8])>,
         data: i32,
+        element: &'static str,
     ) -> Result<()> {
         let (name, root) = match collective {
             Collective::AllReduce => ("all-reduce", 0),
@@ -393,7 +416,7 @@ impl Collectives<'_> {
         };
         let streams = streams(&parts);
         let calls = [Issue { collective, count, parts }];
-        let kind = Kind { name, element: <T as moye_runtime::Element>::NAME, numbers: [count, root] };
+        let kind = Kind { name, element, numbers: [count, root] };
         self.0.round(&streams, kind, None, |_| {
             // SAFETY: the caller guarantees the transfers.
             if count == 0 { Ok(()) } else { unsafe { self.0.issue::<T>(&calls, sum, data) } }

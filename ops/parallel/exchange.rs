@@ -28,6 +28,20 @@ enum Way {
     File(std::path::PathBuf),
 }
 
+/// The variables of rank, number of ranks, and rank on the host, by launcher.
+const VARIABLES: [[&str; 3]; 4] = [
+    ["RANK", "WORLD_SIZE", "LOCAL_RANK"],
+    ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"],
+    ["PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"],
+    ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"],
+];
+
+/// Those of the launcher that started this process; of `torchrun` if there is none.
+fn variables() -> [&'static str; 3] {
+    let is_set = |names: &&[&str; 3]| std::env::var_os(names[0]).is_some();
+    *VARIABLES.iter().find(is_set).unwrap_or(&VARIABLES[0])
+}
+
 impl Rendezvous {
     /// One rendezvous for each of `world` threads of this process, by rank.
     pub fn threads(world: usize) -> Vec<Self> {
@@ -46,21 +60,29 @@ impl Rendezvous {
         Self { rank, world, way: Way::File(path.as_ref().to_owned()) }
     }
 
-    /// By the variables that `torchrun` sets: `RANK`, `WORLD_SIZE` and `MASTER_ADDR`, and the port
-    /// after `MASTER_PORT`, on which `torchrun` itself listens.
+    /// By the variables that a launcher sets: rank and number of ranks by `torchrun` (`RANK`,
+    /// `WORLD_SIZE`), Open MPI, MPICH and Intel MPI, or Slurm; and `MASTER_ADDR` and the port after
+    /// `MASTER_PORT`, on which `torchrun` itself listens.
     ///
     /// # Errors
     /// A variable is missing or invalid; the message names it.
     pub fn from_env() -> Result<Self> {
         let text = |name: &str| {
-            std::env::var(name).map_err(|_| error(format!("the variable {name} is not set; start the program by `torchrun`, or use `Rendezvous::tcp`")))
+            let advice = "start the program by `torchrun` or `mpirun`, or use `Rendezvous::tcp`";
+            std::env::var(name).map_err(|_| error(format!("the variable {name} is not set; {advice}")))
         };
         let number = |name: &str| {
             let value = text(name)?;
             value.parse::<usize>().map_err(|_| error(format!("{name} is {value:?}, and must be a number")))
         };
-        let (rank, world, port) = (number("RANK")?, number("WORLD_SIZE")?, number("MASTER_PORT")?);
+        let [rank, world, _] = variables();
+        let (rank, world, port) = (number(rank)?, number(world)?, number("MASTER_PORT")?);
         Ok(Self::tcp(&format!("{}:{}", text("MASTER_ADDR")?, port + 1), rank, world))
+    }
+
+    /// The number of this process on its host, as the launcher sets it: usually its GPU.
+    pub fn local_rank() -> Option<u32> {
+        std::env::var(variables()[2]).ok()?.parse().ok()
     }
 
     /// This rank.

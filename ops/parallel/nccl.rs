@@ -9,6 +9,7 @@ use crate::group::Group;
 use moye_runtime::Result;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The file names that are tried.
 const FILES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
@@ -103,6 +104,7 @@ pub(crate) struct Communicators {
     library: &'static Library,
     all: Vec<*mut c_void>,
     is_owned: bool,
+    is_aborted: AtomicBool,
 }
 
 // SAFETY: any thread may use NCCL's communicators, one at a time: the group's lock ensures that.
@@ -148,7 +150,7 @@ impl Communicators {
             Ok(())
         });
         in_group?;
-        Ok(Self { library, all: communicators, is_owned: true })
+        Ok(Self { library, all: communicators, is_owned: true, is_aborted: AtomicBool::new(false) })
     }
 
     /// The program's communicators, by rank of this caller.
@@ -177,7 +179,7 @@ impl Communicators {
                 "communicators of the ranks {found:?}, and the group's are {ranks:?}"
             )));
         }
-        Ok(Self { library, all: all.to_vec(), is_owned: false })
+        Ok(Self { library, all: all.to_vec(), is_owned: false, is_aborted: AtomicBool::new(false) })
     }
 
     /// Issues several collectives as one: each has a number of elements, and a part for each
@@ -223,7 +225,7 @@ impl Communicators {
     /// Ends the work that waits for a rank that does not arrive. The program's communicators are
     /// the program's to abort.
     pub fn abort(&self) {
-        if self.is_owned {
+        if self.is_owned && !self.is_aborted.swap(true, Ordering::Relaxed) {
             for &communicator in &self.all {
                 // SAFETY: the group has failed, and does not use the communicator again.
                 unsafe { (self.library.abort)(communicator) };
@@ -233,7 +235,7 @@ impl Communicators {
 
     /// Frees the communicators, unless they were aborted.
     pub fn destroy(&self) {
-        if self.is_owned {
+        if self.is_owned && !self.is_aborted.load(Ordering::Relaxed) {
             for &communicator in &self.all {
                 // SAFETY: this is the last use of the communicator.
                 unsafe { (self.library.destroy)(communicator) };

@@ -145,7 +145,9 @@ pub fn check(operation: &'static str, shapes: &[Shape], problem: &Problem, card:
 pub fn candidates(shapes: &[Shape], problem: &Problem, card: &Rates) -> Vec<Plan> {
     let fits = |(instance, &shape): (usize, &Shape)| {
         let cluster = problem.columns.div_ceil(shape.columns).max(1).next_power_of_two();
-        let has = if shape.cluster { cluster <= MAX_CLUSTER && card.arch >= CLUSTERS } else { cluster == 1 };
+        // A cluster of one block has no `st.async`, and a larger one would have idle blocks.
+        let clusters = 2..=if card.arch >= CLUSTERS { MAX_CLUSTER } else { 1 };
+        let has = if shape.cluster { clusters.contains(&cluster) } else { cluster == 1 };
         let aligned = problem.aligned || !shape.aligned;
         // An SM has 1,024 threads of these kernels.
         let residents = (card.multiprocessors * 1024 / (shape.threads * cluster)).max(1);
@@ -214,6 +216,10 @@ mod tests {
             {
                 assert!(check("softmax", SHAPES, &problem(length), &card).is_ok(), "{length}");
                 assert!(columns(&problem(length), &card) >= length, "{length} on {}", card.arch);
+                for Plan { shape, cluster, .. } in candidates(SHAPES, &problem(length), &card) {
+                    let holds = shape.columns * cluster / 2;
+                    assert!(!shape.cluster || cluster > 1 && length > holds, "{length}: {cluster} blocks");
+                }
             }
             let refused = check("softmax", SHAPES, &problem(limit + 1), &card).unwrap_err().to_string();
             assert!(refused.contains(&format!("they may have {limit}; split them")), "{refused}");

@@ -233,3 +233,38 @@ fn calls_that_are_not_the_products_are_refused_with_the_way_out() {
     let error = unsafe { product.run(&mut calls) }.unwrap_err().to_string();
     assert!(error.contains("rows must be contiguous and begin at multiples of 16 bytes"), "{error}");
 }
+
+#[test]
+fn ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm() {
+    const ASKED: &str = "MOYE_TEST_VARIABLES";
+    if std::env::var_os(ASKED).is_some() {
+        let read =
+            Rendezvous::from_env().map(|of| (of.rank(), of.world())).map_err(|error| error.to_string());
+        println!("read: {read:?} {:?}", Rendezvous::local_rank());
+        return;
+    }
+    let launchers = [
+        ["RANK", "WORLD_SIZE", "LOCAL_RANK"],
+        ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"],
+        ["PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"],
+        ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"],
+    ];
+    let read = |set: &[(&str, &str)]| {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let name = "ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm";
+        child.args(["--exact", name, "--nocapture"]).env(ASKED, "1");
+        launchers.iter().flatten().chain(&["MASTER_ADDR", "MASTER_PORT"]).for_each(|name| {
+            child.env_remove(name);
+        });
+        let output = child.envs(set.iter().copied()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let master = [("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29600")];
+    for [rank, world, local] in launchers {
+        let said = read(&[&[(rank, "3"), (world, "8"), (local, "1")], &master[..]].concat());
+        assert!(said.contains("read: Ok((3, 8)) Some(1)"), "{rank}: {said}");
+    }
+    let said = read(&[("RANK", "three"), ("WORLD_SIZE", "8")]);
+    assert!(said.contains("RANK is") && said.contains("and must be a number"), "{said}");
+    assert!(read(&[]).contains("the variable RANK is not set; start the program by `torchrun` or `mpirun`"));
+}

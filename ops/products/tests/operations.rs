@@ -81,6 +81,46 @@ fn products_of_few_rows_are_those_of_float64() {
 
 #[cfg(feature = "few")]
 #[test]
+fn applied_plans_are_taken_and_those_of_other_candidates_are_not() {
+    use moye::Device;
+    use moye::operation::{Array, ArrayType, Call, Case, Dtype, Options, Plans, TunedPlan, tune};
+    use moye_products::few::LINEAR_FEW;
+    const CASE: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8]), None]);
+    const KERNELS: [&str; 2] = ["linear_few_f32_4", "linear_few_f32_16"];
+    let device = Device::sim();
+    let plans = tune(&LINEAR_FEW, &device, &CASE, Dtype::F32).unwrap();
+    let [plan] = &plans[..] else { panic!("{plans:?}") };
+    assert!(plan.us <= plan.untuned_us && plan.candidates == 2, "{plan:?}");
+    assert_eq!(plan.kernel, KERNELS[plan.candidate]);
+    // The arrays have no memory: a launch would be a fault.
+    let array = |columns: usize| {
+        let ty = ArrayType { dtype: Dtype::F32, shape: vec![1, columns] };
+        Some(Array::row_major(&ty, 1 << 20))
+    };
+    let operands = [array(8), array(8), None, array(1)];
+    let kernel = || {
+        let call = Call { operands: &operands, options: &Options::of(&LINEAR_FEW) };
+        (LINEAR_FEW.explain)(&device.default_stream(), &call).unwrap()
+    };
+    let apply = |candidate: usize, kernel: &str| {
+        let mut plans = Plans::default();
+        plans.insert(TunedPlan { candidate, kernel: kernel.to_owned(), ..plan.clone() });
+        plans.apply();
+    };
+    let cheapest = kernel();
+    for (candidate, name) in KERNELS.into_iter().enumerate() {
+        apply(candidate, name);
+        assert_eq!(kernel(), name);
+    }
+    apply(1, "linear_few_f32_of_an_earlier_version");
+    assert_eq!(kernel(), cheapest);
+    apply(1, KERNELS[1]);
+    Plans::default().apply();
+    assert_eq!(kernel(), cheapest);
+}
+
+#[cfg(feature = "few")]
+#[test]
 fn elements_between_rows_are_no_part_of_a_product_of_few_rows() {
     use moye::{Matrix, MatrixMut};
     // Rows of 5 elements, 8 apart, with NaN between them.

@@ -61,6 +61,17 @@ struct Problem {
     gated: bool,
     /// Rows of x of a block, or "auto".
     tile: &'static str,
+    /// The plan for which the workspace was made: the only candidate.
+    planned: Option<Planned>,
+}
+
+/// What tells a plan from the other candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Planned {
+    kernel: usize,
+    rows: usize,
+    slices: usize,
+    is_for_many: bool,
 }
 
 /// A kernel: its number in the table for few rows or for many, and its rows of x.
@@ -71,6 +82,13 @@ struct Plan {
     many: Option<Many>,
     /// Slices of K of a kernel for many rows.
     slices: usize,
+}
+
+impl Plan {
+    fn planned(&self) -> Planned {
+        let &Self { kernel, rows, slices, many } = self;
+        Planned { kernel, rows, slices, is_for_many: many.is_some() }
+    }
 }
 
 /// A kernel for many rows.
@@ -178,7 +196,8 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let many = many.filter(|plan| 4 * plan.slices <= steps.max(4));
         let hopper = card.arch == Arch::new(9, 0) && !norm;
         let named = |plan: &Plan| problem.tile == "auto" || problem.tile.parse() == Ok(plan.rows);
-        few.chain(many.filter(|_| hopper)).filter(named).collect()
+        let is_planned = |plan: &Plan| problem.planned.is_none_or(|planned| planned == plan.planned());
+        few.chain(many.filter(|_| hopper)).filter(named).filter(is_planned).collect()
     }
 
     /// For few rows the instructions of all blocks, each of which unpacks its tiles and multiplies
@@ -364,7 +383,8 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, earl
         &mut |m, [mut x_at, y_at, residual], [mut of_x, of_y, rows]| {
             // What is converted is aligned, wherever the workspace is.
             let is_aligned = of_x.aligned || scales.is_some();
-            let problem = Problem { m, sizes, aligned: is_aligned, norm: norm != 0, gated, tile };
+            let problem =
+                Problem { m, sizes, aligned: is_aligned, norm: norm != 0, gated, tile, planned: None };
             of_halves!(LINEAR, y.dtype, T => {
                 let plan = operation::plan::<Linear<T>>(stream.device(), &problem)?;
                 let (k, row) = (sizes.k, sizes.k.next_multiple_of(8));
@@ -396,7 +416,11 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, earl
                 let addresses = [x_at, codes.address, factors.address, y_at, work_at];
                 let arguments = (addresses, [of_x, of_y], Finish { residual, rows, norm, eps, gated, early });
                 // SAFETY: the call's arrays are on the stream's device until the work is complete.
-                let launched = unsafe { operation::run::<Linear<T>>(stream, &problem, &arguments) };
+                let launched = unsafe {
+                    // Another plan could need more of the workspace.
+                    let problem = Problem { planned: Some(plan.planned()), ..problem };
+                    operation::run::<Linear<T>>(stream, &problem, &arguments)
+                };
                 drop(work);
                 launched
             })
@@ -411,7 +435,7 @@ pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     let (norm, tile) = (call.operands[4].is_some(), call.options.choice("tile"));
     let aligned = x.dtype != y.dtype || rows(x).is_some_and(|rows| rows.aligned);
     let gated = call.options.bool("gated");
-    let problem = Problem { m, sizes: sizes(call)?, aligned, norm, gated, tile };
+    let problem = Problem { m, sizes: sizes(call)?, aligned, norm, gated, tile, planned: None };
     of_halves!(LINEAR, y.dtype, T => {
         Ok(Linear::<T>::kernel(&operation::plan::<Linear<T>>(stream.device(), &problem)?))
     })

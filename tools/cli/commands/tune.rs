@@ -37,8 +37,8 @@ pub struct Tune {
         value_name = "SIZES"
     )]
     sizes: Vec<Size>,
-    /// File for the choices; existing entries for other problems stay (default: moye/tuning.json, or
-    /// moye/plans.json for operations, in the user's configuration folder).
+    /// File for the choices; existing entries for other problems stay (default: moye/tuning.json,
+    /// or moye/plans.json for operations, in the user's configuration folder).
     #[arg(long, value_name = "FILE.json")]
     file: Option<PathBuf>,
     #[command(flatten)]

@@ -33,14 +33,15 @@ pub(super) fn run(options: &Options) -> Result<()> {
     if options.chat {
         return Err(Error::Request("--chat answers on one GPU; give prompts, or --batch FILE".to_owned()));
     }
-    // `torchrun` and similar launchers start one process for each GPU.
-    if std::env::var_os("RANK").is_some() {
+    // `torchrun` and MPI start one process for each GPU.
+    let launched = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
+    if launched.iter().any(|name| std::env::var_os(name).is_some()) {
         let rendezvous = Rendezvous::from_env()?;
         if rendezvous.world() != world {
-            let detail = format!("WORLD_SIZE is {}, and --gpus {world}", rendezvous.world());
+            let detail = format!("{} processes were started, and --gpus is {world}", rendezvous.world());
             return Err(Error::Request(detail));
         }
-        let local = std::env::var("LOCAL_RANK").ok().and_then(|text| text.parse().ok());
+        let local = Rendezvous::local_rank();
         let device = match first(options.device)? {
             None => Device::sim(),
             Some(first) => Device::gpu(first + local.unwrap_or(rendezvous.rank() as u32))?,

@@ -5,9 +5,7 @@ mod maps;
 #[cfg(feature = "reduce")]
 mod reductions;
 
-use moye::operation::{
-    Array, ArrayType, Call, Case, Declaration, Dtype, Options, Plans, Role, TunedPlan, Value, harness, tune,
-};
+use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options, Value, harness};
 use moye::{Buffer, Device, Element};
 use std::collections::HashSet;
 
@@ -221,39 +219,6 @@ fn the_kernel_of_a_call_is_named_without_a_launch() {
         let kernel = (declaration.explain)(&stream, &call).unwrap();
         assert!(entries.contains(kernel), "{}: {kernel}", declaration.name);
     }
-}
-
-#[test]
-fn applied_plans_are_taken_and_those_of_other_candidates_are_not() {
-    const CASE: Case = Case::new(&[Some(&[3, 40])]);
-    let (device, softmax) = (Device::sim(), &moye_rows::softmax::SOFTMAX);
-    let plans = tune(softmax, &device, &CASE, Dtype::F32).unwrap();
-    let [plan] = &plans[..] else { panic!("{plans:?}") };
-    let kernel = || {
-        let array = Array::row_major(&ArrayType { dtype: Dtype::F32, shape: vec![3, 40] }, 1 << 20);
-        let mut operands = vec![None; softmax.operands.len()];
-        for (operand, of) in operands.iter_mut().zip(softmax.operands) {
-            *operand = matches!(of.role, Role::Input | Role::Result).then(|| array.clone());
-        }
-        let call = Call { operands: &operands, options: &Options::of(softmax) };
-        (softmax.explain)(&device.default_stream(), &call).unwrap()
-    };
-    let apply = |plan: TunedPlan| {
-        let mut plans = Plans::default();
-        plans.insert(plan);
-        plans.apply();
-    };
-    let untuned = kernel();
-    let mut kernels = HashSet::new();
-    for candidate in 0..plan.candidates {
-        apply(TunedPlan { candidate, ..plan.clone() });
-        kernels.insert(kernel());
-    }
-    assert!(kernels.len() == plan.candidates && kernels.contains(untuned), "{kernels:?}");
-    apply(TunedPlan { candidates: plan.candidates + 1, ..plan.clone() });
-    assert_eq!(kernel(), untuned, "a plan among other candidates");
-    Plans::default().apply();
-    assert_eq!(kernel(), untuned);
 }
 
 #[test]
