@@ -200,7 +200,9 @@ impl Group {
     pub(crate) fn reserve(&self, state: &mut State, bytes: usize) -> Result<usize> {
         if bytes > state.half {
             self.release(state)?;
-            if let Some(reason) = self.map(state, bytes)? {
+            if let Some(reason) = self.map(state, bytes)?
+                && self.apart.is_none()
+            {
                 return Err(error(format!("a workspace of {bytes} bytes cannot be shared: {reason}")));
             }
         }

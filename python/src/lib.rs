@@ -27,8 +27,8 @@ use std::path::PathBuf;
 /// The declared operations.
 static OPERATIONS: &[&[&Declaration]] = &[moye_rows::OPERATIONS, moye_products::OPERATIONS];
 
-/// Lets the declared operations of this process take the plans that `moye tune OPERATION` has stored
-/// in a file. Results may differ by rounding.
+/// Lets the declared operations of this module take the plans that `moye tune OPERATION` has
+/// stored in a file. Results may differ by rounding.
 #[pyfunction]
 fn use_plans(path: PathBuf) -> PyResult<()> {
     Plans::load(path).map_err(moye_python_support::error::raised)?.apply();

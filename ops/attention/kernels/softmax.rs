@@ -53,6 +53,9 @@ impl<const ROWS: usize> OnlineSoftmax<ROWS> {
     }
 
     /// Reads what [`store`](Self::store) wrote.
+    ///
+    /// # Safety
+    /// Same contract as [`store`](Self::store), which has written both.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]

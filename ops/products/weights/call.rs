@@ -65,7 +65,7 @@ struct Problem {
     planned: Option<Planned>,
 }
 
-/// What tells a plan from the other candidates.
+/// The fields that differ between the candidates of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Planned {
     kernel: usize,

@@ -44,6 +44,9 @@ pub trait KeySource<C: HopperConfig>: Copy {
     fn pipelines(queries: &<Self::Queries as SharedStorage>::Tensors) -> Option<&QueryPipelines>;
 
     /// The producer warpgroup; `elected` is one of its threads.
+    ///
+    /// # Safety
+    /// Same contract as [`forward`].
     unsafe fn produce<S: TileScheduler>(
         self,
         arguments: &Arguments<C::Operand>,
@@ -53,6 +56,9 @@ pub trait KeySource<C: HopperConfig>: Copy {
     );
 
     /// A consumer warpgroup: 64 rows of each tile.
+    ///
+    /// # Safety
+    /// Same contract as [`forward`].
     unsafe fn consume(
         self,
         arguments: &Arguments<C::Operand>,

@@ -172,6 +172,9 @@ pub struct Maps<'a, C: HopperConfig> {
 
 impl<C: HopperConfig> Maps<'_, C> {
     /// Prefetches the maps of Q, K and V.
+    ///
+    /// # Safety
+    /// The maps are parameters of the kernel.
     #[inline(always)]
     pub unsafe fn prefetch(&self) {
         prefetch_tensor_map(self.q.pointer());
