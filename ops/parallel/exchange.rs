@@ -36,7 +36,7 @@ const VARIABLES: [[&str; 3]; 4] = [
     ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"],
 ];
 
-/// Those of the launcher that started this process; of `torchrun` if there is none.
+/// The variables of the launcher that started this process, or of `torchrun` if no launcher did.
 fn variables() -> [&'static str; 3] {
     let is_set = |names: &&[&str; 3]| std::env::var_os(names[0]).is_some();
     *VARIABLES.iter().find(is_set).unwrap_or(&VARIABLES[0])

@@ -84,7 +84,7 @@ pub(crate) enum Touch {
 
 type Key = (usize, Action, u64);
 
-/// What a warp does at a source location.
+/// An action of a warp at a source location, and the lanes that have returned.
 struct Step {
     action: Action,
     /// The bytes of a lane.
