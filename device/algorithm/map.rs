@@ -11,7 +11,7 @@ use crate::tensor::{Access as _, AccessMut as _, ElementIndex, Fragment, StaticL
 /// Sets each element of `out` to `f` of the elements of the inputs at the same index, which are
 /// converted to `V` first; the result is converted to `out`'s type.
 ///
-/// The inputs are a tuple of up to three pointers. Extents and strides are those of `modes`, which
+/// The inputs are a tuple of up to four pointers. Extents and strides are those of `modes`, which
 /// the host computes ([`MapModes::launches`]): any strides, 0 to broadcast. If the operands allow
 /// it, each access has 16 bytes (of the widest element), and a thread loads four vectors of each
 /// input before it uses them. An input whose address is 0 reads as zeros.
@@ -95,11 +95,11 @@ pub trait MapPointers: Copy + 'static {
     const BYTES: usize;
 }
 
-/// The inputs of [`map`]: a tuple of up to three [`Global`] pointers to elements that are converted
+/// The inputs of [`map`]: a tuple of up to four [`Global`] pointers to elements that are converted
 /// to `V`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` are not the inputs of a map of {N} values `{V}`",
-    note = "the inputs are a tuple of up to three pointers, `(x,)` or `(x, y)`: `Global<T>` with `T: Convert<{V}>`"
+    note = "the inputs are a tuple of up to four pointers, `(x,)` or `(x, y)`: `Global<T>` with `T: Convert<{V}>`"
 )]
 pub trait MapInputs<V, const N: usize>: MapPointers {
     /// A thread's elements of each input.
@@ -331,6 +331,7 @@ inputs!(0:);
 inputs!(1: A 0);
 inputs!(2: A 0, B 1);
 inputs!(3: A 0, B 1, C 2);
+inputs!(4: A 0, B 1, C 2, D 3);
 
 /// Bytes of a vector that one instruction moves, or a compile error.
 const fn bytes_of_vector(vector: usize, bytes: usize) -> usize {

@@ -82,6 +82,7 @@ mod reduction;
 mod row;
 mod row_access;
 mod row_ahead;
+mod row_chunks;
 mod row_team;
 mod sliced;
 mod stream;
@@ -108,11 +109,12 @@ pub use map_modes::{FastDivmod, MAP_THREADS, MapModes, MapPlace};
 pub use map_modes::{MapLaunch, MapOperand};
 pub use reduction::{ArgMax, LogSumExp, Max, Reduction, SquareSum, Sum, Variance};
 pub use row::{
-    AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster512,
-    Cluster1024, ClusterBlocks, Lanes4, Lanes8, OneBlock, RowBlocks, RowCopy, RowCopyWith, RowScratch,
-    RowShape, RowStride, RowTile, StridesOf, Warp,
+    AnyBlock, AnyBlock512, AnyChunked, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Chunked,
+    Cluster512, Cluster1024, ClusterBlocks, Lanes4, Lanes8, OneBlock, RowBlocks, RowCopy, RowCopyWith,
+    RowScratch, RowShape, RowStride, RowTile, StridesOf, Warp,
 };
 pub use row_ahead::RowStage;
+pub use row_chunks::Chunks;
 pub use row_team::RowTeam;
 pub use stream::RowPart;
 pub use transpose::transpose_paired;

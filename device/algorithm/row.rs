@@ -51,6 +51,7 @@
 //! assert_eq!((got[0], got[499]), (-1.0, 0.98));
 //! ```
 
+use super::row_chunks::Chunks;
 use crate::arch::{
     AsyncWord as _, FULL_WARP, Word128, block_idx, cluster_arrive, cluster_rank, cluster_size, cluster_wait,
     fence_mbarrier_init, grid_dim, lane_id, map_shared, mbarrier_arrive_expect_tx, mbarrier_init,
@@ -73,7 +74,8 @@ pub trait RowShape: Copy + Default + 'static {
     /// The alignment of rows in bytes: 16, if their length is a multiple of 16 bytes too, or 1 if
     /// they start at any element.
     const ALIGN: usize;
-    /// The blocks that share a row: [`OneBlock`], or those of a cluster ([`ClusterBlocks`], sm_90).
+    /// The blocks that share a row: [`OneBlock`], those of a cluster ([`ClusterBlocks`], sm_90), or
+    /// one block that takes the chunks of a row in turn ([`Chunks`]).
     type Blocks: RowBlocks;
 
     /// The most elements of a row that a thread holds.
@@ -82,7 +84,7 @@ pub trait RowShape: Copy + Default + 'static {
     const BLOCK: u32 = if Self::THREADS < 128 { 128 } else { Self::THREADS };
     /// Rows of a block.
     const ROWS: u32 = Self::BLOCK / Self::THREADS;
-    /// The longest row of a block, in elements.
+    /// The longest row of a block, in elements; with [`Chunks`] the elements of a chunk.
     const COLUMNS: u32 = Self::THREADS * Self::ELEMENTS;
     /// Whether a [`RowStage`](super::RowStage) copies rows ahead: if few blocks fit on an SM, no
     /// other block's loads are in flight while one reduces.
@@ -93,6 +95,11 @@ pub trait RowShape: Copy + Default + 'static {
 pub trait RowBlocks: Copy + 'static {
     /// Whether they are a cluster's: the launch has clusters of 2, 4 or 8 blocks along x.
     const CLUSTER: bool;
+    /// Whether one block takes the chunks of a row in turn.
+    const CHUNKS: bool = false;
+    /// Whether a block has a part of a row, so that
+    /// [`combine_blocks`](super::RowTeam::combine_blocks) combines its values with the others'.
+    const DIVIDES: bool = Self::CLUSTER || Self::CHUNKS;
 
     /// Prepares the exchanges at the kernel's start; `places` has two times [`PLACES`] elements.
     ///
@@ -301,6 +308,27 @@ shapes! {
     AnyCluster: 512 threads, align 1, ClusterBlocks;
 }
 
+macro_rules! chunked {
+    ($($(#[$doc:meta])* $name:ident: align $align:literal;)+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $name;
+        impl RowShape for $name {
+            const THREADS: u32 = 512;
+            const ALIGN: usize = $align;
+            type Blocks = Chunks;
+            const ELEMENTS: u32 = 16;
+        }
+    )+ };
+}
+chunked! {
+    /// 512 threads take a row of any length in chunks of 8,192 elements, and read it again for each
+    /// exchange: see [`Chunks`].
+    Chunked: align 16;
+    /// [`Chunked`], for rows that start anywhere.
+    AnyChunked: align 1;
+}
+
 /// The distances in elements between two rows, and between two elements of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 #[repr(C)]
@@ -338,6 +366,13 @@ pub(super) const fn allowed<C: RowShape>() {
             .str("THREADS is ")
             .int(threads)
             .str(": a row has a power of two of threads, 1,024 at most, and with the blocks of a cluster 64 or more")
+            .raise();
+    }
+    if C::Blocks::CHUNKS && C::ROWS != 1 {
+        TilingError::of("RowShape")
+            .str("ROWS is ")
+            .int(C::ROWS as i64)
+            .str(": a block takes the chunks of one row")
             .raise();
     }
     if C::ALIGN != 1 && C::ALIGN != 16 {

@@ -1,7 +1,7 @@
 //! Loads and stores of a thread's part of the rows that it shares: each vector is one predicated
 //! access, wholly in bounds or out of bounds.
 
-use super::row::RowShape;
+use super::row::{RowBlocks as _, RowShape};
 use super::row_team::RowTeam;
 use crate::arch::{Convert, Word, Word128};
 use crate::layout::Layout;
@@ -121,7 +121,7 @@ impl<C: RowShape> RowTeam<C> {
     }
 
     /// Stores a thread's rows, rounded to the elements of `part`, each vector by one predicated
-    /// store; nothing out of bounds.
+    /// store; nothing out of bounds, and nothing unless the team [`writes`](Self::writes).
     ///
     /// # Safety
     /// Same contract as [`copy`](super::copy()), for the destination.
@@ -139,7 +139,10 @@ impl<C: RowShape> RowTeam<C> {
         let rounded = values.convert::<P::Element>();
         for i in 0..size / vector {
             let i = i * vector;
-            let (valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
+            let (mut valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
+            if const { C::Blocks::CHUNKS } {
+                valid &= self.writes();
+            }
             // SAFETY: the vector is in bounds if it is valid, and aligned as the shape requires; a
             // fragment's elements are compact.
             unsafe {
@@ -153,9 +156,8 @@ impl<C: RowShape> RowTeam<C> {
         }
     }
 
-    /// Stores a thread's rows as elements of 8 bits, of which `encode` returns four, the first in
-    /// the lowest byte; nothing out of bounds. `part` is a partition by a
-    /// [`RowCopyWith`](super::RowCopyWith).
+    /// [`store`](Self::store) as elements of 8 bits, of which `encode` returns four, the first in
+    /// the lowest byte. `part` is a partition by a [`RowCopyWith`](super::RowCopyWith).
     ///
     /// # Safety
     /// Same contract as [`store`](Self::store); vectors are at multiples of their size.
@@ -176,7 +178,10 @@ impl<C: RowShape> RowTeam<C> {
         let four = |i: usize| encode([values[i], values[i + 1], values[i + 2], values[i + 3]]);
         for i in 0..size / vector {
             let i = i * vector;
-            let (valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
+            let (mut valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
+            if const { C::Blocks::CHUNKS } {
+                valid &= self.writes();
+            }
             // SAFETY: the vector is in bounds if it is valid, and aligned as the contract requires.
             unsafe {
                 match const { access(&LG::LAYOUT) } {

@@ -17,7 +17,7 @@ use core::marker::PhantomData;
 /// attribute's `shared`. A thread copies its own elements by `cp.async` and reads no others, so
 /// that it waits only for its own copies. It has no memory, and [`take`](Self::take) loads
 /// directly, if the shape is not [`AHEAD`](RowShape::AHEAD), or if the kernel's `STAGES` stages do
-/// not fit: 96 KB, or 200 KB in the blocks of a cluster.
+/// not fit: 96 KB, 200 KB in the blocks of a cluster, or 40 KB where a block takes chunks.
 ///
 /// ```
 /// # #![allow(non_snake_case)]
@@ -92,9 +92,14 @@ impl<T: Element, C: RowShape, const STAGES: usize> SharedStorage for RowStage<T,
 impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
     /// Bytes of a tile.
     const TILE: usize = (C::ROWS * C::COLUMNS) as usize * T::BYTES;
-    /// Whether it has memory.
+    /// Whether it has memory. Two blocks with chunks fit on an SM.
     const HOLDS: bool = C::AHEAD
-        && STAGES * Self::TILE <= if <C::Blocks as RowBlocks>::CLUSTER { 200 << 10 } else { 96 << 10 };
+        && STAGES * Self::TILE
+            <= match (<C::Blocks as RowBlocks>::CLUSTER, <C::Blocks as RowBlocks>::CHUNKS) {
+                (true, _) => 200 << 10,
+                (_, true) => 40 << 10,
+                _ => 96 << 10,
+            };
 
     /// The address of a thread's vector: those of adjacent threads are contiguous.
     #[inline(always)]
@@ -181,7 +186,7 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
     }
 
     /// [`RowTeam::apply_loaded`] for rows that were copied once, such as weights that all rows
-    /// share.
+    /// share. Each chunk has other elements, which are loaded directly.
     ///
     /// # Safety
     /// Same contract as [`RowTeam::apply_loaded`]; `part` is the one that [`start`](Self::start)
@@ -201,7 +206,7 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
         LG: StaticLayout,
         L: StaticLayout,
     {
-        if const { !Self::HOLDS } {
+        if const { !Self::HOLDS || <C::Blocks as RowBlocks>::CHUNKS } {
             // SAFETY: the caller's contract: the part is readable.
             return unsafe { team.apply_loaded(values, part, f) };
         }

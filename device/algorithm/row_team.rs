@@ -2,6 +2,7 @@
 
 use super::lanes_reduce;
 use super::row::{PLACES, RowBlocks as _, RowScratch, RowShape, RowStride, RowTile, StridesOf, allowed};
+use super::row_chunks::Passes;
 use crate::arch::{lane_id, sync_threads, thread_idx};
 use crate::memory::{GlobalPointer, Shared, Storable};
 use crate::tensor::{
@@ -11,7 +12,7 @@ use crate::tensor::{
 use core::marker::PhantomData;
 
 /// The most reductions of a [`RowTeam`].
-const USES: u32 = 6;
+pub(super) const USES: u32 = 6;
 
 /// The threads that share a row: lanes of a warp, the threads of a block, or the threads of a
 /// cluster.
@@ -31,6 +32,8 @@ pub struct RowTeam<C> {
     exchanges: u32,
     /// Whether the threads of the block have synchronised since the last exchange.
     met: bool,
+    /// The passes over a row in chunks.
+    passes: Passes,
     shape: PhantomData<C>,
 }
 
@@ -48,7 +51,8 @@ impl<C: RowShape> RowTeam<C> {
         // SAFETY: the last places of the scratch memory are those of exchanges.
         unsafe { C::Blocks::start(Self::exchange_places(scratch)) };
         let tile = C::Blocks::place();
-        Self { scratch, tile, used: 0, half: 0, exchanges: 0, met: true, shape: PhantomData }
+        let passes = Passes::START;
+        Self { scratch, tile, used: 0, half: 0, exchanges: 0, met: true, passes, shape: PhantomData }
     }
 
     #[inline(always)]
@@ -57,27 +61,45 @@ impl<C: RowShape> RowTeam<C> {
         scratch.pointer().offset((2 * USES * PLACES) as i32)
     }
 
-    /// The tile one step of the grid further.
+    /// The tile one step of the grid further; with [`Chunks`](super::Chunks) the next chunk.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn next_tile(&self) -> (u32, u32) {
+        if const { C::Blocks::CHUNKS } {
+            return self.passes.next(self.tile, C::COLUMNS, C::Blocks::rows()).0;
+        }
         (self.tile.0 + C::Blocks::rows(), self.tile.1)
     }
 
     /// Moves to [`next_tile`](Self::next_tile), for which the team can again reduce six times, and
     /// returns whether a matrix of `m` rows has it. Shapes that are not [`AHEAD`](RowShape::AHEAD)
-    /// have no next tile: their grid has a block for each tile.
+    /// and take no chunks have no next tile: their grid has a block for each tile.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn step(&mut self, m: u32) -> bool {
-        if const { !C::AHEAD } {
+        if const { !C::AHEAD && !C::Blocks::CHUNKS } {
             return false;
         }
-        self.tile = self.next_tile();
+        if const { C::Blocks::CHUNKS } {
+            let places = Self::exchange_places(self.scratch);
+            // SAFETY: all threads of the block step together, and these places belong to the
+            // exchanges.
+            self.tile = unsafe { self.passes.step(self.tile, C::COLUMNS, C::Blocks::rows(), places) };
+        } else {
+            self.tile = self.next_tile();
+        }
         (self.used, self.half) = (0, self.half ^ 1);
         self.tile.0 < m.div_ceil(C::ROWS)
+    }
+
+    /// Whether stores and the [`leader`](Self::leader) write: always, except with
+    /// [`Chunks`](super::Chunks) before the last pass over a row.
+    #[inline(always)]
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        if const { C::Blocks::CHUNKS } { self.passes.is_last() } else { true }
     }
 
     /// The block's rows of a matrix of `m` rows of `n` elements: `(BLK_M, BLK_N)`.
@@ -107,6 +129,9 @@ impl<C: RowShape> RowTeam<C> {
         tile: (u32, u32),
     ) -> GlobalTensor<P, StridesOf<C>, IdentityOf<RowTile<C>>, <(u32, u32) as TileCoordinate<Rank<2>>>::Rest>
     {
+        if const { C::Blocks::CHUNKS } {
+            self.passes.set_columns(shape.1);
+        }
         GlobalArray::new(pointer, shape, StridesOf::<C>(stride, PhantomData))
             .local_tile::<RowTile<C>, _>(tile)
     }
@@ -143,8 +168,8 @@ impl<C: RowShape> RowTeam<C> {
         identity_tensor::<T, RowTile<C>, _>((row * C::ROWS, column * C::COLUMNS))
     }
 
-    /// The coordinate of the block's tile of rows: at first `(block, 0)`, or in a cluster
-    /// `(cluster, rank)`.
+    /// The coordinate of the block's tile of rows: at first `(block, 0)`, in a cluster `(cluster,
+    /// rank)`, or with [`Chunks`](super::Chunks) `(row, chunk)`.
     #[inline(always)]
     #[must_use]
     pub fn tile(&self) -> (u32, u32) {
@@ -160,11 +185,14 @@ impl<C: RowShape> RowTeam<C> {
     }
 
     /// The row of the matrix for which this thread may write a result, one value a row; `None` in
-    /// the row's other threads.
+    /// the row's other threads, and in all but the first chunk of the last pass over it.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn leader(&self) -> Option<u32> {
+        if const { C::Blocks::CHUNKS } {
+            return (thread_idx().x == 0 && self.passes.leads()).then_some(self.tile.0);
+        }
         let (_, rank) = self.tile();
         (thread_idx().x.is_multiple_of(C::THREADS) && rank == 0).then(|| self.row())
     }
@@ -215,8 +243,8 @@ impl<C: RowShape> RowTeam<C> {
         rows
     }
 
-    /// Combines `N` values, at most four, over the blocks that share the row; if there is one
-    /// block, returns them unchanged. The bits are the same in every run.
+    /// Combines `N` values, at most four, over the blocks that share the row, or over the chunks of
+    /// the row; if there is one block, returns them unchanged. The bits are the same in every run.
     ///
     /// # Safety
     /// Same contract as [`reduce`](Self::reduce), and counts as one of its calls; all threads of a
@@ -230,6 +258,10 @@ impl<C: RowShape> RowTeam<C> {
         f: impl Fn([f32; N], [f32; N]) -> [f32; N],
     ) -> [f32; N] {
         const { assert!(N <= 4, "RowTeam::combine_blocks takes four values at most") };
+        if const { C::Blocks::CHUNKS } {
+            // SAFETY: the places are those of exchanges.
+            return unsafe { self.passes.combine(values, Self::exchange_places(self.scratch), f) };
+        }
         if const { !C::Blocks::CLUSTER } {
             return values;
         }

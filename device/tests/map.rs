@@ -27,6 +27,22 @@ pub unsafe fn sums<X, Y, Z, U>(
     map((x, y, z), out, &modes, |[x, y, z]: [f32; 3]| 2.0 * x + y - z);
 }
 
+/// `out = a b + c d`.
+///
+/// # Safety
+/// Same contract as [`sums`].
+#[kernel(threads = MAP_THREADS)]
+pub unsafe fn products(
+    a: Global<bf16>,
+    b: Global<f32>,
+    c: Global<f16>,
+    d: Global<bf16>,
+    out: GlobalMut<f32>,
+    modes: MapModes<4>,
+) {
+    map((a, b, c, d), out, &modes, |[a, b, c, d]: [f32; 4]| a * b + c * d);
+}
+
 /// `out = x + 1` of integers.
 ///
 /// # Safety
@@ -142,6 +158,38 @@ const MIXED: Conversions<bf16, f32, f16, f32> =
     Conversions { x: bf16::from_f32, y: |y| y, z: f16::from_f32, out: |out| out };
 const NARROW: Conversions<bf16, bf16, bf16, bf16> =
     Conversions { x: bf16::from_f32, y: bf16::from_f32, z: bf16::from_f32, out: bf16::to_f32 };
+
+#[test]
+fn four_inputs_of_different_types_are_broadcast_to_the_result() {
+    const ROWS: usize = 7;
+    const COLUMNS: usize = 101;
+    let (memory, value) = (GlobalMemory::new(), |i: usize| (i * 7 % 11) as f32);
+    let values = |count: usize, from: usize| (from..from + count).map(value);
+    // A matrix, a row, a column and one element.
+    let a = memory.upload(&values(ROWS * COLUMNS, 0).map(bf16::from_f32).collect::<Vec<_>>(), "a").unwrap();
+    let b = memory.upload(&values(COLUMNS, 1).collect::<Vec<_>>(), "b").unwrap();
+    let c = memory.upload(&values(ROWS, 2).map(f16::from_f32).collect::<Vec<_>>(), "c").unwrap();
+    let d = memory.upload(&[bf16::from_f32(3.0)], "d").unwrap();
+    let out = memory.upload(&[f32::NAN; ROWS * COLUMNS], "out").unwrap();
+    let operand = |address, bytes, strides| MapOperand { address, bytes, strides };
+    let inputs = [
+        operand(a.address(), 2, &[COLUMNS as i64, 1]),
+        operand(b.address(), 4, &[0, 1]),
+        operand(c.address(), 2, &[1, 0]),
+        operand(d.address(), 2, &[0, 0]),
+    ];
+    let to = operand(out.address(), 4, &[COLUMNS as i64, 1]);
+    for launch in MapModes::launches(&[ROWS, COLUMNS], inputs, to) {
+        let [a, b, c, d] = launch.inputs;
+        let (a, b) = (Global::from_address(a), Global::from_address(b));
+        let (c, d) = (Global::from_address(c), Global::from_address(d));
+        let arguments = (a, b, c, d, GlobalMut::from_address(launch.out), launch.modes);
+        // SAFETY: the buffers have the elements of the modes.
+        unsafe { products.simulate(&memory, launch.modes.blocks(), MAP_THREADS, arguments) }.unwrap();
+    }
+    let of = |i: usize| value(i) * value(1 + i % COLUMNS) + 3.0 * value(2 + i / COLUMNS);
+    assert!(out.download::<f32>().into_iter().eq((0..ROWS * COLUMNS).map(of)));
+}
 
 #[test]
 fn contiguous_operands_are_one_mode_of_vectors_with_a_ragged_end() {
