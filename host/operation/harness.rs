@@ -102,22 +102,32 @@ pub fn check_with_workspace(declaration: &Declaration) {
     assert!(largest != Some(0), "{}: no case took a workspace of the caller", declaration.name);
 }
 
+/// [`check`] of the cases that `takes` selects, on one device, such as a simulator of another card.
+///
+/// # Panics
+/// As [`check`].
+pub fn check_on(declaration: &Declaration, device: &Device, takes: impl Fn(&Case) -> bool) {
+    largest_on(declaration, device, takes);
+}
+
 /// Checks an operation. Returns the size in bytes of the largest workspace taken from a caller: 0
 /// if no case needs one, `None` without a device.
 fn largest_workspace(declaration: &Declaration) -> Option<usize> {
-    let mut largest = None;
-    for device in devices() {
-        let workspaces = Workspaces::new(&device);
-        for (number, case) in declaration.cases.iter().enumerate() {
-            let types = declaration.operands.iter().map(|operand| operand.dtypes.len()).max();
-            for dtypes in 0..types.unwrap_or(0) {
-                // On the simulator, run the first case in each placement. Run each type of each
-                // other case in one placement, which rotates with the type and the case.
-                for (index, placement) in Placement::ALL.into_iter().enumerate() {
-                    if number == 0 || (number + index + dtypes) % 4 == 0 || device.is_gpu() {
-                        check_case(declaration, &device, case, dtypes, placement, number as u64, &workspaces);
-                        largest = largest.max(Some(workspaces.end(declaration.name)));
-                    }
+    devices().iter().map(|device| largest_on(declaration, device, |_| true)).max()
+}
+
+/// [`largest_workspace`] of some cases on one device.
+fn largest_on(declaration: &Declaration, device: &Device, takes: impl Fn(&Case) -> bool) -> usize {
+    let (workspaces, mut largest) = (Workspaces::new(device), 0);
+    for (number, case) in declaration.cases.iter().enumerate().filter(|(_, case)| takes(case)) {
+        let types = declaration.operands.iter().map(|operand| operand.dtypes.len()).max();
+        for dtypes in 0..types.unwrap_or(0) {
+            // On the simulator, run the first case in each placement. Run each type of each other
+            // case in one placement, which rotates with the type and the case.
+            for (index, placement) in Placement::ALL.into_iter().enumerate() {
+                if number == 0 || (number + index + dtypes) % 4 == 0 || device.is_gpu() {
+                    check_case(declaration, device, case, dtypes, placement, number as u64, &workspaces);
+                    largest = largest.max(workspaces.end(declaration.name));
                 }
             }
         }

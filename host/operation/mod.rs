@@ -14,6 +14,7 @@ mod measure;
 #[cfg(feature = "tune")]
 mod plans_file;
 mod repeat;
+mod rows;
 mod tune;
 mod typed;
 
@@ -23,6 +24,7 @@ pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementw
 pub use measure::{Measured, measure};
 #[cfg(feature = "tune")]
 pub use plans_file::write_json;
+pub use rows::{RowInstance, RowPlan, RowProblem};
 pub use tune::{Plans, TunedPlan, tune};
 pub use typed::{TypedCall, check_device};
 

@@ -75,6 +75,24 @@ macro_rules! of_floats {
 }
 pub(crate) use of_floats;
 
+/// Writes [`RowKernel::plans`](crate::rows::RowKernel::plans) of a kernel by its table.
+macro_rules! plans {
+    ($table:path) => {
+        fn plans(
+            problem: &moye_runtime::operation::RowProblem,
+            card: &moye_runtime::Rates,
+        ) -> Vec<moye_runtime::operation::RowPlan> {
+            let entry = |instance: usize| match problem.dtype {
+                moye_runtime::operation::Dtype::F32 => <f32 as $table>::KERNELS[instance].name(),
+                moye_runtime::operation::Dtype::F16 => <half::f16 as $table>::KERNELS[instance].name(),
+                _ => <half::bf16 as $table>::KERNELS[instance].name(),
+            };
+            moye_runtime::operation::RowPlan::candidates(Self::SHAPES, entry, problem, card)
+        }
+    };
+}
+pub(crate) use plans;
+
 /// Refuses a call that no kernel computes: the detail has the values and the way out.
 pub fn unsupported<T>(operation: &'static str, detail: String) -> Result<T> {
     Err(Error::Unsupported { operation, detail })

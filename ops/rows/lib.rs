@@ -41,6 +41,8 @@ pub mod int4;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "some operation needs it")]
 mod launch;
+#[cfg(any(feature = "norm", feature = "norm_backward"))]
+mod moments;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "norm"))]
 pub mod norm;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "norm_backward"))]

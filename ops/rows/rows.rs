@@ -2,12 +2,12 @@
 //! launch of a plan.
 
 use crate::launch::{On, To};
-use crate::plan::{self, Plan, Problem, Shape};
+use crate::plan;
 use moye_device::algorithm::RowStride;
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::{Element, Global, GlobalMut};
-use moye_runtime::operation::{Array, Dtype, Launcher, Operation};
-use moye_runtime::{Error, Grid, KernelArgs, Ptx, Rates, Result};
+use moye_runtime::operation::{Array, Dtype, Launcher, Operation, RowInstance, RowPlan, RowProblem};
+use moye_runtime::{Grid, KernelArgs, Ptx, Rates, Result};
 use std::hash::Hash;
 use std::marker::PhantomData;
 
@@ -44,19 +44,13 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Whether the elements of a row are contiguous, and vectors of `vector` elements are at
-    /// multiples of their size, of 16 bytes at most.
+    /// Whether an access of `vector` elements is aligned in each row.
     fn is_aligned(self, at: RowArray, rows: usize, columns: usize, vector: usize) -> bool {
         let (Self::Rows(Some(array)) | Self::Columns(Some(array)) | Self::Repeated(Some(array))) = self
         else {
             return true;
         };
-        let bytes = array.dtype.bytes() as i64;
-        let align = (vector as i64 * bytes).min(16);
-        at.stride.element == 1
-            && (columns as i64 * bytes) % align == 0
-            && at.address.is_multiple_of(align as u64)
-            && (rows == 1 || (at.stride.row * bytes) % align == 0)
+        RowProblem::is_aligned(at.address, at.stride, array.dtype, [rows, columns], vector)
     }
 }
 
@@ -129,10 +123,6 @@ impl<const N: usize> RowsOf<N> {
         let first = operands[0].array().expect("the first array is not optional");
         let (shape, dtype) = (&first.shape, first.dtype);
         let columns = shape[axis];
-        if columns > i32::MAX as usize {
-            let detail = format!("rows have {columns} elements, and may have {}; split them", i32::MAX);
-            return Err(Error::Unsupported { operation, detail });
-        }
         let stride = |operand: Operand<'_>, mode: usize| operand.stride(mode, axis, shape.len());
         // The other modes, the innermost of the first array last, without those of one element.
         let mut modes: Vec<usize> =
@@ -182,12 +172,11 @@ impl<const N: usize> RowsOf<N> {
             operands.iter().zip(arrays).all(|(of, array)| of.is_aligned(*array, rows, columns, vector))
         };
         let aligned = launches.iter().all(is_aligned);
-        let rows = u32::try_from(rows).ok().filter(|&rows| rows <= i32::MAX as u32).ok_or_else(|| {
-            let detail = format!("{rows} rows, and a launch has at most {}; split the array", i32::MAX);
-            Error::Unsupported { operation, detail }
-        })?;
-        let period = inner.map_or(1, |mode| shape[mode].max(1) as u32);
-        Ok(Self { rows, columns: columns as u32, dtype, launches, period, aligned })
+        let [rows, columns] = RowProblem::extents(operation, [rows, columns])?;
+        // A mode of the rows of a launch, or of one of several launches.
+        let period = inner.map_or(1, |mode| shape[mode].max(1));
+        let [period, _] = RowProblem::extents(operation, [period, 0])?;
+        Ok(Self { rows, columns, dtype, launches, period, aligned })
     }
 
     /// Launches a kernel on all of them, with scalars by the launch's number.
@@ -208,10 +197,15 @@ impl<const N: usize> RowsOf<N> {
         if on.launches() && (rows == 0 || columns == 0) {
             return Ok(());
         }
-        let problem = Problem { rows, columns, dtype, aligned };
-        plan::check(operation, K::SHAPES, &problem, &on.card())?;
         for (number, arrays) in self.launches.iter().enumerate() {
             let call = (*arrays, scalars(number));
+            let given = arrays
+                .iter()
+                .zip(0..)
+                .fold(0, |given, (array, i)| given | u64::from(array.address != 0) << i);
+            let variant = given | u64::from(call.1.variant()) << 32;
+            let problem = RowProblem { kernel: operation, variant, rows, columns, dtype, aligned };
+            problem.check(operation, K::SHAPES, &on.card())?;
             let name = |to: To<'_>| {
                 let plan = on.plan::<Planned<K, N>>(&problem)?;
                 // SAFETY: nothing is launched.
@@ -228,7 +222,15 @@ impl<const N: usize> RowsOf<N> {
 /// by their bits.
 pub trait RowKernel<const N: usize>: Copy + Eq + Hash + 'static {
     /// The shapes in the order of the instances.
-    const SHAPES: &'static [Shape] = plan::SHAPES;
+    const SHAPES: &'static [RowInstance] = plan::SHAPES;
+
+    /// The plans of a problem, by `plans!`.
+    fn plans(problem: &RowProblem, card: &Rates) -> Vec<RowPlan>;
+
+    /// The scalars on which the time of a call depends.
+    fn variant(&self) -> u32 {
+        0
+    }
 
     /// Launches the plan's instance for the element type.
     ///
@@ -248,7 +250,7 @@ pub struct RowLaunch<'a> {
     pub columns: u32,
     /// The element type of the first array.
     pub dtype: Dtype,
-    plan: Plan,
+    plan: RowPlan,
     to: To<'a>,
 }
 
@@ -284,7 +286,7 @@ impl RowLaunch<'_> {
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
         // SAFETY: grid and arguments are what the kernel's contract demands.
-        unsafe { self.to.launch(&kernels[self.plan.instance], grid, arguments) }
+        unsafe { self.to.launch(&kernels[self.plan.instance()], grid, arguments) }
     }
 }
 
@@ -292,8 +294,8 @@ impl RowLaunch<'_> {
 struct Planned<K, const N: usize>(PhantomData<K>);
 
 impl<K: RowKernel<N>, const N: usize> Operation for Planned<K, N> {
-    type Problem = Problem;
-    type Plan = Plan;
+    type Problem = RowProblem;
+    type Plan = RowPlan;
     type Call = ([RowArray; N], K);
     const NAME: &'static str = "rows";
 
@@ -301,20 +303,25 @@ impl<K: RowKernel<N>, const N: usize> Operation for Planned<K, N> {
         &crate::PTX
     }
 
-    fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
-        plan::candidates(K::SHAPES, problem, card)
+    fn candidates(problem: &RowProblem, card: &Rates) -> Vec<RowPlan> {
+        K::plans(problem, card)
     }
 
-    fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
-        plan::cost(plan, problem, card)
+    fn cost(plan: &RowPlan, problem: &RowProblem, card: &Rates) -> f64 {
+        plan.cost(problem, card)
     }
 
-    fn kernel(_: &Plan) -> &'static str {
-        Self::NAME
+    fn kernel(plan: &RowPlan) -> &'static str {
+        plan.kernel()
     }
 
-    unsafe fn launch(plan: &Plan, problem: &Problem, call: &Self::Call, on: &Launcher<'_>) -> Result<()> {
-        let &Problem { rows, columns, dtype, .. } = problem;
+    unsafe fn launch(
+        plan: &RowPlan,
+        problem: &RowProblem,
+        call: &Self::Call,
+        on: &Launcher<'_>,
+    ) -> Result<()> {
+        let &RowProblem { rows, columns, dtype, .. } = problem;
         let on = RowLaunch { rows, columns, dtype, plan: *plan, to: To::Stream(on) };
         // SAFETY: the call's addresses are the problem's operands.
         unsafe { call.1.launch(&on, call.0) }

@@ -282,6 +282,7 @@ def cast(
 def cross_entropy(
     logits: A,
     targets: A,
+    dloss: A | None = None,
     *,
     axis: int = -1,
     ignore_index: int = -100,

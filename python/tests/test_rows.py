@@ -102,6 +102,19 @@ def test_cross_entropy_takes_integers_as_targets_and_writes_the_gradient_over_th
     assert error(x, softmax * known[:, None]) < 2e-6
 
 
+def test_cross_entropy_without_a_reduction_has_the_gradient_of_each_loss_in_its_backward_pass():
+    x = np.random.default_rng(6).normal(size=(4, 50)).astype(np.float32)
+    targets, dloss = np.array([3, 49, -100, 0]), np.array([0.5, -2, 7, 0], np.float32)
+    expected = reference_softmax(x, -1)
+    expected[np.arange(4), np.where(targets < 0, 0, targets)] -= 1
+    expected *= np.where(targets < 0, 0, dloss)[:, None]
+    dlogits = np.empty_like(x)
+    moye.cross_entropy(x, targets, dloss=dloss, dlogits=dlogits, device="sim")
+    assert error(dlogits, expected) < 2e-6
+    with pytest.raises(ValueError, match=r"dloss has shape \[3\] of float32, and must have \[4\]"):
+        moye.cross_entropy(x, targets, dloss=dloss[:3], dlogits=dlogits, device="sim")
+
+
 def test_gated_activations_are_those_of_float64_in_each_form():
     x = np.random.default_rng(4).normal(size=(3, 66)).astype(np.float32)
     wide = x.astype(np.float64)

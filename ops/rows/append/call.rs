@@ -84,9 +84,12 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let of_cache: Vec<_> =
         (0..rank).map(|mode| if mode == 0 { 0 } else { in_words(cache, before + mode) }).collect();
     let page = if before == 1 { cache.shape[1] } else { cache.shape[0] };
+    // No pages may be of any number of slots.
+    let [count, page] =
+        RowProblem::extents(NAME, [cache.shape[..=before].iter().product(), page.min(i32::MAX as usize)])?;
     let of_slots_in_cache = Slots {
-        count: cache.shape[..=before].iter().product::<usize>() as u32,
-        page: FastDivmod::new(page.max(1) as u32),
+        count,
+        page: FastDivmod::new(page.max(1)),
         page_stride: if before == 1 { in_words(cache, 0) } else { 0 },
         stride: if rank > 1 || elements == 1 { cache.strides[before] / elements as i64 } else { 1 },
         wide: slots.dtype == Dtype::I64,

@@ -1,6 +1,6 @@
 //! From a call to launches.
 
-use super::kernel::CrossEntropyKernels;
+use super::kernel::{CrossEntropyKernels, Strides};
 use crate::prelude::*;
 
 const NAME: &str = "cross_entropy";
@@ -16,16 +16,29 @@ struct CrossEntropy {
     factors: [u32; 2],
 }
 
-impl RowKernel<5> for CrossEntropy {
-    const SHAPES: &'static [Shape] = plan::SHAPES_OF_LOSSES;
+impl RowKernel<6> for CrossEntropy {
+    const SHAPES: &'static [RowInstance] = plan::SHAPES_OF_LOSSES;
 
-    unsafe fn launch(&self, on: &RowLaunch<'_>, [x, targets, loss, lse, dx]: [RowArray; 5]) -> Result<()> {
+    plans!(CrossEntropyKernels);
+
+    unsafe fn launch(
+        &self,
+        on: &RowLaunch<'_>,
+        [x, targets, dloss, loss, lse, dx]: [RowArray; 6],
+    ) -> Result<()> {
         let Self { wide, ignore, factors } = *self;
         let (m, n, [smoothing, scale]) = (on.rows, on.columns, factors.map(f32::from_bits));
+        let ld = Strides {
+            x: x.stride,
+            dx: dx.stride,
+            targets: targets.stride.row,
+            dloss: dloss.stride.row,
+            loss: loss.stride.row,
+            lse: lse.stride.row,
+        };
         // SAFETY: the arrays hold the rows, and an element for each.
         of_floats!(NAME, on.dtype, T => unsafe { on.launch(T::KERNELS, (
-            x.read(), targets.read(), loss.write(), lse.write(), dx.write(), m, n,
-            x.stride, targets.stride.row, loss.stride.row, lse.stride.row, dx.stride,
+            x.read(), targets.read(), dloss.read(), loss.write(), lse.write(), dx.write(), m, n, ld,
             wide, ignore, smoothing, scale,
         )) })
     }
@@ -50,6 +63,7 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
         return unsupported(NAME, format!("label_smoothing is {smoothing}, and must be from 0 to 1"));
     }
     let of_rows = ArrayType { dtype: Dtype::F32, shape };
+    expect(NAME, "dloss", &inputs[2], &of_rows)?;
     Ok(vec![of_rows.clone(), of_rows, logits.clone()])
 }
 
@@ -58,10 +72,11 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
 /// # Safety
 /// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
-    let [targets, loss, lse] = [1, 2, 3].map(|index: usize| Operand::Each(call.operands[index].as_ref()));
-    let [x, dx] = [0, 4].map(|index: usize| Operand::Rows(call.operands[index].as_ref()));
+    let of_row = |index: usize| Operand::Each(call.operands[index].as_ref());
+    let [targets, dloss, loss, lse] = [1, 2, 3, 4].map(of_row);
+    let [x, dx] = [0, 5].map(|index: usize| Operand::Rows(call.operands[index].as_ref()));
     let axis = axis(&call.operand(0).ty(), call.options)?;
-    let rows = RowsOf::new(NAME, [x, targets, loss, lse, dx], axis)?;
+    let rows = RowsOf::new(NAME, [x, targets, dloss, loss, lse, dx], axis)?;
     let of = CrossEntropy {
         wide: call.operand(1).dtype == Dtype::I64,
         ignore: call.options.int("ignore_index"),

@@ -7,17 +7,35 @@ use moye_device::algorithm::*;
 use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
+/// The strides of the arrays.
+#[derive(Clone, Copy, KernelParam)]
+#[repr(C)]
+pub struct Strides {
+    /// Strides of the logits.
+    pub x: RowStride,
+    /// Strides of the gradient.
+    pub dx: RowStride,
+    /// The distance of two targets.
+    pub targets: i64,
+    /// The distance of two gradients of losses.
+    pub dloss: i64,
+    /// The distance of two losses.
+    pub loss: i64,
+    /// The distance of two logarithms.
+    pub lse: i64,
+}
+
 /// The loss of each row of logits, `lse(x) - (1 - smoothing) x[target] - smoothing mean(x)`, the
-/// logarithm of the sum of exponentials `lse(x)`, and the loss's gradient times `scale`; a block
-/// for each `C::ROWS` rows, or a cluster for each row; shapes that are `AHEAD` step over the rows.
+/// logarithm of the sum of exponentials `lse(x)`, and the loss's gradient times `scale`, and times
+/// the row's `dloss` unless its address is 0; a block for each `C::ROWS` rows, or a cluster for
+/// each row; shapes that are `AHEAD` step over the rows.
 /// A row whose target is `ignore` has loss and gradient 0; one whose target is outside of `0..n`
 /// has NaN. The address of a result that is not wanted is 0.
 ///
 /// # Safety
-/// `x` and `dx`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldd` apart and
-/// aligned to `C::ALIGN` bytes; `n` is at most `C::COLUMNS`, times the blocks of a cluster.
-/// `targets`, `loss` and `lse` hold `m` elements, `ldt`, `ldl` and `lds` apart: targets of 64 bits
-/// if they are `wide`, else of 32.
+/// `x` and `dx`, the same or disjoint, hold `m` rows of `n` elements, aligned to `C::ALIGN` bytes;
+/// `n` is at most `C::COLUMNS`, times the blocks of a cluster. `targets`, `dloss`, `loss` and `lse`
+/// hold `m` elements: targets of 64 bits if they are `wide`, else of 32. All have the strides `ld`.
 #[kernel(
     threads = C::BLOCK,
     // 64 registers a thread; rows that start anywhere may have more.
@@ -26,6 +44,7 @@ use moye_device::prelude::*;
     instances = cross_entropy<
         f32 | f16 | bf16,
         Lanes8 | Warp | Block256 | Block1024 | AnyWarp | AnyBlock512
+            | Chunked | AnyChunked
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
@@ -35,16 +54,13 @@ use moye_device::prelude::*;
 pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
     x: Global<T>,
     targets: Global<i32>,
+    dloss: Global<f32>,
     loss: GlobalMut<f32>,
     lse: GlobalMut<f32>,
     dx: GlobalMut<T>,
     m: u32,
     n: u32,
-    ldx: RowStride,
-    ldt: i64,
-    ldl: i64,
-    lds: i64,
-    ldd: RowStride,
+    ld: Strides,
     wide: bool,
     ignore: i64,
     smoothing: f32,
@@ -55,15 +71,15 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
     overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
-    stage.start(&load.partition_s(team.rows(x, (m, n), ldx)));
+    stage.start(&load.partition_s(team.rows(x, (m, n), ld.x)));
     loop {
         let load = RowCopy::<T, C>::get_slice(thread::<C>());
-        let tXgX = load.partition_s(team.rows(x, (m, n), ldx)); // (CPY, CPY_M, CPY_N)
+        let tXgX = load.partition_s(team.rows(x, (m, n), ld.x)); // (CPY, CPY_M, CPY_N)
         // In flight while the target and its logit are read, which wait for each other.
         let mut tXrX = stage.take(&team, &tXgX); // (CPY, CPY_M, CPY_N)
-        stage.start(&load.partition_s(team.rows_at(x, (m, n), ldx, team.next_tile())));
+        stage.start(&load.partition_s(team.rows_at(x, (m, n), ld.x, team.next_tile())));
         let row = team.row();
-        let at = i64::from(row) * ldt;
+        let at = i64::from(row) * ld.targets;
         let target = match (row < m, wide) {
             (true, true) => targets.cast::<i64>().read(at),
             (true, false) => i64::from(targets.read(at)),
@@ -71,8 +87,12 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
         };
         let is_known = target >= 0 && target < i64::from(n);
         let logit = match row < m && is_known {
-            true => x.read(i64::from(row) * ldx.row + target * ldx.element).convert(),
+            true => x.read(i64::from(row) * ld.x.row + target * ld.x.element).convert(),
             false => f32::NAN,
+        };
+        let scale = match row < m && dloss.address() != 0 {
+            true => scale * dloss.read(i64::from(row) * ld.dloss),
+            false => scale,
         };
 
         // What is outside is 0 here.
@@ -102,9 +122,9 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
         {
             let row = i64::from(row);
             let value = logarithm - (1.0 - smoothing) * (logit - max) - smoothed;
-            loss.write(row * ldl, if is_ignored { 0.0 } else { value });
+            loss.write(row * ld.loss, if is_ignored { 0.0 } else { value });
             if lse.address() != 0 {
-                lse.write(row * lds, max + logarithm);
+                lse.write(row * ld.lse, max + logarithm);
             }
         }
         if dx.address() != 0 {
@@ -128,7 +148,7 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
             }
             // Other lanes have read this thread's element as their target's logit.
             sync_warp(u32::MAX);
-            let gD = team.rows(dx, (m, n), ldd); // (BLK_M, BLK_N)
+            let gD = team.rows(dx, (m, n), ld.dx); // (BLK_M, BLK_N)
             team.store(&tXrX, &load.partition_d(gD));
         }
         if !team.step(m) {

@@ -3,10 +3,11 @@
 //!
 //! `loss = lse(x) - (1 - label_smoothing) x[target] - label_smoothing mean(x)`. Logits are f32, f16
 //! or bf16, computed in f32; losses and logarithms are f32. The gradient, that of the loss times
-//! `grad_scale`, may be written in place of the logits. A row whose target is `ignore_index` has
-//! loss and gradient 0. One whose target is outside of the classes has NaN in both; nothing is read
-//! or written there. As in PyTorch a row with NaN or plus infinity has loss NaN, and one whose
-//! target's logit is minus infinity has loss infinity.
+//! `grad_scale` and, if a call has it, times `dloss` of the row, may be written in place of the
+//! logits: for losses without a reduction it is the backward pass. A row whose target is
+//! `ignore_index` has loss and gradient 0. One whose target is outside of the classes has NaN in
+//! both; nothing is read or written there. As in PyTorch a row with NaN or plus infinity has loss
+//! NaN, and one whose target's logit is minus infinity has loss infinity.
 
 mod call;
 mod cases;
@@ -26,6 +27,9 @@ declare! {
             OperandOf::new(Role::Input, "targets",
                 "the class of each row, int32 or int64, of the shape of logits without the axis")
                 .of(Dtype::INTEGERS),
+            OperandOf::new(Role::Optional, "dloss",
+                "the gradient of each row's loss, float32, of the shape of targets: a factor of dlogits")
+                .of(&[Dtype::F32]),
             OperandOf::new(Role::Result, "out", "the loss of each row, float32, of the shape of targets")
                 .of(&[Dtype::F32]),
             OperandOf::new(Role::OptionalResult, "lse",
@@ -66,6 +70,7 @@ declare! {
 pub struct CrossEntropy<'a, T: CrossEntropyKernels, I: Element> {
     logits: Matrix<'a, T>,
     targets: Matrix<'a, I>,
+    dloss: Option<Matrix<'a, f32>>,
     ignore_index: i64,
     label_smoothing: f32,
     grad_scale: f32,
@@ -74,7 +79,7 @@ pub struct CrossEntropy<'a, T: CrossEntropyKernels, I: Element> {
 impl<'a, T: CrossEntropyKernels, I: Element> CrossEntropy<'a, T, I> {
     /// The loss of each row of `logits`.
     pub fn new(logits: Matrix<'a, T>, targets: Matrix<'a, I>) -> Self {
-        Self { logits, targets, ignore_index: -100, label_smoothing: 0.0, grad_scale: 1.0 }
+        Self { logits, targets, dloss: None, ignore_index: -100, label_smoothing: 0.0, grad_scale: 1.0 }
     }
 
     setters! {
@@ -84,6 +89,8 @@ impl<'a, T: CrossEntropyKernels, I: Element> CrossEntropy<'a, T, I> {
         label_smoothing: f32;
         /// A factor of the gradient.
         grad_scale: f32;
+        /// The gradient of each row's loss, a matrix of one row: a factor of the row's gradient.
+        dloss: Matrix<'a, f32> as Some;
     }
 
     runs! {
@@ -100,6 +107,7 @@ impl<'a, T: CrossEntropyKernels, I: Element> CrossEntropy<'a, T, I> {
                 .option("grad_scale", Value::Float(self.grad_scale.into()))?
                 .read(&self.logits)?
                 .read_row(&self.targets)?
+                .read_row(self.dloss.as_ref())?
                 .write_row(loss)?
                 .write_row(lse)?
                 .write(dlogits)?

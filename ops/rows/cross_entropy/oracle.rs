@@ -6,10 +6,12 @@ use crate::prelude::*;
 pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
     let (ty, x) = input(inputs, 0);
     let (_, targets) = input(inputs, 1);
+    let dloss = inputs[2].as_ref().map(|(_, dloss)| dloss);
     let (smoothing, scale) = (options.float("label_smoothing"), options.float("grad_scale"));
     let (mut losses, mut logarithms, mut dx) = (Vec::new(), Vec::new(), vec![0.0; x.len()]);
     each_row(&ty.shape, options.int("axis"), |row| {
         let (target, n) = (targets[losses.len()] as i64, row.len() as f64);
+        let scale = scale * dloss.map_or(1.0, |dloss| dloss[losses.len()]);
         let max = row.iter().fold(f64::NEG_INFINITY, |max, &at| max.max(x[at]));
         let lse = max + row.iter().map(|&at| (x[at] - max).exp()).sum::<f64>().ln();
         logarithms.push(lse);

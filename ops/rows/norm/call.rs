@@ -24,6 +24,12 @@ struct Norm {
 }
 
 impl RowKernel<7> for Norm {
+    plans!(NormKernels);
+
+    fn variant(&self) -> u32 {
+        self.code << 1 | u32::from(self.center)
+    }
+
     unsafe fn launch(
         &self,
         on: &RowLaunch<'_>,

@@ -2,6 +2,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::code::{encode, scale_of};
+use crate::moments::moments;
 use crate::thread;
 use moye_device::algorithm::*;
 use moye_device::arch::overlap_launches;
@@ -63,7 +64,7 @@ unsafe fn store<T: Element, U: Element, C: RowShape, L: StaticLayout>(
     unsafe {
         if const { C::ALIGN == 1 || T::BYTES == U::BYTES } {
             team.store(tXrX, &tYgY);
-        } else {
+        } else if const { !C::Blocks::CHUNKS } || team.writes() {
             copy(tXrX, tYgY);
         }
     }
@@ -95,6 +96,7 @@ unsafe fn store<T: Element, U: Element, C: RowShape, L: StaticLayout>(
     instances = norm<
         f32 | f16 | bf16,
         Lanes4 | Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock
+            | Chunked | AnyChunked
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
@@ -141,41 +143,7 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
             let gS = team.rows(sum, (m, n), ld.sum); // (BLK_M, BLK_N)
             team.store(&tXrX, &load.partition_d(gS));
         }
-        // For the block alone: the values of a cluster's blocks are exchanged at once.
-        let columns = n.saturating_sub(team.tile().1 * C::COLUMNS).min(C::COLUMNS) as f32;
-        let mut means = [0.0; 2];
-        if center {
-            // The second mean is the rounding error of the first, which is large beside the
-            // deviations where the mean is.
-            for mean in &mut means {
-                *mean = team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0] / columns.max(1.0);
-                tXrX.apply(|x| x - *mean);
-                team.fill_outside(&mut tXrX, &tXgX, 0.0);
-            }
-        }
-        let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
-        let squares = team.reduce_in_block(squares, f32::add)[0];
-        // As [`Variance`] combines them; the first mean stays that of the first block, so that the
-        // second keeps the digits of the difference.
-        let [_, first, rest, squares] = team.combine_blocks(
-            [columns, means[0], means[1], squares],
-            |[count, first, rest, squares], b| {
-                let (distance, all) = ((b[1] - first) + (b[2] - rest), count + b[0]);
-                // A block may have no elements.
-                let weight = b[0] * math::fast::rcp(all.max(1.0));
-                [
-                    all,
-                    first,
-                    distance.fma(weight, rest),
-                    squares + b[3] + distance * distance * count * weight,
-                ]
-            },
-        );
-        if C::Blocks::CLUSTER {
-            let moved = (means[0] - first) + (means[1] - rest);
-            tXrX.apply(|x| x + moved);
-            team.fill_outside(&mut tXrX, &tXgX, 0.0);
-        }
+        let (_, squares) = moments(&mut team, &mut tXrX, &tXgX, n, center);
         let scale = math::fast::rsqrt(squares / n as f32 + eps);
         tXrX.apply(|x| x * scale);
         if weight.address() != 0 {

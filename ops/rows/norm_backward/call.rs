@@ -17,7 +17,13 @@ struct Rows {
 }
 
 impl RowKernel<5> for Rows {
-    const SHAPES: &'static [Shape] = plan::SHAPES_OF_TWO;
+    const SHAPES: &'static [RowInstance] = plan::SHAPES_OF_TWO;
+
+    plans!(NormBackwardKernels);
+
+    fn variant(&self) -> u32 {
+        self.center.into()
+    }
 
     unsafe fn launch(&self, on: &RowLaunch<'_>, [x, dy, weight, dsum, dx]: [RowArray; 5]) -> Result<()> {
         let (m, n, eps, center) = (on.rows, on.columns, f32::from_bits(self.eps), self.center);
@@ -44,7 +50,10 @@ struct Slices {
 }
 
 impl RowKernel<5> for Slices {
-    const SHAPES: &'static [Shape] = &[plan::any_length::<Columns>(), plan::any_length::<AnyColumns>()];
+    const SHAPES: &'static [RowInstance] =
+        &[RowInstance::any_length::<Columns>(), RowInstance::any_length::<AnyColumns>()];
+
+    plans!(ColumnsKernels);
 
     unsafe fn launch(&self, on: &RowLaunch<'_>, [x, dy, ..]: [RowArray; 5]) -> Result<()> {
         let (m, n, tiles) = (on.rows, on.columns, self.tiles);
@@ -65,7 +74,9 @@ impl RowKernel<5> for Slices {
 struct Sum(u32, Dtype);
 
 impl RowKernel<2> for Sum {
-    const SHAPES: &'static [Shape] = &[plan::any_length::<PartialColumns>()];
+    const SHAPES: &'static [RowInstance] = &[RowInstance::any_length::<PartialColumns>()];
+
+    plans!(SumKernels);
 
     unsafe fn launch(&self, on: &RowLaunch<'_>, [from, to]: [RowArray; 2]) -> Result<()> {
         let (n, Self(slices, dtype)) = (on.columns, *self);
@@ -109,7 +120,7 @@ pub unsafe fn compute(name: &'static str, center: bool, on: &On<'_>, call: &Call
     let wanted = [call.operands.get(5), call.operands.get(6)].map(|sums| sums.and_then(Option::as_ref));
     // Enough slices for four blocks of an SM.
     let (launches, tiles) = (rows.launches.len() as u32, rows.rows.div_ceil(Columns::ROWS));
-    let blocks = rows.columns.div_ceil(Columns::COLUMNS).max(1) * launches.max(1);
+    let blocks = rows.columns.div_ceil(Columns::COLUMNS).max(1).saturating_mul(launches.max(1));
     let slices = (4 * on.card().multiprocessors / blocks).clamp(1, tiles.max(1));
     let tiles_of_slice = tiles.div_ceil(slices).max(1);
     let slices = launches * tiles.div_ceil(tiles_of_slice);

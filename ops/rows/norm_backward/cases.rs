@@ -13,6 +13,8 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[0, 7]), Some(&[0, 7]), Some(&[7]), None]),
     Case::new(&[Some(&[2, 9000]), Some(&[2, 9000]), Some(&[9000]), Some(&[2, 9000])]),
     Case::new(&[Some(&[1, 17_000]), Some(&[1, 17_000]), Some(&[17_000]), None]),
+    Case::new(&[Some(&[2, 17_001]), Some(&[2, 17_001]), None, Some(&[2, 17_001])])
+        .ranges(&[("x", 50.0, 52.0)]),
 ];
 
 /// 64 MB and more of bf16.

@@ -2,6 +2,7 @@
 //! the gradients of weight and bias, in an order that depends on the shape alone.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
+use crate::moments::moments;
 use crate::thread;
 use moye_device::algorithm::*;
 use moye_device::arch::overlap_launches;
@@ -25,6 +26,7 @@ pub type Stats = [f32; 4];
     instances = norm_backward<
         f32 | f16 | bf16,
         Lanes8 | Warp | Block256 | Block512 | AnyWarp | AnyBlock512
+            | Chunked | AnyChunked
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
     >,
@@ -65,17 +67,25 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
         let mut tXrG = of_dy.take(&team, &load.partition_s(gG)); // (CPY, CPY_M, CPY_N)
         next(&team, team.next_tile());
         let mut means = [0.0; 2];
-        if center {
-            // As in the forward pass, twice.
-            for part in &mut means {
-                let mean = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
-                tXrX.apply_rows(&mean, |x, mean| x - mean);
-                team.fill_outside(&mut tXrX, &tXgX, 0.0);
-                *part = mean[0];
+        let squares = if const { C::Blocks::CHUNKS } {
+            // One exchange, and so one pass over the row.
+            let squares;
+            (means, squares) = moments(&mut team, &mut tXrX, &tXgX, n, center);
+            tXrX.rows(squares) // (CPY_M)
+        } else {
+            if center {
+                // As in the forward pass, twice.
+                for part in &mut means {
+                    let mean = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
+                    tXrX.apply_rows(&mean, |x, mean| x - mean);
+                    team.fill_outside(&mut tXrX, &tXgX, 0.0);
+                    *part = mean[0];
+                }
             }
-        }
-        let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
-        let scale = team.reduce(squares, f32::add).map(|sum| math::fast::rsqrt(sum / n as f32 + eps));
+            let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
+            team.reduce(squares, f32::add)
+        };
+        let scale = squares.map(|sum| math::fast::rsqrt(sum / n as f32 + eps)); // (CPY_M)
         tXrX.apply_rows(&scale, |x, scale| x * scale);
         if let Some(row) = team.leader()
             && row < m
@@ -88,11 +98,21 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
         }
         // dx = scale (g - mean(g) - x mean(g x)), for normed x and without mean(g) of RMSNorm.
         let products = tXrX.zip(&tXrG, f32::mul).reduce_rows(f32::add); // (CPY_M)
-        let along = team.reduce(products, f32::add).map(|sum| sum / n as f32);
-        if center {
-            let mean = team.reduce(tXrG.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
-            tXrG.apply_rows(&mean, |g, mean| g - mean);
-        }
+        let along = if const { C::Blocks::CHUNKS } {
+            let products = team.reduce_in_block(products, f32::add); // (CPY_M)
+            let sum = team.reduce_in_block(tXrG.reduce_rows(f32::add), f32::add)[0];
+            let [along, sum] = team.combine_blocks([products[0], sum], |a, b| [a[0] + b[0], a[1] + b[1]]);
+            let mean = if center { sum / n as f32 } else { 0.0 };
+            tXrG.apply(|g| g - mean);
+            products.map(|_| along / n as f32) // (CPY_M)
+        } else {
+            let along = team.reduce(products, f32::add).map(|sum| sum / n as f32); // (CPY_M)
+            if center {
+                let mean = team.reduce(tXrG.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
+                tXrG.apply_rows(&mean, |g, mean| g - mean);
+            }
+            along
+        };
         tXrX.apply_rows(&along, |x, along| x * along);
         tXrG.apply_with(&tXrX, |g, x| g - x);
         tXrG.apply_rows(&scale, |g, scale| g * scale);

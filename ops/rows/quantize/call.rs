@@ -18,7 +18,13 @@ const MAGNITUDES: u32 = 1024;
 struct Rows(u32);
 
 impl RowKernel<3> for Rows {
-    const SHAPES: &'static [Shape] = plan::SHAPES_OF_BYTES;
+    const SHAPES: &'static [RowInstance] = plan::SHAPES_OF_BYTES;
+
+    plans!(QuantizeRowsKernels);
+
+    fn variant(&self) -> u32 {
+        self.0
+    }
 
     unsafe fn launch(&self, on: &RowLaunch<'_>, [x, q, scales]: [RowArray; 3]) -> Result<()> {
         let (m, n, code) = (on.rows, on.columns, self.0);
@@ -177,7 +183,8 @@ unsafe fn transpose(on: &On<'_>, q: &Array, to: &Array) -> Result<()> {
     let [row, column] = [q.shape.len() - 2, q.shape.len() - 1];
     let modes = (0..row).map(|mode| (q.shape[mode], [q.strides[mode], to.strides[mode]])).collect();
     let [others, matrices] = groups_and_rows(NAME, &q, joined(modes))?;
-    let extents = [q.shape[row] as u32, q.shape[column] as u32, matrices.0];
+    let [rows, columns] = RowProblem::extents(NAME, [q.shape[row], q.shape[column]])?;
+    let extents = [rows, columns, matrices.0];
     if others.0 > 1
         || matrices.0 > moye_runtime::MAX_BLOCKS[2]
         || extents[0].div_ceil(SIDE) > moye_runtime::MAX_BLOCKS[1]

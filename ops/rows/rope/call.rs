@@ -120,6 +120,7 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let [positions, cos, sin] = [1, 2, 3].map(|index| call.operands[index].as_ref());
     let (of, rotated) = (modes(&x.shape, options)?, rotated(&x.shape, options)?);
     let (bytes, last, pairs) = (x.dtype.bytes(), x.shape.len() - 1, rotated / 2);
+    let [heads, _] = RowProblem::extents(NAME, [of.head.map_or(1, |head| x.shape[head]), pairs])?;
     if x.address != out.address || x.strides != out.strides {
         let [from, to] = [x, out].map(|array| {
             let mut rest = array.clone();
@@ -131,7 +132,6 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
         // SAFETY: the call's arrays are on the stream's device until the work is complete.
         unsafe { crate::affine::copy(NAME, on, &from, &to)? };
     }
-    let heads = of.head.map_or(1, |head| x.shape[head]);
     if pairs == 0 || heads == 0 {
         return Ok(());
     }
@@ -174,7 +174,9 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let stride = |table: Option<&Array>, mode: usize| table.map_or(0, |table| table.strides[mode]);
     // Few enough heads of a block for all SMs, and else all, which share the angles.
     let threads = on.card().multiprocessors as usize * 1024;
-    let of_block = (shape.iter().product::<usize>() * heads).div_ceil(threads).clamp(1, heads) as u32;
+    let vectors =
+        u32::try_from(shape.iter().product::<usize>().saturating_mul(heads as usize).div_ceil(threads));
+    let of_block = vectors.unwrap_or(heads).clamp(1, heads);
     let form = RopeForm {
         head: head(x),
         head_out: head(out),
@@ -185,7 +187,7 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
         sin_row: stride(sin, 0),
         sin_column: stride(sin, 1),
         rows: cos.map_or(0, |cos| cos.shape[0] as i64),
-        heads: heads as u32,
+        heads,
         heads_of_block: of_block.next_multiple_of(GROUP),
         vectors: (vector > 1).into(),
         adjacent: adjacent.into(),

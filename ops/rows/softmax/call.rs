@@ -17,6 +17,12 @@ struct Softmax {
 }
 
 impl RowKernel<4> for Softmax {
+    plans!(SoftmaxKernels);
+
+    fn variant(&self) -> u32 {
+        u32::from(self.log) | u32::from(self.diagonal != i32::MAX) << 1
+    }
+
     unsafe fn launch(&self, on: &RowLaunch<'_>, [x, mask, bias, y]: [RowArray; 4]) -> Result<()> {
         let Self { log, period, diagonal, .. } = *self;
         let (m, n, scale) = (on.rows, on.columns, f32::from_bits(self.scale));

@@ -29,6 +29,7 @@ pub const CASES: &[Case] = &[
     of(&[Some(&[3, 20, 4]), None, Some(&[20, 1])]).options(&[("axis", Value::Int(1))]),
     of(&[Some(&[2, 7, 1025]), Some(&[1025]), None]).options(&[CAUSAL, ("offset", Value::Int(-900))]),
     of(&[Some(&[2, 20_000]), None, Some(&[20_000])]).options(&[CAUSAL]),
+    of(&[Some(&[2, 33_000]), Some(&[33_000]), None]).options(&[CAUSAL]),
 ];
 
 /// 64 MB and more of bf16, from rows of a head to rows of a vocabulary.
@@ -40,6 +41,7 @@ pub const BENCH: &[Case] = &[
     of(&[Some(&[4096, 32_768]), None, None]),
     of(&[Some(&[512, 131_072]), None, None]),
     of(&[Some(&[256, 262_144]), None, None]),
+    of(&[Some(&[128, 524_288]), None, None]),
     of(&[Some(&[4, 4096, 4096]), None, None]).options(&[CAUSAL]),
     of(&[Some(&[4, 4096, 4096]), Some(&[4096, 4096]), None]),
 ];

@@ -26,6 +26,7 @@ use moye_device::prelude::*;
     instances = softmax<
         f32 | f16 | bf16,
         Lanes4 | Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock
+            | Chunked | AnyChunked
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster

@@ -8,7 +8,13 @@ use crate::prelude::*;
 struct SoftmaxBackward(u32, bool);
 
 impl RowKernel<3> for SoftmaxBackward {
-    const SHAPES: &'static [Shape] = plan::SHAPES_OF_TWO;
+    const SHAPES: &'static [RowInstance] = plan::SHAPES_OF_TWO;
+
+    plans!(SoftmaxBackwardKernels);
+
+    fn variant(&self) -> u32 {
+        self.1.into()
+    }
 
     unsafe fn launch(&self, on: &RowLaunch<'_>, [y, dy, dx]: [RowArray; 3]) -> Result<()> {
         let (m, n, scale, log) = (on.rows, on.columns, f32::from_bits(self.0), self.1);

@@ -17,6 +17,7 @@ pub const CASES: &[Case] = &[
     of(&[Some(&[3, 0]); 2]),
     of(&[Some(&[2, 9000]); 2]),
     of(&[Some(&[1, 50_257]); 2]),
+    of(&[Some(&[2, 17_000]); 2]),
     of(&[Some(&[3, 40, 7]); 2]).options(&[("axis", Value::Int(1)), ("scale", Value::Float(-0.125))]),
     of(&[Some(&[33, 6]); 2]).options(&[("axis", Value::Int(0))]),
 ];

@@ -20,6 +20,7 @@ use moye_device::prelude::*;
     instances = softmax_backward<
         f32 | f16 | bf16,
         Lanes8 | Warp | Block256 | Block512 | AnyWarp | AnyBlock512
+            | Chunked | AnyChunked
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
     >,

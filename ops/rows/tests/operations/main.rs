@@ -2,6 +2,8 @@
 
 #[cfg(all(feature = "activation", feature = "affine", feature = "embedding", feature = "rope"))]
 mod maps;
+#[cfg(all(feature = "cross_entropy", feature = "softmax"))]
+mod plans;
 #[cfg(feature = "reduce")]
 mod reductions;
 
@@ -91,7 +93,7 @@ fn cross_entropy_of_what_is_not_finite_is_that_of_pytorch_and_the_gradient_may_r
         let (x, t) = (device.upload(&logits).unwrap(), device.upload(&targets).unwrap());
         let loss = device.alloc_uninit::<f32>(6).unwrap();
         let (of_x, of_loss) = (array(&x, &[6, 4]), array(&loss, &[6]));
-        let operands = [of_x.clone(), array(&t, &[6]), of_loss, None, of_x];
+        let operands = [of_x.clone(), array(&t, &[6]), None, of_loss, None, of_x];
         let options = [("grad_scale", Value::Float(2.0))];
         run(&device, &moye_rows::cross_entropy::CROSS_ENTROPY, &operands, &options).unwrap();
         let loss = loss.download().unwrap();

@@ -1,0 +1,135 @@
+//! Plans of kernels along rows: for rows that no shape holds, which a block takes in chunks, and
+//! for each kind of call.
+
+use super::{array, run};
+use moye::operation::{Case, Declaration, Dtype, Plans, Value, harness, tune};
+use moye::profile::Card;
+use moye::{Device, Grid};
+use moye_device::algorithm::RowStride;
+use moye_device::memory::{Global, GlobalMut};
+
+/// A card without clusters, whose blocks hold 32,768 elements of a row, or 16,384 of two rows.
+fn ampere() -> Device {
+    Device::sim_of(&Card::named("A100").unwrap())
+}
+
+#[test]
+fn long_rows_are_those_of_float64_on_a_card_without_clusters() {
+    let device = ampere();
+    let is_long = |case: &Case| case.inputs.iter().flatten().any(|shape| shape.iter().any(|&n| n > 16_384));
+    for declaration in moye_rows::OPERATIONS {
+        harness::check_on(declaration, &device, is_long);
+    }
+}
+
+/// The simulator computes softmax alone: the others take chunks on a card without clusters.
+#[test]
+fn rows_longer_than_clusters_hold_are_those_of_float64() {
+    const ONE: &[Case] =
+        &[Case::new(&[Some(&[1, 131_075]), None, None]), Case::new(&[Some(&[2, 262_152]), None, None])];
+    const CENTERED: &[Case] = &[
+        Case::new(&[Some(&[1, 131_075]), Some(&[131_075]), Some(&[131_075]), None]),
+        Case::new(&[Some(&[2, 262_152]), Some(&[262_152]), None, None]).ranges(&[("x", 50.0, 52.0)]),
+    ];
+    const LOSSES: &[Case] = &[
+        Case::new(&[Some(&[2, 131_075]), Some(&[2]), Some(&[2])]).ranges(&[("targets", 0.0, 131_075.0)]),
+        Case::new(&[Some(&[2, 262_152]), Some(&[2]), None]).ranges(&[("targets", 0.0, 262_152.0)]),
+    ];
+    const TWO: &[Case] = &[Case::new(&[Some(&[1, 131_075]); 2]), Case::new(&[Some(&[2, 131_080]); 2])];
+    const GRADIENTS: &[Case] = &[
+        Case::new(&[Some(&[1, 131_075]), Some(&[1, 131_075]), Some(&[131_075]), None]),
+        Case::new(&[Some(&[2, 131_080]), Some(&[2, 131_080]), None, Some(&[2, 131_080])])
+            .ranges(&[("x", 50.0, 52.0)]),
+    ];
+    let all: &[(&str, &'static [Case])] = &[
+        ("softmax", ONE),
+        ("log_softmax", ONE),
+        ("rms_norm", ONE),
+        ("layer_norm", CENTERED),
+        ("cross_entropy", LOSSES),
+        ("softmax_backward", TWO),
+        ("rms_norm_backward", GRADIENTS),
+        ("layer_norm_backward", GRADIENTS),
+    ];
+    for device in harness::devices() {
+        for (name, cases) in all.iter().take(if device.is_gpu() { all.len() } else { 1 }) {
+            let declaration = moye_rows::OPERATIONS.iter().find(|declaration| declaration.name == *name);
+            let Some(declaration) = declaration else { continue };
+            harness::check_on(&Declaration { cases, ..**declaration }, &device, |_| true);
+        }
+    }
+}
+
+/// The logit of the target is read before its element is written, in whichever chunk it is.
+#[test]
+fn the_gradient_of_cross_entropy_replaces_logits_in_chunks() {
+    const N: usize = 33_001;
+    let device = ampere();
+    let logits: Vec<f32> = (0..6 * N).map(|i| ((i * 37) % 1009) as f32 / 128.0 - 4.0).collect();
+    let targets = [0i32, 8191, 8192, 32_999, 33_000, -100];
+    let t = device.upload(&targets).unwrap();
+    let results = [false, true].map(|in_place| {
+        let (x, dx) = (device.upload(&logits).unwrap(), device.alloc_uninit::<f32>(6 * N).unwrap());
+        let [loss, lse] = [0, 1].map(|_| device.alloc_uninit::<f32>(6).unwrap());
+        let gradient = if in_place { &x } else { &dx };
+        let operands = [
+            array(&x, &[6, N]),
+            array(&t, &[6]),
+            None,
+            array(&loss, &[6]),
+            array(&lse, &[6]),
+            array(gradient, &[6, N]),
+        ];
+        let options = [("label_smoothing", Value::Float(0.1))];
+        run(&device, &moye_rows::cross_entropy::CROSS_ENTROPY, &operands, &options).unwrap();
+        [loss.download().unwrap(), lse.download().unwrap(), gradient.download().unwrap()]
+    });
+    assert_eq!(results[0], results[1]);
+    assert!(results[0][0][..5].iter().all(|&loss| loss > 9.0) && results[0][0][5] == 0.0);
+}
+
+/// Two blocks take five rows in turn, of one chunk and of three.
+#[test]
+fn blocks_step_over_rows_in_chunks() {
+    use moye_rows::softmax::kernel::{softmax_f32_anychunked, softmax_f32_chunked};
+    const M: u32 = 5;
+    for device in harness::devices() {
+        let module = device.load(&moye_rows::PTX).unwrap();
+        for (kernel, n) in
+            [(&softmax_f32_chunked, 20_000), (&softmax_f32_chunked, 3000), (&softmax_f32_anychunked, 20_001)]
+        {
+            let all: Vec<f32> = (0..M * n).map(|i| ((i * 37) % 1009) as f32 / 128.0 - 4.0).collect();
+            let (x, y) = (device.upload(&all).unwrap(), device.alloc_uninit::<f32>(all.len()).unwrap());
+            let ld = RowStride { row: n.into(), element: 1 };
+            let (of_x, none) = (Global::from_address(x.address()), Global::from_address(0));
+            let to = GlobalMut::from_address(y.address());
+            let mask = Global::from_address(0);
+            let arguments = (of_x, mask, none, to, M, n, 1, ld, ld, ld, ld, i32::MAX, 1.0f32, false);
+            // SAFETY: both arrays hold five rows; there is no mask and no bias.
+            unsafe { module.launch(kernel, Grid::new(2, 512), arguments) }.unwrap();
+            for (got, x) in y.download().unwrap().chunks(n as usize).zip(all.chunks(n as usize)) {
+                let sum: f64 = x.iter().map(|&x| f64::from(x).exp()).sum();
+                for (&got, &x) in got.iter().zip(x) {
+                    let expected = f64::from(x).exp() / sum;
+                    assert!((f64::from(got) / expected - 1.0).abs() < 1e-5, "{got} {expected}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_masked_softmax_has_another_plan_than_a_plain_one_by_the_name_of_its_entry_point() {
+    const CASES: [Case; 2] =
+        [Case::new(&[Some(&[3, 40]), None, None]), Case::new(&[Some(&[3, 40]), Some(&[40]), None])];
+    let (device, mut plans) = (Device::sim(), Plans::default());
+    for case in &CASES {
+        for plan in tune(&moye_rows::softmax::SOFTMAX, &device, case, Dtype::F32).unwrap() {
+            plans.insert(plan);
+        }
+    }
+    assert_eq!(plans.iter().len(), 2, "{plans:?}");
+    for plan in plans.iter() {
+        assert!(plan.kernel.starts_with("softmax_f32_") && plan.problem.contains("softmax"), "{plan:?}");
+    }
+}
