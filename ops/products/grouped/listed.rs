@@ -14,6 +14,8 @@ use std::marker::PhantomData;
 
 /// The name in messages.
 const NAME: &str = "grouped_list";
+/// The most tiles of a list.
+const MOST: u64 = i32::MAX as u64;
 
 /// Products `c = a b^T` of matrices anywhere in memory, of different shapes, in one launch.
 ///
@@ -74,7 +76,7 @@ impl<'a, T: Element> GroupedList<'a, T> {
             }
         };
         let mut words = vec![0; (products.len() * WORDS).max(1)];
-        let mut tiles = 0;
+        let mut tiles = 0u64;
         for (i, ((a, b), c)) in products.iter().zip(&mut results).enumerate() {
             let ([m, k], [n, of_b]) = ([a.rows(), a.cols()], [b.rows(), b.cols()]);
             if k != of_b || k == 0 || (c.rows(), c.cols()) != (m, n) {
@@ -85,6 +87,15 @@ impl<'a, T: Element> GroupedList<'a, T> {
                     [n, of_b],
                     [c.rows(), c.cols()]
                 ));
+            }
+            if m.max(n).max(k) > i32::MAX as usize {
+                let detail = format!(
+                    "product {i} is of {:?} and {:?}, and extents may be {}; split it",
+                    [m, k],
+                    [n, k],
+                    i32::MAX
+                );
+                return Err(Error::Unsupported { operation: NAME, detail });
             }
             for (argument, of) in [a.device(), b.device(), c.device()].into_iter().enumerate() {
                 check_device(NAME, &stream, 3 * i + argument, of)?;
@@ -107,10 +118,15 @@ impl<'a, T: Element> GroupedList<'a, T> {
                 place[to..][..MAP].copy_from_slice(&map(&stream, dtype, i, name, matrix, tile)?);
             }
             let (block_m, block_n, _) = Loop::<half::bf16>::TILE;
-            tiles += (m as u32).div_ceil(block_m) * (n as u32).div_ceil(block_n);
+            tiles += u64::from((m as u32).div_ceil(block_m)) * u64::from((n as u32).div_ceil(block_n));
         }
-        let blocks = device.rates().multiprocessors.min(tiles);
-        let (table, count) = (device.upload(&words)?, products.len() as u32);
+        let count = products.len();
+        let (Ok(count), 0..=MOST) = (u32::try_from(count), tiles) else {
+            let detail = format!("{count} products have {tiles} tiles, and a list may have {MOST}; split it");
+            return Err(Error::Unsupported { operation: NAME, detail });
+        };
+        let blocks = device.rates().multiprocessors.min(tiles as u32);
+        let table = device.upload(&words)?;
         Ok(Self { device: device.clone(), table, count, blocks, dtype, matrices: PhantomData })
     }
 
