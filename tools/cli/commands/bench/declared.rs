@@ -3,7 +3,9 @@
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use moye::Device;
-use moye::operation::{Case, Declaration, Dtype, Measured, TunedPlan, Value, measure, tune as fastest};
+use moye::operation::{
+    Case, Declaration, Dtype, Measured, OperandOf, Role, TunedPlan, Value, measure, tune as fastest,
+};
 use moye_bench::results::{Figure, Row};
 use moye_bench::{Kind, Monitor, Seen};
 use std::fmt;
@@ -81,7 +83,18 @@ impl fmt::Display for Work {
             let extents: Vec<_> = shape.iter().map(usize::to_string).collect();
             write!(f, " {}", extents.join("x"))?;
         }
-        self.case.options.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+        self.case.options.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))?;
+        f.write_str(&self.with())
+    }
+}
+
+impl Work {
+    /// The optional results that are measured too.
+    fn with(&self) -> String {
+        let has_all = !self.case.is_bare && self.case.inputs.iter().all(Option::is_some);
+        let optional = |operand: &&OperandOf| has_all && operand.role == Role::OptionalResult;
+        let operands = self.declaration.operands.iter().filter(optional);
+        operands.map(|operand| format!(" with {}", operand.name)).collect()
     }
 }
 
@@ -119,7 +132,7 @@ pub fn row(device: &Device, work: &Work, monitor: Option<&Monitor>) -> Result<Ro
     let (last, leading) = shape.split_last().unwrap_or((&1, &[]));
     Ok(Row {
         work: declaration.name,
-        kind: format!("{dtype}{}", options.collect::<String>()),
+        kind: format!("{dtype}{}{}", options.collect::<String>(), work.with()),
         majors: None,
         epilogue: None,
         by: None,
