@@ -83,6 +83,7 @@ mod row;
 mod row_access;
 mod row_ahead;
 mod row_chunks;
+mod row_sums;
 mod row_team;
 mod sliced;
 mod stream;
@@ -115,6 +116,7 @@ pub use row::{
 };
 pub use row_ahead::RowStage;
 pub use row_chunks::Chunks;
+pub use row_sums::RowSums;
 pub use row_team::RowTeam;
 pub use stream::RowPart;
 pub use transpose::transpose_paired;

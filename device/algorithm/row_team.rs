@@ -82,6 +82,15 @@ impl<C: RowShape> RowTeam<C> {
         if const { !C::AHEAD && !C::Blocks::CHUNKS } {
             return false;
         }
+        self.step_over(m)
+    }
+
+    /// [`step`](Self::step) also for shapes that are not [`AHEAD`](RowShape::AHEAD): for a kernel
+    /// whose blocks take many tiles in turn for another reason, such as [`RowSums`](super::RowSums).
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn step_over(&mut self, m: u32) -> bool {
         if const { C::Blocks::CHUNKS } {
             let places = Self::exchange_places(self.scratch);
             // SAFETY: all threads of the block step together, and these places belong to the

@@ -36,6 +36,8 @@ pub struct RowInstance {
     chunks: bool,
     /// Whether blocks step over the rows.
     steps: bool,
+    /// Blocks of an SM that step over all rows, or 0 without a limit on the blocks.
+    resident: u32,
 }
 
 /// An instance of a kernel, and its launch.
@@ -177,7 +179,15 @@ impl RowInstance {
             cluster: C::Blocks::CLUSTER,
             chunks: C::Blocks::CHUNKS,
             steps: C::AHEAD || C::Blocks::CHUNKS,
+            resident: 0,
         }
+    }
+
+    /// The instance with this many blocks of an SM at most, which step over all rows: for kernels
+    /// that write something for each block.
+    #[must_use]
+    pub const fn resident(self, blocks: u32) -> Self {
+        Self { steps: true, resident: blocks, ..self }
     }
 
     /// The instance of a shape whose kernel takes rows of any length.
@@ -200,9 +210,14 @@ impl RowInstance {
             return None;
         }
         // An SM has 1,024 threads of these kernels.
-        let residents = (card.multiprocessors * 1024 / (self.threads * cluster)).max(1);
+        let of_sm = if self.resident > 0 { self.resident } else { 1024 / self.threads };
+        let residents = (card.multiprocessors * of_sm / cluster).max(1);
         let tiles = problem.rows.div_ceil(self.rows);
-        let in_turn = if self.steps { (tiles / residents).clamp(1, TILES) } else { 1 };
+        let in_turn = match (self.steps, self.resident) {
+            (false, _) => 1,
+            (true, 0) => (tiles / residents).clamp(1, TILES),
+            (true, _) => tiles.div_ceil(residents).max(1),
+        };
         let mut blocks = u64::from(tiles.div_ceil(in_turn)) * u64::from(cluster);
         if blocks > MAX_BLOCKS[0].into() {
             if !self.steps {
@@ -346,6 +361,11 @@ impl RowPlan {
     /// The longest row that the launch holds in registers; with chunks any.
     pub const fn columns(&self) -> u32 {
         self.of.columns * self.cluster
+    }
+
+    /// The blocks of the launch, or the clusters.
+    pub const fn groups(&self) -> u32 {
+        self.blocks / self.cluster
     }
 
     /// The grid of a kernel that waits for the launches before it.

@@ -54,6 +54,7 @@ pub const MOST_OF_BYTES: u32 = Block1024::COLUMNS;
 pub const SHAPES_OF_LOSSES: &[RowInstance] = &[
     RowInstance::of::<Lanes8>(),
     RowInstance::of::<Warp>(),
+    RowInstance::of::<Block128>(),
     RowInstance::of::<Block256>(),
     RowInstance::of::<Block1024>(),
     RowInstance::of::<AnyWarp>(),

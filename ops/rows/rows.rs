@@ -179,6 +179,30 @@ impl<const N: usize> RowsOf<N> {
         Ok(Self { rows, columns, dtype, launches, period, aligned })
     }
 
+    fn problem<K: RowKernel<N>>(
+        &self,
+        operation: &'static str,
+        arrays: &[RowArray; N],
+        kernel: &K,
+    ) -> RowProblem {
+        let &Self { rows, columns, dtype, aligned, .. } = self;
+        let given =
+            arrays.iter().zip(0..).fold(0, |given, (array, i)| given | u64::from(array.address != 0) << i);
+        let variant = given | u64::from(kernel.variant()) << 32;
+        RowProblem { kernel: operation, variant, rows, columns, dtype, aligned }
+    }
+
+    /// The plan of a kernel on each of them; `None` if no instance computes them.
+    pub fn plan<K: RowKernel<N>>(
+        &self,
+        operation: &'static str,
+        on: &On<'_>,
+        kernel: &K,
+    ) -> Option<RowPlan> {
+        let problem = self.problem(operation, self.launches.first()?, kernel);
+        on.plan::<Planned<K, N>>(&problem).ok()
+    }
+
     /// Launches a kernel on all of them, with scalars by the launch's number.
     ///
     /// # Errors
@@ -193,18 +217,13 @@ impl<const N: usize> RowsOf<N> {
         on: &On<'_>,
         scalars: impl Fn(usize) -> K,
     ) -> Result<()> {
-        let &Self { rows, columns, dtype, aligned, .. } = self;
+        let &Self { rows, columns, dtype, .. } = self;
         if on.launches() && (rows == 0 || columns == 0) {
             return Ok(());
         }
         for (number, arrays) in self.launches.iter().enumerate() {
             let call = (*arrays, scalars(number));
-            let given = arrays
-                .iter()
-                .zip(0..)
-                .fold(0, |given, (array, i)| given | u64::from(array.address != 0) << i);
-            let variant = given | u64::from(call.1.variant()) << 32;
-            let problem = RowProblem { kernel: operation, variant, rows, columns, dtype, aligned };
+            let problem = self.problem(operation, arrays, &call.1);
             problem.check(operation, K::SHAPES, &on.card())?;
             let name = |to: To<'_>| {
                 let plan = on.plan::<Planned<K, N>>(&problem)?;

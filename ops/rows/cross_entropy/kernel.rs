@@ -43,7 +43,7 @@ pub struct Strides {
     shared = (scratch: SharedArray<f32, RowScratch>, stage: RowStage<T, C>),
     instances = cross_entropy<
         f32 | f16 | bf16,
-        Lanes8 | Warp | Block256 | Block1024 | AnyWarp | AnyBlock512
+        Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock512
             | Chunked | AnyChunked
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024

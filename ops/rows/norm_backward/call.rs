@@ -1,23 +1,57 @@
 //! From a call to launches.
 
 use super::kernel::{
-    AnyColumns, Columns, ColumnsKernels, NormBackwardKernels, PartialColumns, Stats, SumKernels,
+    AnyColumns, Columns, ColumnsKernels, NormBackwardKernels, PartialColumns, Stats, Strides, SumKernels,
 };
 use crate::prelude::*;
-use moye_device::algorithm::RowShape;
+use half::f16;
+use moye_device::algorithm::*;
 
-/// The gradient of rows.
+/// The scalars of the gradient of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Rows {
-    /// The address of the statistics.
+    /// The address of the statistics, or 0.
     stats: u64,
+    /// The addresses of both kinds of sums, 0 for one that is not wanted.
+    sums: [u64; 2],
     /// The bits of `eps`.
     eps: u32,
     center: bool,
 }
 
+impl Rows {
+    /// Launches the kernel.
+    ///
+    /// # Safety
+    /// As for [`RowKernel::launch`].
+    unsafe fn launch_on(
+        self,
+        on: &RowLaunch<'_>,
+        [x, dy, weight, dsum, dx]: [RowArray; 5],
+    ) -> Result<()> {
+        let (m, n, eps, center) = (on.rows, on.columns, f32::from_bits(self.eps), self.center);
+        let stats = GlobalMut::from_address(self.stats);
+        let ld = Strides {
+            x: x.stride,
+            dy: dy.stride,
+            weight: weight.stride,
+            dsum: dsum.stride,
+            dx: dx.stride,
+        };
+        let [dweight, dbias] = self.sums.map(GlobalMut::from_address);
+        // SAFETY: the arrays hold the rows, the statistics an element for each, and the sums a row
+        // for each block or cluster.
+        of_floats!("norm_backward", on.dtype, T => unsafe {
+            on.launch(<T as NormBackwardKernels>::KERNELS, (
+                x.read(), dy.read(), weight.read(), dsum.read(), dx.write(), stats, dweight, dbias, m, n, ld,
+                eps, center,
+            ))
+        })
+    }
+}
+
 impl RowKernel<5> for Rows {
-    const SHAPES: &'static [RowInstance] = plan::SHAPES_OF_TWO;
+    const SHAPES: &'static [RowInstance] = INSTANCES;
 
     plans!(NormBackwardKernels);
 
@@ -25,16 +59,61 @@ impl RowKernel<5> for Rows {
         self.center.into()
     }
 
-    unsafe fn launch(&self, on: &RowLaunch<'_>, [x, dy, weight, dsum, dx]: [RowArray; 5]) -> Result<()> {
-        let (m, n, eps, center) = (on.rows, on.columns, f32::from_bits(self.eps), self.center);
-        let stats = GlobalMut::from_address(self.stats);
-        // SAFETY: the arrays hold the rows, and the statistics an element for each.
-        of_floats!("norm_backward", on.dtype, T => unsafe {
-            on.launch(<T as NormBackwardKernels>::KERNELS, (
-                x.read(), dy.read(), weight.read(), dsum.read(), dx.write(), stats, m, n,
-                x.stride, dy.stride, weight.stride, dsum.stride, dx.stride, eps, center,
-            ))
-        })
+    unsafe fn launch(&self, on: &RowLaunch<'_>, arrays: [RowArray; 5]) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { self.launch_on(on, arrays) }
+    }
+}
+
+/// The same with sums of columns, by blocks that step over all rows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct RowsAndSums(Rows);
+
+macro_rules! summing {
+    ($($shape:ident: $blocks:literal,)+) => {
+        /// The instances.
+        const INSTANCES: &[RowInstance] = &[$(RowInstance::of::<$shape>()),+];
+        /// The same, with their blocks on an SM.
+        const SUMMING: &[RowInstance] = &[$(RowInstance::of::<$shape>().resident($blocks)),+];
+        /// Whether an instance holds the sums, for elements of 4 and of 2 bytes.
+        const HOLDS: &[[bool; 2]] = &[$([RowSums::<f32, $shape, 2>::HOLDS, RowSums::<f16, $shape, 2>::HOLDS]),+];
+    };
+}
+// In the order of the kernel's instances. Registers limit the blocks on an SM, 128 a thread.
+summing! {
+    Lanes8: 4,
+    Warp: 4,
+    Block128: 4,
+    Block256: 2,
+    Block512: 1,
+    AnyWarp: 4,
+    AnyBlock512: 1,
+    Chunked: 1,
+    AnyChunked: 1,
+    Cluster512: 1,
+    AnyCluster: 1,
+}
+
+impl RowKernel<5> for RowsAndSums {
+    const SHAPES: &'static [RowInstance] = SUMMING;
+
+    fn plans(problem: &RowProblem, card: &Rates) -> Vec<RowPlan> {
+        let holds = |plan: &RowPlan| HOLDS[plan.instance()][usize::from(problem.dtype != Dtype::F32)];
+        let name = |instance: usize| match problem.dtype {
+            Dtype::F32 => <f32 as NormBackwardKernels>::KERNELS[instance].name(),
+            Dtype::F16 => <f16 as NormBackwardKernels>::KERNELS[instance].name(),
+            _ => <half::bf16 as NormBackwardKernels>::KERNELS[instance].name(),
+        };
+        RowPlan::candidates(Self::SHAPES, name, problem, card).into_iter().filter(holds).collect()
+    }
+
+    fn variant(&self) -> u32 {
+        2 | self.0.variant()
+    }
+
+    unsafe fn launch(&self, on: &RowLaunch<'_>, arrays: [RowArray; 5]) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { self.0.launch_on(on, arrays) }
     }
 }
 
@@ -118,37 +197,50 @@ pub unsafe fn compute(name: &'static str, center: bool, on: &On<'_>, call: &Call
     let operands = [Operand::Rows(Some(x)), dy, Operand::Columns(weight), dsum, dx];
     let (rows, eps) = (RowsOf::new(name, operands, x.axis(name, -1)?)?, bits(call.options, "eps"));
     let wanted = [call.operands.get(5), call.operands.get(6)].map(|sums| sums.and_then(Option::as_ref));
-    // Enough slices for four blocks of an SM.
+    let plain = Rows { stats: 0, sums: [0; 2], eps, center };
+    if wanted.iter().all(Option::is_none) {
+        // SAFETY: the call's arrays are on the stream's device until the work is complete.
+        return unsafe { rows.launch(name, on, |_| plain) };
+    }
+    // Rows of partial sums of a launch: one for each block that holds its sums, or for each slice
+    // of rows, enough of them for four blocks of an SM.
     let (launches, tiles) = (rows.launches.len() as u32, rows.rows.div_ceil(Columns::ROWS));
     let blocks = rows.columns.div_ceil(Columns::COLUMNS).max(1).saturating_mul(launches.max(1));
     let slices = (4 * on.card().multiprocessors / blocks).clamp(1, tiles.max(1));
     let tiles_of_slice = tiles.div_ceil(slices).max(1);
-    let slices = launches * tiles.div_ceil(tiles_of_slice);
-    let stats = u64::from(rows.rows) * size_of::<Stats>() as u64;
-    let partials = u64::from(tiles.div_ceil(tiles_of_slice)) * u64::from(rows.columns) * 4;
+    let held = rows.plan(name, on, &RowsAndSums(plain)).map(|plan| plan.groups());
+    let groups = held.unwrap_or(tiles.div_ceil(tiles_of_slice));
+    let stats = if held.is_some() { 0 } else { u64::from(rows.rows) * size_of::<Stats>() as u64 };
+    let partials = u64::from(groups) * u64::from(rows.columns) * 4;
     let bytes = u64::from(launches) * (stats + 2 * partials);
     // Held until all has been launched.
     let work = on.workspace(bytes.max(16) as usize)?;
     let base = work.as_ref().map_or(0, Workspace::address);
     let stats_of = |launch: usize| base + launch as u64 * stats;
     let sums = [0, 1].map(|kind| base + u64::from(launches) * (stats + kind * partials));
+    let sums_of = |launch: usize| {
+        [0, 1].map(|kind: usize| wanted[kind].map_or(0, |_| sums[kind] + launch as u64 * partials))
+    };
     // SAFETY: the call's arrays are on the stream's device until the work is complete, and the
-    // workspace has room for a row of statistics and sums of each launch.
+    // workspace has room for the statistics and sums of each launch.
     unsafe {
-        rows.launch(name, on, |launch| Rows { stats: stats_of(launch), eps, center })?;
-        if wanted.iter().all(Option::is_none) {
-            return Ok(());
+        if held.is_some() {
+            rows.launch(name, on, |launch| RowsAndSums(Rows { sums: sums_of(launch), ..plain }))?;
+        } else {
+            rows.launch(name, on, |launch| Rows { stats: stats_of(launch), ..plain })?;
+            rows.launch(name, on, |launch| Slices {
+                stats: stats_of(launch),
+                sums: sums_of(launch),
+                tiles: tiles_of_slice,
+            })?;
         }
-        rows.launch(name, on, |launch| {
-            let of = |kind: usize| wanted[kind].map_or(0, |_| sums[kind] + launch as u64 * partials);
-            Slices { stats: stats_of(launch), sums: [of(0), of(1)], tiles: tiles_of_slice }
-        })?;
+        let rows_of_sums = launches * groups;
         for (sums, wanted) in sums.into_iter().zip(wanted) {
             let Some(to) = wanted else { continue };
-            let shape = vec![slices.max(1) as usize, rows.columns as usize];
+            let shape = vec![rows_of_sums.max(1) as usize, rows.columns as usize];
             let from = Array::row_major(&ArrayType { dtype: Dtype::F32, shape }, sums);
             let sums = RowsOf::new(name, [Operand::Rows(Some(&from)), Operand::Columns(Some(to))], 1)?;
-            sums.launch(name, on, |_| Sum(slices, x.dtype))?;
+            sums.launch(name, on, |_| Sum(rows_of_sums, x.dtype))?;
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
-//! The gradients of RMSNorm and LayerNorm: a kernel for the gradient of x, and sums of columns for
-//! the gradients of weight and bias, in an order that depends on the shape alone.
+//! The gradients of RMSNorm and LayerNorm: a kernel for the gradient of x, which also forms the sums
+//! of columns for the gradients of weight and bias where its blocks hold them, and a kernel of these
+//! sums for other rows. The order depends on the shape and the card alone.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::moments::moments;
@@ -11,21 +12,46 @@ use moye_device::prelude::*;
 /// The mean of a row in two parts, rounded and the rest, and one over its deviation; 0.
 pub type Stats = [f32; 4];
 
+/// The strides of the arrays.
+#[derive(Clone, Copy, KernelParam)]
+#[repr(C)]
+pub struct Strides {
+    /// Strides of x.
+    pub x: RowStride,
+    /// Strides of the gradient of y.
+    pub dy: RowStride,
+    /// Strides of the weight.
+    pub weight: RowStride,
+    /// Strides of the gradient that is added.
+    pub dsum: RowStride,
+    /// Strides of the result.
+    pub dx: RowStride,
+}
+
 /// `dx` for `y = normed(x) * weight`, where a row is normed as LayerNorm does with `center`, else
 /// as RMSNorm does; plus `dsum`. A block for each `C::ROWS` rows, or a cluster for each row. The
 /// address of `weight` or `dsum` is 0 without it.
 ///
+/// Shapes that hold [`RowSums`] also write the sums of `dy normed(x)` to `dweight` and of `dy` to
+/// `dbias`, a row for each block, or cluster, which steps over the rows; the address of a sum that
+/// is not wanted is 0. Otherwise the address of `stats` is not 0.
+///
 /// # Safety
-/// `x`, `dy`, `dx` and `dsum` hold `m` rows of `n` elements, `ld[x, g, d, s]` apart; `weight` holds
-/// `n`, `ldw` apart, and `stats` `m`. Rows and `weight` are aligned to `C::ALIGN` bytes, and `n` is
+/// `x`, `dy`, `dx` and `dsum` hold `m` rows of `n` elements, `weight` `n`, with the strides `ld`;
+/// `stats` hold.dsum `m`, `dweight` and `dbias` `n` for each block or cluster. Rows and `weight` are aligned to `C::ALIGN` bytes, and `n` is
 /// at most `C::COLUMNS`, times the blocks of a cluster. `dx` is the same as, or disjoint from, each
 /// of the others.
 #[kernel(
     threads = C::BLOCK,
-    shared = (scratch: SharedArray<f32, RowScratch>, of_x: RowStage<T, C, 2>, of_dy: RowStage<T, C, 2>),
+    shared = (
+        scratch: SharedArray<f32, RowScratch>,
+        of_x: RowStage<T, C, 2>,
+        of_dy: RowStage<T, C, 2>,
+        sums: RowSums<T, C, 2>
+    ),
     instances = norm_backward<
         f32 | f16 | bf16,
-        Lanes8 | Warp | Block256 | Block512 | AnyWarp | AnyBlock512
+        Lanes8 | Warp | Block128 | Block256 | Block512 | AnyWarp | AnyBlock512
             | Chunked | AnyChunked
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
@@ -39,13 +65,11 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
     dsum: Global<T>,
     dx: GlobalMut<T>,
     stats: GlobalMut<Stats>,
+    dweight: GlobalMut<f32>,
+    dbias: GlobalMut<f32>,
     m: u32,
     n: u32,
-    ldx: RowStride,
-    ldg: RowStride,
-    ldw: RowStride,
-    lds: RowStride,
-    ldd: RowStride,
+    ld: Strides,
     eps: f32,
     center: bool,
 ) where
@@ -55,13 +79,19 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let next = |team: &RowTeam<C>, tile| {
-        of_x.start(&load.partition_s(team.rows_at(x, (m, n), ldx, tile)));
-        of_dy.start(&load.partition_s(team.rows_at(dy, (m, n), ldg, tile)));
+        of_x.start(&load.partition_s(team.rows_at(x, (m, n), ld.x, tile)));
+        of_dy.start(&load.partition_s(team.rows_at(dy, (m, n), ld.dy, tile)));
     };
     next(&team, team.tile());
+    let (group, rank) = team.tile();
+    let holds = const { RowSums::<T, C, 2>::HOLDS };
+    let sums_columns = holds && (dweight.address() != 0 || dbias.address() != 0);
+    if sums_columns {
+        sums.clear();
+    }
     loop {
         let load = RowCopy::<T, C>::get_slice(thread::<C>());
-        let (gX, gG) = (team.rows(x, (m, n), ldx), team.rows(dy, (m, n), ldg)); // (BLK_M, BLK_N)
+        let (gX, gG) = (team.rows(x, (m, n), ld.x), team.rows(dy, (m, n), ld.dy)); // (BLK_M, BLK_N)
         let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
         let mut tXrX = of_x.take(&team, &tXgX); // (CPY, CPY_M, CPY_N)
         let mut tXrG = of_dy.take(&team, &load.partition_s(gG)); // (CPY, CPY_M, CPY_N)
@@ -89,11 +119,18 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
         tXrX.apply_rows(&scale, |x, scale| x * scale);
         if let Some(row) = team.leader()
             && row < m
+            && (!holds || stats.address() != 0)
         {
             stats.write(row, [means[0], means[1], scale[0], 0.0]);
         }
+        if holds && dweight.address() != 0 {
+            sums.add(&team, m, 0, &tXrX.zip(&tXrG, f32::mul));
+        }
+        if holds && dbias.address() != 0 {
+            sums.add(&team, m, 1, &tXrG);
+        }
         if weight.address() != 0 {
-            let gW = team.rows(weight, (m, n), ldw); // (BLK_M, BLK_N), of equal rows
+            let gW = team.rows(weight, (m, n), ld.weight); // (BLK_M, BLK_N), of equal rows
             team.apply_loaded(&mut tXrG, &load.partition_s(gW), |g, w| g * w);
         }
         // dx = scale (g - mean(g) - x mean(g x)), for normed x and without mean(g) of RMSNorm.
@@ -117,14 +154,25 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
         tXrG.apply_with(&tXrX, |g, x| g - x);
         tXrG.apply_rows(&scale, |g, scale| g * scale);
         if dsum.address() != 0 {
-            let gS = team.rows(dsum, (m, n), lds); // (BLK_M, BLK_N)
+            let gS = team.rows(dsum, (m, n), ld.dsum); // (BLK_M, BLK_N)
             team.apply_loaded(&mut tXrG, &load.partition_s(gS), f32::add);
         }
-        let gD = team.rows(dx, (m, n), ldd); // (BLK_M, BLK_N)
+        let gD = team.rows(dx, (m, n), ld.dx); // (BLK_M, BLK_N)
         team.store(&tXrG, &load.partition_d(gD));
-        if !team.step(m) {
-            return;
+        if !team.step_over(m) {
+            break;
         }
+    }
+    if sums_columns {
+        let (sums_of_group, first) = (i64::from(group) * i64::from(n), rank * C::COLUMNS);
+        sums.each(|column, both| {
+            let column = first + column;
+            for (to, sum) in [dweight, dbias].into_iter().zip(both) {
+                if to.address() != 0 && column < n {
+                    to.write(sums_of_group + i64::from(column), sum);
+                }
+            }
+        });
     }
 }
 
@@ -281,8 +329,14 @@ pub unsafe fn norm_backward_sum<T: Element>(
         team.load(&load.partition_s(gX)) // (CPY, CPY_M, CPY_N)
     };
     let mut tXrX = loaded(0); // (CPY, CPY_M, CPY_N)
-    for tile in 1..m.div_ceil(PartialColumns::ROWS) {
-        tXrX.apply_with(&loaded(tile), f32::add);
+    // Four tiles in flight; rows after the last are 0.
+    let mut tile = 1;
+    while tile < m.div_ceil(PartialColumns::ROWS) {
+        let tXrY = [loaded(tile), loaded(tile + 1), loaded(tile + 2), loaded(tile + 3)];
+        for tXrY in tXrY {
+            tXrX.apply_with(&tXrY, f32::add);
+        }
+        tile += 4;
     }
     sum_rows::<PartialColumns, _>(&tXrX, sums, 1, |column, sum| {
         let column = block * PartialColumns::COLUMNS + column;
