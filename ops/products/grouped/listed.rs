@@ -74,7 +74,7 @@ impl<'a, T: Element> GroupedList<'a, T> {
             }
         };
         let mut words = vec![0; (products.len() * WORDS).max(1)];
-        let mut tiles = 0;
+        let mut tiles = 0u64;
         for (i, ((a, b), c)) in products.iter().zip(&mut results).enumerate() {
             let ([m, k], [n, of_b]) = ([a.rows(), a.cols()], [b.rows(), b.cols()]);
             if k != of_b || k == 0 || (c.rows(), c.cols()) != (m, n) {
@@ -89,12 +89,21 @@ impl<'a, T: Element> GroupedList<'a, T> {
             for (argument, of) in [a.device(), b.device(), c.device()].into_iter().enumerate() {
                 check_device(NAME, &stream, 3 * i + argument, of)?;
             }
+            let [Ok(of_m), Ok(of_n), Ok(of_k)] = [m, n, k].map(u32::try_from) else {
+                let detail = format!(
+                    "product {i} is of {:?} and {:?}, and extents are {} at most; divide it",
+                    [m, k],
+                    [n, k],
+                    u32::MAX
+                );
+                return Err(Error::Unsupported { operation: NAME, detail });
+            };
             let of_c = Array::of_mut(NAME, c)?;
             let listed = Listed {
                 c: of_c.address,
                 row: of_c.strides[0],
                 column: of_c.strides[1],
-                extents: [m as u32, n as u32, k as u32],
+                extents: [of_m, of_n, of_k],
                 aligned: u32::from(operand::is_aligned(&of_c)),
             };
             let place = &mut words[i * WORDS..][..WORDS];
@@ -107,8 +116,14 @@ impl<'a, T: Element> GroupedList<'a, T> {
                 place[to..][..MAP].copy_from_slice(&map(&stream, dtype, i, name, matrix, tile)?);
             }
             let (block_m, block_n, _) = Loop::<half::bf16>::TILE;
-            tiles += (m as u32).div_ceil(block_m) * (n as u32).div_ceil(block_n);
+            tiles += u64::from(of_m.div_ceil(block_m)) * u64::from(of_n.div_ceil(block_n));
         }
+        // Tiles are counted in 32 bits.
+        let Ok(tiles) = u32::try_from(tiles) else {
+            let detail =
+                format!("the products have {tiles} tiles, and may have {}; divide the list", u32::MAX);
+            return Err(Error::Unsupported { operation: NAME, detail });
+        };
         let blocks = device.rates().multiprocessors.min(tiles);
         let (table, count) = (device.upload(&words)?, products.len() as u32);
         Ok(Self { device: device.clone(), table, count, blocks, dtype, matrices: PhantomData })
