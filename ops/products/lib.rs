@@ -18,6 +18,8 @@ pub mod few;
 pub mod filled;
 #[cfg(all(feature = "fused", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
 pub mod fused;
+#[cfg(feature = "gated")]
+pub mod gated;
 #[cfg(feature = "grouped")]
 pub mod grouped;
 #[cfg(feature = "grouped_k")]
@@ -54,6 +56,7 @@ mod host {
         "block_scaled" block_scaled: BLOCK_SCALED;
         "few" few: LINEAR_FEW;
         "fused" fused: LINEAR_RESIDUAL, LINEAR_QKV, LINEAR_E4M3;
+        "gated" gated: LINEAR_GATED;
         "grouped" grouped: GROUPED;
         "grouped_k" grouped_k: GROUPED_K;
         "moe" moe: MOE;

@@ -51,7 +51,7 @@ mod host {
     use moye_device::collective::{Boxed, Groups, StoreC, Target};
     use moye_device::layout::{IntTuple, Layout};
     use moye_device::memory::{Global, GlobalMut, TensorMap as Map};
-    use moye_runtime::operation::{Array, ArrayType, Dtype, Workspace};
+    use moye_runtime::operation::{self, Array, ArrayType, Dtype, Operation, Workspace};
     use moye_runtime::{
         Arch, Element, Error, Grid, KernelArg, Matrix, Result, Stream, TensorMap, TensorPromotion,
     };
@@ -394,6 +394,11 @@ mod host {
             "the kernels need TMA and wgmma (sm_90a: H100, H200), and the device is of {arch}; the simulator runs them"
         );
         Err(Error::Unsupported { operation, detail })
+    }
+
+    /// The kernel of an operation's plan for a problem.
+    pub fn kernel_of<O: Operation>(stream: &Stream, problem: &O::Problem) -> Result<&'static str> {
+        Ok(O::kernel(&operation::plan::<O>(stream.device(), problem)?))
     }
 
     /// Memory for the aligned forms of operands, if any needs one.

@@ -33,11 +33,19 @@ impl Kernels for f32 {
         [(linear_few_f32_4, 4, 8), (linear_few_f32_16, 16, 4 * WARPS)];
 }
 
+/// Extents of the operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Problem {
+    m: u32,
+    n: u32,
+    k: u32,
+}
+
 /// Products of elements `T`.
 struct Few<T>(PhantomData<T>);
 
 impl<T: Kernels> Operation for Few<T> {
-    type Problem = (u32, u32);
+    type Problem = Problem;
     type Plan = usize;
     /// The addresses of x, w, the residual and y.
     type Call = ([u64; 4], Form);
@@ -47,12 +55,12 @@ impl<T: Kernels> Operation for Few<T> {
         &crate::PTX
     }
 
-    fn candidates(_: &(u32, u32), _: &Rates) -> Vec<usize> {
+    fn candidates(_: &Problem, _: &Rates) -> Vec<usize> {
         vec![0, 1]
     }
 
     /// Blocks of rows of x, each of which reads W.
-    fn cost(plan: &usize, &(m, _): &(u32, u32), _: &Rates) -> f64 {
+    fn cost(plan: &usize, &Problem { m, .. }: &Problem, _: &Rates) -> f64 {
         let of_block = T::KERNELS[*plan].1;
         f64::from(m.div_ceil(of_block)) + f64::from(of_block) * 1e-3
     }
@@ -63,7 +71,7 @@ impl<T: Kernels> Operation for Few<T> {
 
     unsafe fn launch(
         plan: &usize,
-        &(m, n): &(u32, u32),
+        &Problem { m, n, .. }: &Problem,
         &([x, w, residual, y], form): &Self::Call,
         on: &Launcher<'_>,
     ) -> Result<()> {
@@ -157,17 +165,18 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         y: place(y),
     };
     let addresses = [x.address, w.address, residual.map_or(0, |residual| residual.address), y.address];
+    let problem = problem(call);
     // SAFETY: the arguments are those of the call, or of the workspace.
-    of_floats!(y.dtype, T => unsafe {
-        operation::run::<Few<T>>(stream, &(form.m, form.n), &(addresses, form))
-    })
+    of_floats!(y.dtype, T => unsafe { operation::run::<Few<T>>(stream, &problem, &(addresses, form)) })
+}
+
+/// The problem of a call.
+fn problem(call: &Call<'_>) -> Problem {
+    let ([m, k], n) = ([0, 1].map(|mode| call.operand(0).shape[mode] as u32), call.operand(1).shape[0]);
+    Problem { m, n: n as u32, k }
 }
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    let y = call.operand(3);
-    let problem = (y.shape[0] as u32, y.shape[1] as u32);
-    of_floats!(y.dtype, T => {
-        Ok(Few::<T>::kernel(&operation::plan::<Few<T>>(stream.device(), &problem)?))
-    })
+    of_floats!(call.operand(3).dtype, T => operand::kernel_of::<Few<T>>(stream, &problem(call)))
 }

@@ -378,8 +378,11 @@ fn explain<E: Kernels<bf16> + Kernels<f16>>(
     let [a, b] = [0, 1].map(|i| call.operand(i));
     let [m, n, k] = [a.shape[0], b.shape[0], a.shape[1]].map(|extent| extent as u32);
     let problem = Problem { m, n, k, tile };
-    let plan = operation::plan::<Fused<bf16, E>>(stream.device(), &problem)?;
-    Ok(if a.dtype == Dtype::F16 { Fused::<f16, E>::kernel(&plan) } else { Fused::<bf16, E>::kernel(&plan) })
+    if a.dtype == Dtype::F16 {
+        operand::kernel_of::<Fused<f16, E>>(stream, &problem)
+    } else {
+        operand::kernel_of::<Fused<bf16, E>>(stream, &problem)
+    }
 }
 
 /// The kernel of a product with a residual.

@@ -196,10 +196,9 @@ pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     let m = a.shape[..a.shape.len() - 1].iter().product::<usize>() as u32;
     let [groups, n, k] = [0, 1, 2].map(|mode| b.shape[mode] as u32);
     let problem = Problem { m, n, k, groups, tile: call.options.choice("tile") };
-    let plan = operation::plan::<GroupedOf<half::bf16>>(stream.device(), &problem)?;
-    Ok(if a.dtype == Dtype::F16 {
-        GroupedOf::<half::f16>::kernel(&plan)
+    if a.dtype == Dtype::F16 {
+        operand::kernel_of::<GroupedOf<half::f16>>(stream, &problem)
     } else {
-        GroupedOf::<half::bf16>::kernel(&plan)
-    })
+        operand::kernel_of::<GroupedOf<half::bf16>>(stream, &problem)
+    }
 }

@@ -14,8 +14,6 @@ use std::marker::PhantomData;
 
 /// The name in messages.
 const NAME: &str = "grouped_list";
-/// The most tiles of a list.
-const MOST: u64 = i32::MAX as u64;
 
 /// Products `c = a b^T` of matrices anywhere in memory, of different shapes, in one launch.
 ///
@@ -88,24 +86,24 @@ impl<'a, T: Element> GroupedList<'a, T> {
                     [c.rows(), c.cols()]
                 ));
             }
-            if m.max(n).max(k) > i32::MAX as usize {
-                let detail = format!(
-                    "product {i} is of {:?} and {:?}, and extents may be {}; split it",
-                    [m, k],
-                    [n, k],
-                    i32::MAX
-                );
-                return Err(Error::Unsupported { operation: NAME, detail });
-            }
             for (argument, of) in [a.device(), b.device(), c.device()].into_iter().enumerate() {
                 check_device(NAME, &stream, 3 * i + argument, of)?;
             }
+            let [Ok(of_m), Ok(of_n), Ok(of_k)] = [m, n, k].map(u32::try_from) else {
+                let detail = format!(
+                    "product {i} is of {:?} and {:?}, and extents are {} at most; divide it",
+                    [m, k],
+                    [n, k],
+                    u32::MAX
+                );
+                return Err(Error::Unsupported { operation: NAME, detail });
+            };
             let of_c = Array::of_mut(NAME, c)?;
             let listed = Listed {
                 c: of_c.address,
                 row: of_c.strides[0],
                 column: of_c.strides[1],
-                extents: [m as u32, n as u32, k as u32],
+                extents: [of_m, of_n, of_k],
                 aligned: u32::from(operand::is_aligned(&of_c)),
             };
             let place = &mut words[i * WORDS..][..WORDS];
@@ -118,15 +116,16 @@ impl<'a, T: Element> GroupedList<'a, T> {
                 place[to..][..MAP].copy_from_slice(&map(&stream, dtype, i, name, matrix, tile)?);
             }
             let (block_m, block_n, _) = Loop::<half::bf16>::TILE;
-            tiles += u64::from((m as u32).div_ceil(block_m)) * u64::from((n as u32).div_ceil(block_n));
+            tiles += u64::from(of_m.div_ceil(block_m)) * u64::from(of_n.div_ceil(block_n));
         }
-        let count = products.len();
-        let (Ok(count), 0..=MOST) = (u32::try_from(count), tiles) else {
-            let detail = format!("{count} products have {tiles} tiles, and a list may have {MOST}; split it");
+        // Tiles are counted in 32 bits.
+        let Ok(tiles) = u32::try_from(tiles) else {
+            let detail =
+                format!("the products have {tiles} tiles, and may have {}; divide the list", u32::MAX);
             return Err(Error::Unsupported { operation: NAME, detail });
         };
-        let blocks = device.rates().multiprocessors.min(tiles as u32);
-        let table = device.upload(&words)?;
+        let blocks = device.rates().multiprocessors.min(tiles);
+        let (table, count) = (device.upload(&words)?, products.len() as u32);
         Ok(Self { device: device.clone(), table, count, blocks, dtype, matrices: PhantomData })
     }
 

@@ -196,7 +196,7 @@ impl<T: Grouped + GatedKernels + TmaElement> Operation for Gated<T> {
 }
 
 /// The map of (2, n, k, experts): the gate's rows of an expert, and those of the up projection.
-fn pair_map<T: TmaElement>(stream: &Stream, tile: &TmaTile, b: &Rows) -> Result<TensorMap> {
+pub fn pair_map<T: TmaElement>(stream: &Stream, tile: &TmaTile, b: &Rows) -> Result<TensorMap> {
     let ([experts, rows, columns], [batch, row]) = (b.shape.map(i64::from), b.strides);
     let shape = IntTuple::flat(&[2, rows / 2, columns, experts]);
     let tensor = Layout::new(shape, IntTuple::flat(&[rows / 2 * row, row, 1, batch]));
@@ -436,10 +436,9 @@ pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
         experts: down.shape[0] as u32,
         tile: call.options.choice("tile"),
     };
-    let plan = operation::plan::<Gated<half::bf16>>(stream.device(), &problem)?;
-    Ok(if x.dtype == Dtype::F16 {
-        Gated::<half::f16>::kernel(&plan)
+    if x.dtype == Dtype::F16 {
+        operand::kernel_of::<Gated<half::f16>>(stream, &problem)
     } else {
-        Gated::<half::bf16>::kernel(&plan)
-    })
+        operand::kernel_of::<Gated<half::bf16>>(stream, &problem)
+    }
 }

@@ -45,6 +45,18 @@ pub struct FillPair<T: Grouped, const CLUSTER: u32> {
     b: TmaTensor<CopyPair<T, CLUSTER>, 4>,
 }
 
+impl<T: Grouped, const CLUSTER: u32> FillPair<T, CLUSTER> {
+    /// The rows of `groups` in the tensor `a`, and the matrices of `b`.
+    #[inline(always)]
+    pub const fn new(
+        a: TmaTensor<CopyA<T, Wide>, 3>,
+        b: TmaTensor<CopyPair<T, CLUSTER>, 4>,
+        groups: Groups,
+    ) -> Self {
+        Self { a: BySpans::new(a, groups), b }
+    }
+}
+
 /// The mainloop.
 pub type GatedLoop<T, const CLUSTER: u32> =
     Filled<FillPair<T, CLUSTER>, <Wide as Tiling<T>>::Mma, STAGES, CLUSTER>;
@@ -171,8 +183,7 @@ pub unsafe fn gated<T: Grouped, const CLUSTER: u32>(
 ) where
     f32: moye_device::algorithm::CopyAs<T>,
 {
-    let a = BySpans::new(CopyA::<T, Wide>::tensor(&a), groups);
-    let fill = FillPair { a, b: CopyPair::<T, CLUSTER>::tensor(&b) };
+    let fill = FillPair::new(CopyA::<T, Wide>::tensor(&a), CopyPair::<T, CLUSTER>::tensor(&b), groups);
     let scheduler = GroupTiles::<GatedLoop<T, CLUSTER>>::new(groups, (2 * columns, k), band);
     let sink = SwiGlu { c, row, columns, groups };
     gemm_warp_specialised::<GatedLoop<T, CLUSTER>, _, _, _>(fill, scheduler, (), sink);

@@ -5,7 +5,7 @@ pub mod gated;
 pub mod routing;
 
 #[cfg(not(target_arch = "nvptx64"))]
-mod call;
+pub(crate) mod call;
 #[cfg(not(target_arch = "nvptx64"))]
 mod cases;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -154,6 +154,12 @@ fn products_to_e4m3_are_those_of_float64() {
     harness::check(&moye_products::fused::LINEAR_E4M3);
 }
 
+#[cfg(feature = "gated")]
+#[test]
+fn gated_products_are_those_of_float64() {
+    harness::check_with_workspace(&moye_products::gated::LINEAR_GATED);
+}
+
 #[cfg(feature = "grouped")]
 #[test]
 fn grouped_products_are_those_of_float64() {

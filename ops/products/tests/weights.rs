@@ -2,6 +2,7 @@
 #![cfg(feature = "weights")]
 
 use half::f16;
+use moye::number::F8E4M3;
 use moye::operation::harness;
 use moye::{Device, Matrix, MatrixMut};
 use moye_products::weights::PackedWeights;
@@ -212,6 +213,37 @@ fn plain_codes_gptq_and_awq_are_packed_as_they_are_defined() {
 }
 
 #[test]
+fn packed_e4m3_is_the_same_unpacked_and_nan_stays_in_its_group() {
+    // All codes; rows and elements past those of whole tiles and steps.
+    let (n, k, group) = (19, 96, 16);
+    let groups = k / group;
+    let codes: Vec<u8> = (0..n * k).map(|i| (i * 7 + i / 256) as u8).collect();
+    let code = |i: usize| F8E4M3::from_bits(codes[i]);
+    let scales = factors(n * groups, 2);
+    for device in harness::devices() {
+        let codes_at = device.upload(&(0..n * k).map(code).collect::<Vec<_>>()).unwrap();
+        let matrix = Matrix::row_major(&codes_at, n, k).unwrap();
+        let of_scales = device.upload(&scales).unwrap();
+        let of = |factors| Matrix::row_major(factors, n, groups).unwrap();
+        let packed = PackedWeights::e4m3(&matrix, &of(&of_scales)).unwrap();
+        let mut out = device.alloc_uninit::<f16>(n * k).unwrap();
+        let mut floats = MatrixMut::row_major(&mut out, n, k).unwrap();
+        // SAFETY: the default stream runs its work in order.
+        unsafe { packed.unpack_on(&device.default_stream(), &mut floats) }.unwrap();
+        for (i, got) in out.download().unwrap().into_iter().enumerate() {
+            let first = i / group * group;
+            if (first..first + group).any(|i| code(i).is_nan()) {
+                assert!(got.is_nan(), "weight {i} is {got}");
+                continue;
+            }
+            // A product of 4 bits by 11, in f32.
+            let wanted = f16::from_f32(code(i).to_f32() * scales[i / group].to_f32());
+            assert_eq!(got.to_f32(), wanted.to_f32(), "weight {i}");
+        }
+    }
+}
+
+#[test]
 fn forms_and_shapes_that_no_kernel_takes_are_refused_with_what_it_takes() {
     let device = Device::sim();
     let codes = device.upload(&[0u8; 16 * 48]).unwrap();
@@ -222,11 +254,16 @@ fn forms_and_shapes_that_no_kernel_takes_are_refused_with_what_it_takes() {
     };
     let matrix = |rows, columns| Matrix::row_major(&codes, rows, columns).unwrap();
     let of_scales = |groups| Matrix::row_major(&scales, 16, groups).unwrap();
-    refused(PackedWeights::blocks("q3_k", &matrix(16, 18)), "must be one of nibbles, bytes, gptq");
+    refused(PackedWeights::blocks("q3_k", &matrix(16, 18)), "must be one of nibbles, bytes, e4m3, gptq");
     refused(PackedWeights::blocks("q4_0", &matrix(16, 20)), "rows have 20 bytes, and q4_0 has blocks of 18");
     refused(
         PackedWeights::nibbles(&matrix(16, 48), &of_scales(6), None),
         "groups of 32, 64, 128, ... or one",
+    );
+    let floats = device.upload(&[F8E4M3::from_f32(1.0); 16 * 48]).unwrap();
+    refused(
+        PackedWeights::e4m3(&Matrix::row_major(&floats, 16, 48).unwrap(), &of_scales(6)),
+        "of 8 bits a row takes groups of 16, 32, 64, ... or one",
     );
     refused(PackedWeights::nibbles(&matrix(8, 48), &of_scales(3), None), "has scales of float16 [8, 3]");
 }

@@ -1,13 +1,12 @@
 //! From a call to launches.
 
-use super::activations::ActivationKernels;
-use super::codes::Rows;
-use super::formats::UnpackKernels;
-use super::kernel::{Finish, LinearKernels, warps};
-use super::many::{Activation, GateKernels, ManyKernels, Slices, StoreY, Target, linear_clear};
+use super::codes::{E4m3, Rows};
+use super::kernel::{Finish, warps};
+use super::kernels::{WeightKernels, few};
+use super::many::{GateKernels, ManyKernels, Slices, StoreY, Target, is_sliced, linear_clear};
 use super::matrices::{matrices, rows};
 use super::pack;
-use super::sizes::Sizes;
+use super::sizes::{Codes, Sizes};
 use super::unpacked::{BLK_K, BLK_M, CopyCodes, CopyX};
 use crate::operand::Source as Aligned;
 use half::{bf16, f16};
@@ -28,17 +27,6 @@ pub const LINEAR_8: &str = "linear_quantized_a8";
 pub const PACK: &str = "pack_weights";
 /// The weights as floats.
 pub const UNPACK: &str = "unpack_weights";
-
-/// A type of activations: f16 or bf16.
-pub trait WeightKernels:
-    LinearKernels + UnpackKernels + ManyKernels + GateKernels + ActivationKernels + Activation + TmaElement
-{
-}
-impl<
-    T: LinearKernels + UnpackKernels + ManyKernels + GateKernels + ActivationKernels + Activation + TmaElement,
-> WeightKernels for T
-{
-}
 
 /// Rows of x of a block that a caller may name.
 pub const TILES_OF_X: &[&str] = &["auto", "8", "16", "64", "256"];
@@ -174,11 +162,13 @@ impl<T: WeightKernels> Operation for Linear<T> {
     }
 
     fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
-        let (Sizes { bits, offset, .. }, norm) = (problem.sizes, problem.norm);
-        let by_rows = |shape, of: usize| usize::from(bits == 8) * of + shape;
-        // By codes, rows of x, and whether there are minima and a norm.
+        let (Sizes { codes, offset, .. }, norm) = (problem.sizes, problem.norm);
+        let by_rows = |shape, of: usize| codes as usize * of + shape;
+        // By codes, rows of x, and whether there are minima, which e4m3 has not, and a norm.
         let kernel = |shape| {
-            (by_rows(shape, SHAPES.len()) * 2 + usize::from(offset.is_none())) * 2 + usize::from(norm)
+            let place = by_rows(shape, SHAPES.len());
+            let before = if codes == Codes::E4m3 { 2 * SHAPES.len() } else { place };
+            (place + before + usize::from(offset.is_none())) * 2 + usize::from(norm)
         };
         let few = SHAPES.iter().enumerate().map(|(shape, &rows)| Plan {
             kernel: kernel(shape),
@@ -193,7 +183,9 @@ impl<T: WeightKernels> Operation for Linear<T> {
             let kernel = by_rows(shape, 2);
             SLICES.map(|slices| Plan { kernel, rows, many: Some(many), slices })
         });
-        let many = many.filter(|plan| 4 * plan.slices <= steps.max(4));
+        let is_sliced = |rows| codes != Codes::E4m3 || is_sliced::<E4m3>(rows);
+        let many =
+            many.filter(|plan| plan.slices == 1 || 4 * plan.slices <= steps && is_sliced(plan.rows as i64));
         let hopper = card.arch == Arch::new(9, 0) && !norm;
         let named = |plan: &Plan| problem.tile == "auto" || problem.tile.parse() == Ok(plan.rows);
         let is_planned = |plan: &Plan| problem.planned.is_none_or(|planned| planned == plan.planned());
@@ -227,7 +219,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
 
     fn kernel(plan: &Plan) -> &'static str {
         match plan.many {
-            None => <T as LinearKernels>::KERNELS[plan.kernel].name(),
+            None => few::<T>(plan.kernel).name(),
             Some(_) => <T as ManyKernels>::KERNELS[plan.kernel].name(),
         }
     }
@@ -240,7 +232,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
             let grid = (sizes.tiles().div_ceil(TILES) as u32, problem.m.div_ceil(plan.rows) as u32);
             let (x, y) = (Global::from_address(x), GlobalMut::from_address(y));
             let arguments = (x, y, weights, problem.m as u32, of_x, of_y, finish);
-            let kernel = &<T as LinearKernels>::KERNELS[plan.kernel];
+            let kernel = few::<T>(plan.kernel);
             // SAFETY: the caller's contract; the sizes were checked.
             return unsafe {
                 on.launch(kernel, Grid::new(grid, 32 * warps(plan.rows as i64)).dependent(), arguments)
@@ -258,7 +250,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
             let fields = tile.tensor_map(element, address, &tensor).map_err(Error::TensorOfTile)?;
             TensorMap::new(device, &fields)
         };
-        let of_codes = many.codes[usize::from(sizes.bits == 8)];
+        let of_codes = many.codes[usize::from(sizes.codes != Codes::U4)];
         let codes = of(of_codes, u32::ELEMENT, codes, [sizes.tiles(), words as usize], [words, 1])?;
         let x = of(many.x, T::ELEMENT, x, [m, k], [row(of_x, k), 1])?;
         let [gates, partials, counters] = plan.work(problem);

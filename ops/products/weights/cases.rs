@@ -4,6 +4,7 @@ use moye_runtime::operation::{Case, Dtype, Value};
 
 const EIGHT: (&str, Value) = ("bits", Value::Int(8));
 const OFFSET: (&str, Value) = ("offset", Value::Int(128));
+const E4M3: (&str, Value) = ("e4m3", Value::Bool(true));
 
 const GATED: (&str, Value) = ("gated", Value::Bool(true));
 
@@ -43,6 +44,27 @@ pub const CASES: &[Case] = &[
         .options(&[("rows", Value::Int(72)), tile("64")]),
     case(&[Some(&[130, 96]), Some(&[2, 3, 512]), Some(&[2, 6, 8, 4]), None, None])
         .options(&[EIGHT, tile("256")]),
+    // Codes of e4m3: groups of a unit, of a step, of several and one; by wgmma.
+    case(&[Some(&[1, 96]), Some(&[3, 3, 512]), Some(&[3, 6, 8, 2]), None, Some(&[96])]).options(&[
+        EIGHT,
+        E4M3,
+        ("rows", Value::Int(41)),
+    ]),
+    case(&[Some(&[11, 320]), Some(&[4, 10, 512]), Some(&[4, 5, 8, 2]), Some(&[11, 32]), None])
+        .ranges(&[("codes", 0.0, 256.0), ("factors", -0.01, 0.01)])
+        .options(&[EIGHT, E4M3, GATED]),
+    case(&[Some(&[3, 1032]), Some(&[2, 33, 512]), Some(&[2, 1, 8, 2]), None, None]).options(&[EIGHT, E4M3]),
+    case(&[Some(&[70, 320]), Some(&[9, 10, 512]), Some(&[9, 5, 8, 2]), Some(&[70, 136]), None]).options(&[
+        EIGHT,
+        E4M3,
+        ("rows", Value::Int(136)),
+        tile("64"),
+    ]),
+    case(&[Some(&[130, 96]), Some(&[2, 3, 512]), Some(&[2, 6, 8, 2]), None, None]).options(&[
+        EIGHT,
+        E4M3,
+        tile("256"),
+    ]),
 ];
 
 /// Activations of 8 bits: few rows, and many.
@@ -51,6 +73,7 @@ pub const BYTES: &[Case] = &[
         .options(&[("rows", Value::Int(41))]),
     case(&[Some(&[70, 320]), Some(&[70]), Some(&[9, 5, 512]), Some(&[9, 5, 8, 2])])
         .options(&[("dtype", Value::Dtype(Dtype::Bf16)), tile("64")]),
+    case(&[Some(&[5, 96]), Some(&[5]), Some(&[3, 3, 512]), Some(&[3, 1, 8, 2])]).options(&[EIGHT, E4M3]),
 ];
 
 /// The weights as floats: the same kinds.
@@ -59,6 +82,7 @@ pub const UNPACKED: &[Case] = &[
     case(&[Some(&[3, 2, 512]), Some(&[3, 3, 8, 4])])
         .options(&[("rows", Value::Int(41)), ("columns", Value::Int(96))]),
     case(&[Some(&[2, 2, 512]), Some(&[2, 4, 8, 4])]).options(&[EIGHT]),
+    case(&[Some(&[2, 2, 512]), Some(&[2, 4, 8, 2])]).options(&[EIGHT, E4M3]),
 ];
 
 /// Products of decoding and of batches with groups of 128, and of 8 bits with groups of 32.
@@ -75,4 +99,38 @@ pub const BENCH: &[Case] = &[
     case(&[Some(&[4096, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None, None]),
     case(&[Some(&[1, 4096]), Some(&[896, 128, 512]), Some(&[896, 128, 8, 2]), None, None])
         .options(&[EIGHT, OFFSET]),
+    case(&[Some(&[1, 4096]), Some(&[896, 128, 512]), Some(&[896, 1, 8, 2]), None, None])
+        .options(&[EIGHT, E4M3]),
+    case(&[Some(&[16, 4096]), Some(&[896, 128, 512]), Some(&[896, 32, 8, 2]), None, None])
+        .options(&[EIGHT, E4M3]),
+    case(&[Some(&[64, 4096]), Some(&[896, 128, 512]), Some(&[896, 32, 8, 2]), None, None])
+        .options(&[EIGHT, E4M3]),
+    case(&[Some(&[4096, 4096]), Some(&[896, 128, 512]), Some(&[896, 1, 8, 2]), None, None])
+        .options(&[EIGHT, E4M3]),
+];
+
+/// The same by activations of 8 bits, of a token and of 64, and of a batch.
+pub const BENCH_BYTES: &[Case] = &[
+    case(&[Some(&[1, 4096]), Some(&[1]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2])]),
+    case(&[Some(&[64, 4096]), Some(&[64]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2])]),
+    case(&[Some(&[4096, 4096]), Some(&[4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2])]),
+    case(&[Some(&[64, 4096]), Some(&[64]), Some(&[896, 128, 512]), Some(&[896, 1, 8, 2])])
+        .options(&[EIGHT, E4M3]),
+];
+
+const fn form(form: &'static str) -> (&'static str, Value) {
+    ("form", Value::Choice(form, super::sizes::NAMES))
+}
+
+/// A matrix of a large model in the order of the kernels, from nibbles, blocks of Q4_K and e4m3.
+pub const BENCH_PACK: &[Case] = &[
+    Case::new(&[Some(&[14_336, 2048]), Some(&[14_336, 32]), None]),
+    Case::new(&[Some(&[14_336, 2304]), None, None]).options(&[form("q4_k")]),
+    Case::new(&[Some(&[14_336, 4096]), Some(&[14_336, 1]), None]).options(&[form("e4m3")]),
+];
+
+/// The same matrix as floats.
+pub const BENCH_UNPACK: &[Case] = &[
+    case(&[Some(&[896, 64, 512]), Some(&[896, 32, 8, 2])]),
+    case(&[Some(&[896, 128, 512]), Some(&[896, 1, 8, 2])]).options(&[EIGHT, E4M3]),
 ];

@@ -8,14 +8,14 @@
 //! serves that both operands have.
 
 use moye_device::algorithm::Eight;
-use moye_device::arch::F16x2;
+use moye_device::arch::{Bf16x2, F16x2};
 use moye_device::number::U4;
 use moye_device::prelude::*;
 
 /// Rows of a tile of W.
 pub const ROWS: u32 = 16;
 
-/// A type of codes: [`U4`] or `u8`.
+/// A type of codes: [`U4`], `u8` or [`E4m3`].
 pub trait Code: Copy + Send + Sync + 'static {
     /// Bits of a code.
     const BITS: u32;
@@ -27,9 +27,17 @@ pub trait Code: Copy + Send + Sync + 'static {
     const UNIT: u32 = 4 * Self::VECTOR;
     /// Elements along K of a step.
     const STEP: u32 = 2 * Self::UNIT;
+    /// Whether codes are floats, to which nothing is added in registers.
+    const IS_FLOAT: bool = false;
 
     /// The number, of the eight codes of an instruction, of value `value` of register `register`.
     fn place(register: u32, value: u32) -> u32;
+
+    /// A word of codes in the order of their numbers as it is in memory.
+    #[inline(always)]
+    fn stored(word: u32) -> u32 {
+        word
+    }
 }
 
 impl Code for U4 {
@@ -52,8 +60,36 @@ impl Code for u8 {
     }
 }
 
+/// Codes that are e4m3: floats of a sign, four bits of exponent and three of mantissa.
+///
+/// In memory, the two of each half of a word are where few instructions find them as f16: of the
+/// upper one the sign is bit 15, the rest bits 13 to 7; of the lower one bit 14, and bits 6 to 0.
+/// NaN values are no codes: the kernels take their bits for 480, and `pack_weights` makes the scale
+/// of their group NaN.
+#[derive(Clone, Copy, Debug)]
+pub struct E4m3;
+
+impl Code for E4m3 {
+    const BITS: u32 = 8;
+    const MMAS: u32 = 1;
+    const IS_FLOAT: bool = true;
+
+    #[inline(always)]
+    fn place(register: u32, value: u32) -> u32 {
+        register / 2 * 4 + 2 * value + (1 - register % 2)
+    }
+
+    #[inline(always)]
+    fn stored(word: u32) -> u32 {
+        word & 0x807F_807F | word >> 1 & 0x3F80_3F80 | word << 7 & 0x4000_4000
+    }
+}
+
 /// Codes that become operands `T`.
-pub trait CodeAs<T>: Code + Eight<T> {
+pub trait CodeAs<T>: Code {
+    /// What [`operand`](Self::operand) adds to the codes of each register.
+    const BIASES: [f32; 4];
+
     /// The registers of operand A of instruction `mma` of a unit, of a lane's 16 bytes of a step:
     /// codes plus their biases.
     fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[T; 2]; 4];
@@ -90,6 +126,8 @@ fn masked_or(word: u32, mask: u32, bits: u32) -> u32 {
 macro_rules! nibbles {
     ($($t:ident $even:literal $odd:literal $shifts:expr, $up:literal;)+) => { $(
         impl CodeAs<$t> for U4 {
+            const BIASES: [f32; 4] = <Self as Eight<$t>>::BIASES;
+
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[$t; 2]; 4] {
@@ -114,12 +152,64 @@ impl<T> CodeAs<T> for u8
 where
     Self: Eight<T, Words = [u32; 2]>,
 {
+    const BIASES: [f32; 4] = <Self as Eight<T>>::BIASES;
+
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn operand(words: [u32; 4], unit: usize, _: usize) -> [[T; 2]; 4] {
         Self::biased([words[2 * unit], words[2 * unit + 1]])
     }
 }
+
+/// The bits of e4m3 in the exponent and the mantissa of a wider float are the value times a power
+/// of two, also where e4m3 is subnormal: one product of a pair makes it the value.
+macro_rules! floats {
+    ($($t:ident $pair:ident $power:expr, |$word:ident| $upper:expr, $lower:expr;)+) => { $(
+        impl CodeAs<$t> for E4m3 {
+            const BIASES: [f32; 4] = [0.0; 4];
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn operand(words: [u32; 4], unit: usize, _: usize) -> [[$t; 2]; 4] {
+                let mut pairs = [[$t::ZERO; 2]; 4];
+                for (i, pair) in pairs.iter_mut().enumerate() {
+                    let $word = words[2 * unit + i / 2];
+                    let bits = if i % 2 == 0 { $upper } else { $lower };
+                    let values = $pair::from_bits(bits) * const { $pair::splat($t::from_f32_const($power)) };
+                    *pair = [values.low(), values.high()];
+                }
+                pairs
+            }
+        }
+    )+ };
+}
+/// The bits of both signs.
+const SIGNS: u32 = 0x8000_8000;
+floats! {
+    f16 F16x2 256.0, |word| word & 0xBF80_BF80, masked_or(word << 1, SIGNS, word << 7 & 0x3F80_3F80);
+    bf16 Bf16x2 f32::from_bits((127 + 120) << 23), |word|
+        masked_or(word, SIGNS, word >> 3 & 0x07F0_07F0), masked_or(word << 1, SIGNS, word << 4 & 0x07F0_07F0);
+}
+
+/// f16 or bf16, with products of two at a time.
+pub trait Pairs: Half<Bits = u16> {
+    /// The product of each pair, rounded.
+    fn times(a: [Self; 2], b: [Self; 2]) -> [Self; 2];
+}
+
+macro_rules! pairs {
+    ($($t:ident $pair:ident),+) => { $(
+        impl Pairs for $t {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn times([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
+                let product = $pair::new(a, b) * $pair::new(c, d);
+                [product.low(), product.high()]
+            }
+        }
+    )+ };
+}
+pairs!(f16 F16x2, bf16 Bf16x2);
 
 /// A code of a lane's operand A: its row of the tile, and its place in the step.
 #[derive(Clone, Copy, Debug)]

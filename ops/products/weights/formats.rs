@@ -1,7 +1,7 @@
 //! The forms in which files have quantised weights, and the kernels that bring them into the order
 //! of [`codes`](super::codes).
 
-use super::codes::{Code, CodeAs, CodePlace, Factors, ROWS, Weights};
+use super::codes::{Code, CodeAs, CodePlace, E4m3, Factors, ROWS, Weights};
 use moye_device::algorithm::store_vector_if;
 use moye_device::arch::F16x2;
 use moye_device::memory::GlobalMut;
@@ -124,6 +124,16 @@ formats! {
         let [scale, minimum] = apart(s, row, group, 0.0);
         [scale, minimum - 128.0 * scale]
     };
+    /// e4m3 `(n, k)`; scales `(n, k / group)`. The scale of a group with NaN becomes NaN.
+    E4m3Bytes: E4m3, |s, row, k| s.byte(row, k), |group| {
+        let [mut scale, _] = apart(s, row, group, 0.0);
+        for i in 0..s.group {
+            if s.byte(row, group * s.group + i) & 0x7F == 0x7F {
+                scale = f32::NAN;
+            }
+        }
+        [scale, 0.0]
+    };
     /// GPTQ, version 1: `qweight` int32 `(k / 8, n)`, `scales` `(k / group, n)`, `qzeros` int32
     /// `(k / group, n / 8)` of zeros less 1.
     Gptq: U4, |s, row, k| {
@@ -216,7 +226,7 @@ unsafe fn six_bits(source: &Source, row: u32, block: u32, j: u32) -> [f32; 2] {
 #[kernel(
     threads = THREADS,
     instances = (
-        pack_nibbles<Nibbles>, pack_bytes<Bytes>, pack_gptq<Gptq>, pack_awq<Awq>, pack_q4_0<Q4_0>,
+        pack_nibbles<Nibbles>, pack_bytes<Bytes>, pack_e4m3<E4m3Bytes>, pack_gptq<Gptq>, pack_awq<Awq>, pack_q4_0<Q4_0>,
         pack_q4_1<Q4_1>, pack_q8_0<Q8_0>, pack_q4_k<Q4K>, pack_q5_k<Q5K>, pack_q6_k<Q6K>
     )
 )]
@@ -246,7 +256,7 @@ pub unsafe fn pack<F: Format>(
                 }
             }
         }
-        codes.write(at, words);
+        codes.write(at, words.map(F::Code::stored));
     }
     if at < tiles * groups * 8 {
         let (i, group, tile) = (at % 8, at / 8 % groups, at / 8 / groups);
@@ -279,7 +289,7 @@ static_layout! {
 /// no weights. `k` is a multiple of 8.
 #[kernel(
     threads = THREADS,
-    instances = unpack<f16 | bf16, U4 | u8>,
+    instances = unpack<f16 | bf16, U4 | u8 | E4m3>,
     table = UnpackKernels
 )]
 pub unsafe fn unpack<T: Half, Q: CodeAs<T>>(weights: Weights, out: GlobalMut<T>)

@@ -2,10 +2,10 @@
 //! `mma.sync`.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use super::codes::{Code, CodeAs, ROWS, Rows, Weights};
+use super::codes::{Code, CodeAs, Pairs, ROWS, Rows, Weights};
 use super::loads::{Activations, Load, Sources, StagesOfX, issue_weights, issue_x};
 use moye_device::algorithm::load_vector_if;
-use moye_device::arch::{Bf16x2, F16x2, FULL_WARP, opaque, overlap_launches};
+use moye_device::arch::{F16x2, FULL_WARP, opaque, overlap_launches};
 use moye_device::number::U4;
 use moye_device::prelude::*;
 
@@ -63,7 +63,7 @@ static_layout! {
     /// Elements of x whose squares a lane sums together: (vector, vectors).
     Squared = layout!((8, 4));
     /// Sums of squares of a row's parts, and what its products are multiplied by: (part, row of x).
-    Squares<const M: i64> = layout!(({ warps(M) as i64 + 1 }, M));
+    pub Squares<const M: i64> = layout!(({ warps(M) as i64 + 1 }, M));
     /// Factors in flight: (scales and minima, rows i and i + 8, tile and unit, stage, warp).
     pub RingFactors<const M: i64, const TILES: i64> = layout!((2, 8, 2 * TILES, { stages(M) as i64 }, { warps(M) as i64 }));
 }
@@ -90,28 +90,8 @@ pub struct Finish {
     pub early: bool,
 }
 
-/// f16 or bf16, with products of two at a time.
-pub trait Pairs: Half<Bits = u16> {
-    /// The product of each pair, rounded.
-    fn times(a: [Self; 2], b: [Self; 2]) -> [Self; 2];
-}
-
-macro_rules! pairs {
-    ($($t:ident $pair:ident),+) => { $(
-        impl Pairs for $t {
-            #[inline(always)]
-            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            fn times([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
-                let product = $pair::new(a, b) * $pair::new(c, d);
-                [product.low(), product.high()]
-            }
-        }
-    )+ };
-}
-pairs!(f16 F16x2, bf16 Bf16x2);
-
 /// Blocks of an SM, of `rows` rows of x: the registers of the mainloop limit their number.
-const fn blocks_of_sm(rows: i64, norm: bool) -> u32 {
+pub(super) const fn blocks_of_sm(rows: i64, norm: bool) -> u32 {
     match (rows, norm) {
         (8, false) => 4,
         (8, true) => 3,
@@ -313,7 +293,9 @@ pub unsafe fn linear<
         for unit in 0..2 {
             // The products by the biases, with which those by codes begin, and the sums of x.
             let mut start = Fragment::<f32, Sums<M, 1>>::zeros(); // (MMA, MMA_M, MMA_N)
-            mma.gemm(&mut start, &tCrBias, tCrB.at((.., .., .., unit)));
+            if !Q::IS_FLOAT {
+                mma.gemm(&mut start, &tCrBias, tCrB.at((.., .., .., unit)));
+            }
             let mut of_x = Fragment::<f32, Sums<M, 1>>::zeros();
             if MINIMA {
                 mma.gemm(&mut of_x, &tCrOne, tCrB.at((.., .., .., unit)));

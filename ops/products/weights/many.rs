@@ -2,7 +2,7 @@
 //! and tiles of y are transposed on their way to memory.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use super::codes::{CodeAs, Rows, Weights};
+use super::codes::{Code, CodeAs, E4m3, Rows, Weights};
 use super::kernel::Finish;
 use super::unpacked::{BLK_M, CopyCodes, CopyX, InOrder, Operands, Unpacked, Weight};
 use core::marker::PhantomData;
@@ -219,10 +219,14 @@ where
         linear_many_f16_u4_256<f16, U4, 256, 4, 2>,
         linear_many_f16_u8_64<f16, u8, 64, 10, 2>,
         linear_many_f16_u8_256<f16, u8, 256, 4, 2>,
+        linear_many_f16_e4m3_64<f16, E4m3, 64, 10, 2>,
+        linear_many_f16_e4m3_256<f16, E4m3, 256, 4, 2>,
         linear_many_bf16_u4_64<bf16, U4, 64, 10, 2>,
         linear_many_bf16_u4_256<bf16, U4, 256, 4, 2>,
         linear_many_bf16_u8_64<bf16, u8, 64, 10, 2>,
-        linear_many_bf16_u8_256<bf16, u8, 256, 4, 2>
+        linear_many_bf16_u8_256<bf16, u8, 256, 4, 2>,
+        linear_many_bf16_e4m3_64<bf16, E4m3, 64, 10, 2>,
+        linear_many_bf16_e4m3_256<bf16, E4m3, 256, 4, 2>
     ),
     table = ManyKernels
 )]
@@ -246,10 +250,26 @@ pub unsafe fn linear_many<T, Q, const N: i64, const STAGES: u32, const CLUSTER: 
     let tiles = Unpacked::<T, Q, N, STAGES, CLUSTER>::tiles((target.n, target.m, weights.k), 1);
     let worker = Unpacked::<T, Q, N, STAGES, CLUSTER>::worker();
     let workspace = Workspace { partials: slices.partials, counters: slices.counters };
-    let scheduler = SplitK::new(tiles, worker, const { 2048 / (BLK_M * CLUSTER) }, slices.count, workspace);
+    let rows = const { 2048 / (BLK_M * CLUSTER) };
     let epilogue = Residual::<T>(target, PhantomData);
     let sink = StoreTransposed { y: StoreY::<T>::tensor(&y), target };
-    gemm_warp_specialised::<Unpacked<T, Q, N, STAGES, CLUSTER>, _, _, _>(operands, scheduler, epilogue, sink);
+    if const { is_sliced::<Q>(N) } {
+        let scheduler = SplitK::new(tiles, worker, rows, slices.count, workspace);
+        gemm_warp_specialised::<Unpacked<T, Q, N, STAGES, CLUSTER>, _, _, _>(
+            operands, scheduler, epilogue, sink,
+        );
+    } else {
+        let scheduler = Persistent::new(tiles, worker, rows);
+        gemm_warp_specialised::<Unpacked<T, Q, N, STAGES, CLUSTER>, _, _, _>(
+            operands, scheduler, epilogue, sink,
+        );
+    }
+}
+
+/// Whether the kernel of `rows` rows of x may have several slices of K: its fix-up takes registers,
+/// which that of many rows of e4m3 has not.
+pub const fn is_sliced<Q: Code>(rows: i64) -> bool {
+    !Q::IS_FLOAT || rows < 256
 }
 
 /// Sets counters to 0. Grid: `ceil(count / 256)`.

@@ -2,13 +2,15 @@
 //! of 8 bits with a scale for each row, which become f16 or bf16 first.
 //!
 //! A weight is `code * scale + minimum`; a scale and a minimum (in f16) belong to a group of
-//! consecutive weights of a row of W. Weights are packed once ([`PackedWeights`]) from the forms
-//! of files: plain nibbles and bytes, GPTQ, AWQ, and GGUF's Q4_0, Q4_1, Q8_0, Q4_K, Q5_K and Q6_K.
+//! consecutive weights of a row of W. A code is an integer, or e4m3 without a minimum. Weights are
+//! packed once ([`PackedWeights`]) from the forms of files: plain nibbles and bytes, e4m3, GPTQ,
+//! AWQ, and GGUF's Q4_0, Q4_1, Q8_0, Q4_K, Q5_K and Q6_K.
 //! Accumulators are f32. The factors multiply sums over a group, so that no weight is rounded,
 //! except in the kernels for many rows of x, where weights become f16 or bf16.
 
 pub mod activations;
 pub mod codes;
+pub mod floats;
 pub mod formats;
 pub mod kernel;
 mod loads;
@@ -22,6 +24,8 @@ mod call;
 #[cfg(not(target_arch = "nvptx64"))]
 mod cases;
 #[cfg(not(target_arch = "nvptx64"))]
+mod kernels;
+#[cfg(not(target_arch = "nvptx64"))]
 mod matrices;
 #[cfg(not(target_arch = "nvptx64"))]
 mod oracle;
@@ -33,9 +37,9 @@ mod packed;
 mod sizes;
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub use call::WeightKernels;
-#[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use kernels::WeightKernels;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use packed::{LinearQuantized, LinearQuantized8, PackedWeights};
 
@@ -59,6 +63,11 @@ mod host {
             .of(FACTORS)
             .dense();
     const BITS: OptionOf = option("bits", "bits of a code: 4 or 8", Value::Int(4));
+    const E4M3: OptionOf = option(
+        "e4m3",
+        "codes are float8_e4m3fn instead of integers, without minima; bits is 8, and offset does not count",
+        Value::Bool(false),
+    );
     const ROWS: OptionOf = option("rows", "rows of W, or 0 for those of all tiles", Value::Int(0));
     const OFFSET: OptionOf = option(
         "offset",
@@ -104,7 +113,7 @@ mod host {
             OperandOf::new(Role::Result, "out", "(..., rows of W), of the type of x; half of them if gated")
                 .of(HALVES),
         ],
-        options: &[BITS, ROWS, OFFSET, GATED, EPS, TILE],
+        options: &[BITS, ROWS, OFFSET, GATED, EPS, TILE, E4M3],
         results: sizes::product,
         run: call::run,
         explain: call::explain,
@@ -139,6 +148,7 @@ mod host {
                 "the type of the result, float16 or bfloat16, to which x times its scale is rounded",
                 Value::Dtype(Dtype::F16),
             ),
+            E4M3,
         ],
         results: sizes::product_8,
         run: call::run_8,
@@ -146,7 +156,7 @@ mod host {
         reference: oracle::product_8,
         tolerance: oracle::tolerance,
         cases: cases::BYTES,
-        bench: &[],
+        bench: cases::BENCH_BYTES,
     };
 
     /// Weights in the order of the kernels.
@@ -157,9 +167,10 @@ mod host {
             OperandOf::new(
                 Role::Input,
                 "weights",
-                "uint8 rows of nibbles or blocks, int8 rows of bytes, int32 words of GPTQ (k / 8, n) and AWQ (k, n / 8)",
+                "uint8 rows of nibbles or blocks, int8 rows of bytes, float8_e4m3fn, int32 words of GPTQ (k / 8, n) and \
+                 AWQ (k, n / 8)",
             )
-            .of(&[Dtype::U8, Dtype::I8, Dtype::I32])
+            .of(&[Dtype::U8, Dtype::I8, Dtype::I32, Dtype::E4m3])
             .dense(),
             OperandOf::new(Role::Optional, "scales", "float16 (n, groups), or (groups, n) of GPTQ and AWQ")
                 .of(FACTORS)
@@ -174,7 +185,7 @@ mod host {
             OperandOf::new(Role::Result, "codes", "uint8 (tiles of 16 rows, steps, 512)").of(BYTES).dense(),
             OperandOf::new(Role::Result, "factors", "float16 (tiles, groups, 8, 2), or 4 with minima").of(FACTORS).dense(),
         ],
-        options: &[option("form", "the form of the weights: nibbles, bytes, gptq, awq, q4_0, q4_1, q8_0, q4_k, q5_k or q6_k", Value::Choice("nibbles", NAMES))],
+        options: &[option("form", "the form of the weights: nibbles, bytes, e4m3, gptq, awq, q4_0, q4_1, q8_0, q4_k, q5_k or q6_k", Value::Choice("nibbles", NAMES))],
         results: sizes::packed,
         run: pack::pack,
         explain: |_, call| pack::explain_pack(call),
@@ -182,7 +193,7 @@ mod host {
         reference: |_, _| Vec::new(),
         tolerance: |_| 0.0,
         cases: &[],
-        bench: &[],
+        bench: cases::BENCH_PACK,
     };
 
     /// Quantised weights as floats.
@@ -200,6 +211,7 @@ mod host {
             option("columns", "elements of a row, or 0 for those of all steps", Value::Int(0)),
             OFFSET,
             option("dtype", "float16 or bfloat16", Value::Dtype(Dtype::F16)),
+            E4M3,
         ],
         results: sizes::unpacked,
         run: pack::unpack,
@@ -207,6 +219,6 @@ mod host {
         reference: oracle::unpacked,
         tolerance: oracle::tolerance,
         cases: cases::UNPACKED,
-        bench: &[],
+        bench: cases::BENCH_UNPACK,
     };
 }

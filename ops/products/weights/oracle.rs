@@ -1,6 +1,6 @@
 //! Products by quantised weights in float64, of codes in the kernels' order.
 
-use super::codes::{Code, CodePlace, ROWS};
+use super::codes::{Code, CodePlace, E4m3, ROWS};
 use moye_device::number::U4;
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 
@@ -22,14 +22,20 @@ fn weights(inputs: Inputs<'_>, first: usize, k: usize, options: &Options) -> (us
                 let at = ((tile * groups + group) * 8 + row % 8) * parts + part * 2 + row % 16 / 8;
                 factors[at]
             };
-            let minimum = if parts == 4 { factor(1) } else { -options.int("offset") as f64 * factor(0) };
-            weights[row * k + column] = f64::from(code) * factor(0) + minimum;
+            weights[row * k + column] = match (options.bool("e4m3"), parts) {
+                (true, _) => value(code) * factor(0),
+                (false, 4) => f64::from(code) * factor(0) + factor(1),
+                (false, _) => (f64::from(code) - options.int("offset") as f64) * factor(0),
+            };
         }
     };
     for (lane, bytes) in codes.chunks(16).enumerate() {
         let (tile, step, lane) =
             (lane / 32 / of_codes.shape[1], lane / 32 % of_codes.shape[1], lane as u32 % 32);
-        let all = u128::from_le_bytes(std::array::from_fn(|i| bytes[i] as u8));
+        let mut all = u128::from_le_bytes(std::array::from_fn(|i| bytes[i] as u8));
+        if options.bool("e4m3") {
+            all = ordered(all);
+        }
         macro_rules! each {
             ($code:ty) => {
                 for (eight, register, value) in
@@ -44,9 +50,30 @@ fn weights(inputs: Inputs<'_>, first: usize, k: usize, options: &Options) -> (us
                 }
             };
         }
-        if options.int("bits") == 4 { each!(U4) } else { each!(u8) }
+        match (options.int("bits"), options.bool("e4m3")) {
+            (4, _) => each!(U4),
+            (_, false) => each!(u8),
+            (_, true) => each!(E4m3),
+        }
     }
     (n, weights)
+}
+
+/// The bytes of codes of e4m3 from their order in memory: the inverse of [`Code::stored`].
+fn ordered(words: u128) -> u128 {
+    (0..8).fold(0, |all, i| {
+        let half = (words >> (16 * i)) as u16;
+        let bytes = half & 0x807F | half << 1 & 0x7F00 | half >> 7 & 0x0080;
+        all | u128::from(bytes) << (16 * i)
+    })
+}
+
+/// The value of a code of e4m3: 480 where e4m3 has NaN.
+fn value(code: u32) -> f64 {
+    let (exponent, mantissa) = ((code >> 3 & 15) as i32, f64::from(code & 7));
+    let of_sign = if code & 0x80 == 0 { 1.0 } else { -1.0 };
+    of_sign
+        * if exponent == 0 { mantissa * 2f64.powi(-9) } else { (8.0 + mantissa) * 2f64.powi(exponent - 10) }
 }
 
 /// The product.

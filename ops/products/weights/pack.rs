@@ -2,10 +2,11 @@
 //! and bf16.
 
 use super::activations::{self, ActivationKernels};
-use super::call::{UNPACK, WeightKernels};
+use super::call::UNPACK;
 use super::codes::Rows;
 use super::formats::{self, Source, UnpackKernels};
-use super::sizes::{Form, Sizes, source_sizes};
+use super::kernels::WeightKernels;
+use super::sizes::{Codes, Form, Sizes, source_sizes};
 use half::{bf16, f16};
 use moye_device::memory::{Global, GlobalMut};
 use moye_runtime::operation::{Array, Call, Dtype};
@@ -56,10 +57,9 @@ pub unsafe fn unpack(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let threads = sizes.tiles() * sizes.steps() * 32;
     let grid = Grid::new((threads as u32).div_ceil(formats::THREADS), formats::THREADS);
     let module = stream.device().load(&crate::PTX)?;
-    let bits = usize::from(sizes.bits == 8);
     macro_rules! launch {
         ($t:ty) => {{
-            let kernel = &<$t as UnpackKernels>::KERNELS[bits];
+            let kernel = &<$t as UnpackKernels>::KERNELS[sizes.codes as usize];
             // SAFETY: as in `pack`.
             unsafe {
                 module.launch_on(stream, kernel, grid, (weights, GlobalMut::<$t>::from_address(out.address)))
@@ -71,10 +71,10 @@ pub unsafe fn unpack(stream: &Stream, call: &Call<'_>) -> Result<()> {
 
 /// The kernel that unpacks.
 pub fn explain_unpack(call: &Call<'_>) -> Result<&'static str> {
-    let bits = usize::from(call.options.int("bits") == 8);
+    let codes = Codes::of(UNPACK, call.options)? as usize;
     Ok(match call.options.dtype("dtype") {
-        Dtype::F16 => <f16 as UnpackKernels>::KERNELS[bits].name(),
-        _ => <bf16 as UnpackKernels>::KERNELS[bits].name(),
+        Dtype::F16 => <f16 as UnpackKernels>::KERNELS[codes].name(),
+        _ => <bf16 as UnpackKernels>::KERNELS[codes].name(),
     })
 }
 

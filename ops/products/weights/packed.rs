@@ -1,9 +1,10 @@
 //! Packed weights that own their memory, and the product's builder.
 
-use super::call::WeightKernels;
-use super::sizes::{Sizes, source_sizes};
+use super::kernels::WeightKernels;
+use super::sizes::{Codes, Sizes, source_sizes};
 use super::{LINEAR_PACKED, LINEAR_QUANTIZED_A8, PACK_WEIGHTS, UNPACK_WEIGHTS};
 use half::f16;
+use moye_device::number::F8E4M3;
 use moye_runtime::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value};
 use moye_runtime::{Buffer, Element, Matrix, MatrixMut, Result, Stream};
 
@@ -71,6 +72,14 @@ impl PackedWeights {
         Self::pack("bytes", codes, Some(scales), minima)
     }
 
+    /// Packs e4m3 `(n, k)` with `scales` `(n, groups)`. A NaN makes the weights of its group NaN.
+    ///
+    /// # Errors
+    /// As for [`blocks`](Self::blocks).
+    pub fn e4m3(codes: &Matrix<'_, F8E4M3>, scales: &Matrix<'_, f16>) -> Result<Self> {
+        Self::pack::<_, f16>("e4m3", codes, Some(scales), None)
+    }
+
     /// Packs `qweight` `(k / 8, n)`, `scales` `(groups, n)` and `qzeros` `(groups, n / 8)` of GPTQ,
     /// whose groups are of consecutive rows.
     ///
@@ -132,7 +141,8 @@ impl PackedWeights {
     /// The options that describe the weights.
     fn describe<'a>(&self, call: TypedCall<'a>) -> Result<TypedCall<'a>> {
         let offset = self.sizes.offset.unwrap_or(0);
-        call.option("bits", Value::Int(self.sizes.bits as i64))?
+        call.option("bits", Value::Int(self.sizes.codes.bits() as i64))?
+            .option("e4m3", Value::Bool(self.sizes.codes == Codes::E4m3))?
             .option("rows", Value::Int(self.sizes.n as i64))?
             .option("offset", Value::Int(offset.into()))
     }

@@ -13,13 +13,50 @@ use moye_runtime::{Error, Result};
 /// Bytes of a tile of codes for a step.
 pub const STEP_BYTES: usize = 512;
 
+/// A type of codes, in the order of the kernels' tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Codes {
+    /// Integers of 4 bits.
+    U4,
+    /// Integers of 8 bits.
+    U8,
+    /// Floats of 8 bits.
+    E4m3,
+}
+
+impl Codes {
+    /// Bits of a code.
+    pub const fn bits(self) -> usize {
+        if matches!(self, Self::U4) { 4 } else { 8 }
+    }
+
+    /// The least weights of a group.
+    const fn unit(self) -> usize {
+        if self.bits() == 4 { U4::UNIT as usize } else { u8::UNIT as usize }
+    }
+
+    /// The codes that the options say.
+    pub fn of(operation: &'static str, options: &Options) -> Result<Self> {
+        match (options.int("bits"), options.bool("e4m3")) {
+            (4, false) => Ok(Self::U4),
+            (8, false) => Ok(Self::U8),
+            (8, true) => Ok(Self::E4m3),
+            (bits, e4m3) => {
+                let bits_are = if e4m3 { "8 for codes of e4m3" } else { "4 or 8" };
+                let detail = format!("bits is {bits}, and must be {bits_are}");
+                Err(Error::Unsupported { operation, detail })
+            }
+        }
+    }
+}
+
 /// A form in which files have weights: its name, and what is known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     /// The name.
     pub name: &'static str,
-    /// Bits of a code in the kernels' order.
-    pub bits: usize,
+    /// The codes in the kernels' order.
+    pub codes: Codes,
     /// Weights of a group, or 0 where scales apart say it.
     pub group: usize,
     /// Weights of a block and its bytes, or zeros where a row is codes alone.
@@ -33,10 +70,10 @@ pub struct Form {
 }
 
 macro_rules! forms {
-    ($($name:literal: $bits:literal, $group:literal, $block:expr, $columns:literal, $offset:expr, $kernel:ident;)+) => {
+    ($($name:literal: $codes:ident, $group:literal, $block:expr, $columns:literal, $offset:expr, $kernel:ident;)+) => {
         /// All forms.
         pub static FORMS: &[Form] = &[$(Form {
-            name: $name, bits: $bits, group: $group, block: $block, columns: $columns, offset: $offset,
+            name: $name, codes: Codes::$codes, group: $group, block: $block, columns: $columns, offset: $offset,
             kernel: formats::$kernel,
         }),+];
         /// Their names.
@@ -44,16 +81,17 @@ macro_rules! forms {
     };
 }
 forms! {
-    "nibbles": 4, 0, (0, 0), false, Some(8), pack_nibbles;
-    "bytes": 8, 0, (0, 0), false, Some(128), pack_bytes;
-    "gptq": 4, 0, (0, 0), true, None, pack_gptq;
-    "awq": 4, 0, (0, 0), true, None, pack_awq;
-    "q4_0": 4, 32, (32, 18), false, Some(8), pack_q4_0;
-    "q4_1": 4, 32, (32, 20), false, None, pack_q4_1;
-    "q8_0": 8, 32, (32, 34), false, Some(128), pack_q8_0;
-    "q4_k": 4, 32, (256, 144), false, None, pack_q4_k;
-    "q5_k": 8, 32, (256, 176), false, None, pack_q5_k;
-    "q6_k": 8, 16, (256, 210), false, Some(32), pack_q6_k;
+    "nibbles": U4, 0, (0, 0), false, Some(8), pack_nibbles;
+    "bytes": U8, 0, (0, 0), false, Some(128), pack_bytes;
+    "e4m3": E4m3, 0, (0, 0), false, Some(0), pack_e4m3;
+    "gptq": U4, 0, (0, 0), true, None, pack_gptq;
+    "awq": U4, 0, (0, 0), true, None, pack_awq;
+    "q4_0": U4, 32, (32, 18), false, Some(8), pack_q4_0;
+    "q4_1": U4, 32, (32, 20), false, None, pack_q4_1;
+    "q8_0": U8, 32, (32, 34), false, Some(128), pack_q8_0;
+    "q4_k": U4, 32, (256, 144), false, None, pack_q4_k;
+    "q5_k": U8, 32, (256, 176), false, None, pack_q5_k;
+    "q6_k": U8, 16, (256, 210), false, Some(32), pack_q6_k;
 }
 
 impl Form {
@@ -61,10 +99,6 @@ impl Form {
     pub fn named(name: &str) -> Option<&'static Self> {
         FORMS.iter().find(|form| form.name == name)
     }
-}
-
-const fn unit(bits: usize) -> usize {
-    if bits == 4 { U4::UNIT as usize } else { u8::UNIT as usize }
 }
 
 fn mismatch<T>(operation: &'static str, detail: String) -> Result<T> {
@@ -80,8 +114,8 @@ pub struct Sizes {
     pub k: usize,
     /// Groups of a row.
     pub groups: usize,
-    /// Bits of a code.
-    pub bits: usize,
+    /// The codes.
+    pub codes: Codes,
     /// What is subtracted from a code, where there are no minima.
     pub offset: Option<u32>,
 }
@@ -89,8 +123,8 @@ pub struct Sizes {
 impl Sizes {
     /// Refuses sizes that no kernel takes.
     pub fn check(self, operation: &'static str) -> Result<Self> {
-        let Self { n, k, groups, bits, .. } = self;
-        let (unit, group) = (unit(bits), k / groups.max(1));
+        let Self { n, k, groups, codes, .. } = self;
+        let (bits, unit, group) = (codes.bits(), codes.unit(), k / groups.max(1));
         let whole = groups > 0 && k.is_multiple_of(groups) && k.is_multiple_of(8);
         if n == 0
             || k == 0
@@ -121,7 +155,7 @@ impl Sizes {
 
     /// Steps along K.
     pub fn steps(self) -> usize {
-        self.k.div_ceil(2 * unit(self.bits))
+        self.k.div_ceil(2 * self.codes.unit())
     }
 
     /// The types of codes and factors.
@@ -135,7 +169,7 @@ impl Sizes {
 
     /// The weights that a kernel reads.
     pub fn weights(self, codes: u64, factors: u64) -> Weights {
-        let (group, step) = (self.k / self.groups, 2 * unit(self.bits));
+        let (group, step) = (self.k / self.groups, 2 * self.codes.unit());
         let shift = match self.groups {
             1 => 31,
             _ if group < step => Weights::BY_UNIT,
@@ -160,25 +194,28 @@ impl Sizes {
         k: usize,
         options: &Options,
     ) -> Result<Self> {
-        let (bits, rows) = (options.int("bits"), options.int("rows"));
-        if bits != 4 && bits != 8 {
-            let detail = format!("bits is {bits}, and must be 4 or 8");
-            return Err(Error::Unsupported { operation, detail });
-        }
+        let (of, rows) = (Codes::of(operation, options)?, options.int("rows"));
         let tiles = codes.shape.first().copied().unwrap_or(0);
         let n = if rows == 0 { tiles * ROWS as usize } else { rows as usize };
         let groups = factors.shape.get(1).copied().unwrap_or(0);
         let minima = factors.shape.last() == Some(&4);
-        let offset = (!minima).then(|| options.int("offset") as u32);
-        let sizes = Self { n, k, groups, bits: bits as usize, offset }.check(operation)?;
+        let offset = match of {
+            Codes::E4m3 => Some(0),
+            _ => (!minima).then(|| options.int("offset") as u32),
+        };
+        let sizes = Self { n, k, groups, codes: of, offset }.check(operation)?;
         let wanted = sizes.packed();
         if [codes, factors].into_iter().ne(&wanted) || rows < 0 {
             return mismatch(
                 operation,
                 format!(
-                    "codes have shape {:?} and factors {:?}; for {n} rows of {k} weights of {bits} bits they have {:?} \
+                    "codes have shape {:?} and factors {:?}; for {n} rows of {k} weights of {} bits they have {:?} \
                      and {:?}, as pack_weights gives them",
-                    codes.shape, factors.shape, wanted[0].shape, wanted[1].shape
+                    codes.shape,
+                    factors.shape,
+                    of.bits(),
+                    wanted[0].shape,
+                    wanted[1].shape
                 ),
             );
         }
@@ -200,7 +237,7 @@ pub fn source_sizes(inputs: &[Option<ArrayType>], options: &Options) -> Result<(
     };
     let bytes = columns * weights.dtype.bytes();
     let (n, k) = match (form.block, form.columns) {
-        ((0, 0), false) => (rows, bytes * 8 / form.bits),
+        ((0, 0), false) => (rows, bytes * 8 / form.codes.bits()),
         // Words of eight elements along K, or along N.
         (_, true) if name == "gptq" => (columns, rows * 8),
         (_, true) => (columns * 8, rows),
@@ -209,13 +246,17 @@ pub fn source_sizes(inputs: &[Option<ArrayType>], options: &Options) -> Result<(
             return mismatch(PACK, format!("rows have {bytes} bytes, and {name} has blocks of {block}"));
         }
     };
-    let apart = form.group == 0;
+    let (apart, floats) = (form.group == 0, form.codes == Codes::E4m3);
+    if weights.dtype == Dtype::E4m3 && !floats {
+        return mismatch(PACK, format!("weights are float8_e4m3fn, and form is {name}; set it to e4m3"));
+    }
     if apart != scales.is_some()
-        || (!apart && others.is_some())
+        || ((!apart || floats) && others.is_some())
         || (form.columns != others.is_some() && form.columns)
     {
         let takes = match (apart, form.columns) {
             (true, true) => "scales and zeros",
+            (true, false) if floats => "scales, without minima",
             (true, false) => "scales, with or without minima",
             _ => "the weights alone",
         };
@@ -227,7 +268,7 @@ pub fn source_sizes(inputs: &[Option<ArrayType>], options: &Options) -> Result<(
         Some(scales) => scales.shape.get(1).copied().unwrap_or(0),
     };
     let offset = form.offset.filter(|_| others.is_none());
-    let sizes = Sizes { n, k, groups, bits: form.bits, offset }.check(PACK)?;
+    let sizes = Sizes { n, k, groups, codes: form.codes, offset }.check(PACK)?;
     let wanted = if form.columns { [groups, n] } else { [n, groups] };
     let zeros = [groups, n / 8];
     let fits = |array: Option<&ArrayType>, wanted: &[usize], dtype| {
@@ -237,13 +278,18 @@ pub fn source_sizes(inputs: &[Option<ArrayType>], options: &Options) -> Result<(
     if !fits(scales, &wanted, Dtype::F16)
         || !fits(others, other, dtype)
         || (form.columns && weights.dtype != Dtype::I32)
+        || (floats && !matches!(weights.dtype, Dtype::E4m3 | Dtype::U8))
     {
         return mismatch(
             PACK,
             format!(
                 "{name} of {n} rows of {k} weights has scales of float16 {wanted:?} and, where given, others of {dtype} \
                  {other:?}; {}they have {scales:?} and {others:?}",
-                if form.columns { "words are int32; " } else { "" }
+                match (form.columns, floats) {
+                    (true, _) => "words are int32; ",
+                    (_, true) => "weights are float8_e4m3fn, or their bytes; ",
+                    _ => "",
+                }
             ),
         );
     }

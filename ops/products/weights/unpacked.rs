@@ -10,7 +10,7 @@
 //! vectors of x along K; TMA brings x in its own order, and so the lanes of a quad exchange codes.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use super::codes::{Code, CodeAs, ROWS, Weights};
+use super::codes::{Code, CodeAs, E4m3, ROWS, Weights};
 use core::marker::PhantomData;
 use moye_device::algorithm::quad_transpose;
 use moye_device::arch::{
@@ -97,20 +97,27 @@ impl InOrder for U4 {
     }
 }
 
-impl InOrder for u8 {
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn exchanged(words: [u32; 4], unit: usize) -> [u32; 2] {
-        // Not a number from before the loop: `ptxas` then makes each `wgmma` wait for the last.
-        let (lane, [low, high]) = (lane_id(), [words[2 * unit], words[2 * unit + 1]]);
-        let of = |of_quad: u32| {
-            let from = lane / 4 * 4 + of_quad + lane % 4 / 2;
-            let (low, high) = (shuffle(FULL_WARP, low, from), shuffle(FULL_WARP, high, from));
-            if lane % 2 == 1 { high } else { low }
-        };
-        [of(0), of(2)]
-    }
+/// Codes of 8 bits: a word has those of two elements along K of both rows.
+macro_rules! bytes_in_order {
+    ($($code:ident),+) => { $(
+        impl InOrder for $code {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn exchanged(words: [u32; 4], unit: usize) -> [u32; 2] {
+                // Not a number from before the loop: `ptxas` then makes each `wgmma` wait for the
+                // last.
+                let (lane, [low, high]) = (lane_id(), [words[2 * unit], words[2 * unit + 1]]);
+                let of = |of_quad: u32| {
+                    let from = lane / 4 * 4 + of_quad + lane % 4 / 2;
+                    let (low, high) = (shuffle(FULL_WARP, low, from), shuffle(FULL_WARP, high, from));
+                    if lane % 2 == 1 { high } else { low }
+                };
+                [of(0), of(2)]
+            }
+        }
+    )+ };
 }
+bytes_in_order!(u8, E4m3);
 
 swizzled_layout! {
     /// Stages of x: (BLK_N, BLK_K, PIPE).
