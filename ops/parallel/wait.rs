@@ -5,6 +5,9 @@ use crate::group::{Group, State};
 use moye_runtime::{Error, Result, Stream};
 use std::time::{Duration, Instant};
 
+/// The beginning of a message that a rank waits for the others.
+const WAITS: &str = "waits for";
+
 impl Group {
     /// Waits until the work of the members on their `streams`, given by rank, is complete.
     ///
@@ -13,8 +16,8 @@ impl Group {
     /// the work that waits for it is released, its results are wrong, and the group is unusable.
     /// The group failed in an earlier call. The fault of a kernel, or an error of the driver.
     ///
-    /// The timeout counts from this call. Calls by NCCL raise no flags: this rank then waits for
-    /// the answers of the others, once more at most for the timeout.
+    /// The timeout counts from this call. Calls by NCCL raise no flags: this rank then asks which
+    /// others wait too, once more at most for the timeout.
     pub fn wait(&self, streams: &[&Stream]) -> Result<()> {
         if !self.ends(streams)? {
             return Err(self.give_up(&mut *self.state()?)?);
@@ -102,20 +105,19 @@ impl Group {
             communicators.abort(self.timeout);
         }
         // A rank that waits for the missing one has raised its flag of this call, but none of later
-        // ones: the missing ranks are the furthest behind.
+        // ones: the missing rank is the furthest behind. NCCL's calls raise no flags, so if several
+        // ranks are as far behind, some of them may wait too.
         let most = behind.iter().copied().max().unwrap_or(0);
-        let failed = if most > 0 {
-            let late: Vec<_> = (0..self.world).filter(|&rank| behind[rank] == most).collect();
-            format!(
-                "rank {} did not come to call {} within {} s: it has ended, or makes other calls",
-                listed(&late),
-                state.epoch.wrapping_sub((most - 1).cast_unsigned()),
-                self.timeout.as_secs_f64()
-            )
-        } else if state.failed.is_none() {
-            detail(&self.late(&format!("call {}", state.epoch)))
-        } else {
-            format!("work did not end within {} s", self.timeout.as_secs_f64())
+        let late: Vec<_> = (0..self.world).filter(|&rank| most > 0 && behind[rank] == most).collect();
+        let call = state.epoch.wrapping_sub((most - 1).max(0).cast_unsigned());
+        let time = self.timeout.as_secs_f64();
+        let failed = match (&late[..], &state.failed) {
+            ([], Some(_)) => format!("work did not end within {time} s"),
+            ([_], _) | (_, Some(_)) => format!(
+                "rank {} did not come to call {call} within {time} s: it has ended, or makes other calls",
+                listed(&late)
+            ),
+            _ => detail(&self.late(&format!("call {call}"))),
         };
         state.failed = Some(failed.clone());
         Ok(error(failed))
@@ -125,14 +127,15 @@ impl Group {
     /// wait for it too.
     pub(crate) fn late(&self, what: &str) -> Error {
         let time = self.timeout.as_secs_f64();
-        let own = format!("waits for {what}");
-        let all = match self.exchange.all(vec![own.clone().into_bytes(); self.members.len()]) {
+        let own = format!("{WAITS} {what}");
+        let all = match self.exchange.all(vec![own.into_bytes(); self.members.len()]) {
             Ok(all) => all,
             Err(reason) => return reason,
         };
+        let waits = |said: &[u8]| said.starts_with(WAITS.as_bytes());
         let others = match self.exchange {
             Exchange::Own => Vec::new(),
-            _ => (0..all.len()).filter(|&rank| all[rank] != own.as_bytes()).collect::<Vec<_>>(),
+            _ => (0..all.len()).filter(|&rank| !waits(&all[rank])).collect::<Vec<_>>(),
         };
         error(match others.first() {
             None => format!("{what} did not end within {time} s, though all ranks have come"),

@@ -376,7 +376,7 @@ fn ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm() {
     if std::env::var_os(ASKED).is_some() {
         let read =
             Rendezvous::from_env().map(|of| (of.rank(), of.world())).map_err(|error| error.to_string());
-        println!("read: {read:?} {:?}", Rendezvous::local_rank());
+        println!("read: {read:?} {:?} {}", Rendezvous::local_rank(), Rendezvous::is_launched());
         return;
     }
     let launchers = [
@@ -398,7 +398,9 @@ fn ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm() {
     let master = [("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29600")];
     for [rank, world, local] in launchers {
         let said = read(&[&[(rank, "3"), (world, "8"), (local, "1")], &master[..]].concat());
-        assert!(said.contains("read: Ok((3, 8)) Some(1)"), "{rank}: {said}");
+        assert!(said.contains("read: Ok((3, 8)) Some(1) true"), "{rank}: {said}");
+        let said = read(&[&[(rank, "0"), (world, "1")], &master[..]].concat());
+        assert!(said.contains("read: Ok((0, 1)) None false"), "{rank}: {said}");
     }
     let said = read(&[("RANK", "three"), ("WORLD_SIZE", "8")]);
     assert!(said.contains("RANK is") && said.contains("and must be a number"), "{said}");

@@ -61,7 +61,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
         let ended = ranks.into_iter().map(|rank| rank.join().expect("ranks do not panic"));
         let mut errors: Vec<_> = ended.filter_map(Result::err).collect();
         // Report the cause before the errors of ranks that waited for the failed one.
-        errors.sort_by_key(|error| error.to_string().contains("did not come"));
+        errors.sort_by_key(|error| {
+            let said = error.to_string();
+            said.contains("did not come") || said.contains("has left the group")
+        });
         errors.into_iter().next().map_or(Ok(()), Err)
     })
 }

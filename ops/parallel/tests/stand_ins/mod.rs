@@ -245,3 +245,29 @@ fn of_ranks_that_wait_in_one_call_the_one_that_did_not_come_to_it_is_named() {
         names(&said, world, hung, &format!("rank {hung} did not come to call 3 within 1 s"));
     }
 }
+
+#[test]
+fn a_rank_that_waits_in_nccl_before_a_call_with_flags_is_not_named_for_the_missing_one() {
+    let name = "a_rank_that_waits_in_nccl_before_a_call_with_flags_is_not_named_for_the_missing_one";
+    if is_again() {
+        return run(3, Some(2), |group, device, rank| {
+            let product = ParallelMatmul::all_reduce(group, [4, 8, 16]).build::<bf16>()?;
+            let stream = device.new_stream()?;
+            let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
+            for call in 0..2 {
+                while rank == 2 && call == 1 {
+                    std::thread::sleep(TIMEOUT);
+                }
+                sum(group, device, &stream)?;
+                let (a, b) = (Matrix::row_major(&x, 4, 16)?, Matrix::row_major(&x, 8, 16)?);
+                let c = MatrixMut::row_major(&mut y, 4, 8)?;
+                // SAFETY: no other stream uses the matrices.
+                unsafe { product.run(&mut [Operands { stream: &stream, a, b, c }])? };
+            }
+            group.wait(&[&stream])
+        });
+    }
+    let Some(folder) = libraries("mixed") else { return };
+    let (said, _) = again(name, &folder, &[("STAND_IN_PEERS", "1")]);
+    names(&said, 3, 2, "rank 2 did not come within 1 s");
+}
