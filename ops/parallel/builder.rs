@@ -1,6 +1,6 @@
 //! Building a product: the properties on which all ranks must agree.
 
-use crate::exchange::error;
+use crate::exchange::{detail, error};
 use crate::group::Group;
 use crate::launch::NAMES;
 use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
@@ -76,7 +76,8 @@ impl<'g> ParallelMatmulBuilder<'g> {
         }
         if let Some(reason) = &group.apart {
             // The plain product, and NCCL.
-            group.connect().map_err(|error| crate::exchange::error(format!("{reason}; {error}")))?;
+            let connected = group.connect().map_err(|cause| error(format!("{reason}; {}", detail(&cause))));
+            group.checked(connected)?;
         }
         for member in &group.members {
             let arch = member.device.arch();

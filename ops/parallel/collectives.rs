@@ -5,9 +5,10 @@ use crate::exchange::error;
 use crate::group::Group;
 use crate::launch::{launch_sum, load_sum};
 use crate::round::{Kind, Round};
+use crate::transport::add;
 use moye_device::number::Scalar;
 use moye_runtime::operation::{Array, Dtype};
-use moye_runtime::{Buffer, BufferSlice, BufferSliceMut, Device, Error, Result, Stream};
+use moye_runtime::{BufferSlice, BufferSliceMut, Device, Error, Result, Stream};
 
 const NAME: &str = "collective";
 /// The maximum number of bytes that a rank sends for which a sum of f16 or bf16 is one kernel over
@@ -88,9 +89,9 @@ pub(crate) struct Issue<'a> {
     pub parts: Vec<Part<'a>>,
 }
 
-/// Collectives of a group's ranks. GPUs use NCCL (feature `nccl`); on simulators the host copies.
-/// Sums of f16 or bf16 need no NCCL if the ranks have peer access and send at most 8 MiB: copies
-/// push the parts, and a kernel sums them in rank order.
+/// Collectives of a group's ranks. GPUs use NCCL, which the group opens when it first needs it; on
+/// simulators the host copies. Sums of f16 or bf16 need no NCCL if the ranks have peer access and
+/// send at most 8 MiB: copies push the parts, and a kernel sums them in rank order.
 ///
 /// All ranks make the same calls in the same order, with buffers that start at multiples of 16
 /// bytes. Calls return while the ranks work; wait with [`Group::wait`].
@@ -123,127 +124,6 @@ impl Group {
     /// The collectives of the group's ranks.
     pub fn collectives(&self) -> Collectives<'_> {
         Collectives(self)
-    }
-
-    /// Uses NCCL communicators (`ncclComm_t`) that the program created, by rank of this caller. All
-    /// ranks call this before their first collective.
-    ///
-    /// # Errors
-    /// A group of simulators, communicators of other ranks, or a group that already has
-    /// communicators.
-    ///
-    /// # Safety
-    /// The communicators are alive, are not destroyed before the group, and no other code issues
-    /// calls on them while the group does.
-    #[cfg(feature = "nccl")]
-    pub unsafe fn adopt(&self, communicators: &[*mut std::ffi::c_void]) -> Result<()> {
-        if self.members.iter().any(|member| !member.device.is_gpu()) {
-            return Err(error("simulators have no communicators of NCCL"));
-        }
-        // SAFETY: the communicators are alive until the group ends, and no other code uses them.
-        let adopted = unsafe { crate::nccl::Communicators::adopt(self, communicators)? };
-        self.communicators.set(adopted).map_err(|_| error("the group has its communicators already"))
-    }
-
-    /// Prepares for [`issue`](Self::issue); all ranks call it together.
-    pub(crate) fn connect(&self) -> Result<()> {
-        if self.world == 1 || self.members.iter().all(|member| !member.device.is_gpu()) {
-            return Ok(());
-        }
-        #[cfg(not(feature = "nccl"))]
-        return Err(error("collectives of GPUs are NCCL's; build moye-parallel with the feature `nccl`"));
-        #[cfg(feature = "nccl")]
-        {
-            if self.communicators.get().is_none() {
-                let made = crate::nccl::Communicators::new(self)?;
-                let _ = self.communicators.set(made);
-            }
-            Ok(())
-        }
-    }
-
-    /// Issues several collectives of elements `T` as one.
-    ///
-    /// # Safety
-    /// The parts are in memory of their streams' devices, and no other work uses them meanwhile.
-    pub(crate) unsafe fn issue<T: moye_runtime::Element>(
-        &self,
-        calls: &[Issue<'_>],
-        sum: Option<fn(&mut [u8], &[u8])>,
-        data: i32,
-    ) -> Result<()> {
-        self.connect()?;
-        if self.world == 1 {
-            for Issue { count, parts, .. } in calls {
-                for part in parts.iter().filter(|part| part.from != part.to) {
-                    // SAFETY: the caller guarantees the parts.
-                    unsafe { part.stream.copy(part.to, part.from, count * size_of::<T>())? };
-                }
-            }
-            return Ok(());
-        }
-        #[cfg(feature = "nccl")]
-        if let Some(communicators) = self.communicators.get() {
-            // SAFETY: the caller guarantees the parts.
-            return unsafe { communicators.issue(calls, data) };
-        }
-        let _ = data;
-        // SAFETY: the caller guarantees the parts.
-        calls.iter().try_for_each(|call| unsafe { self.by_host(call, size_of::<T>(), sum) })
-    }
-
-    /// A collective of simulators.
-    ///
-    /// # Safety
-    /// As for [`issue`](Self::issue).
-    unsafe fn by_host(
-        &self,
-        &Issue { collective, count, ref parts }: &Issue<'_>,
-        size: usize,
-        sum: Option<fn(&mut [u8], &[u8])>,
-    ) -> Result<()> {
-        let bytes = |address: u64, len: usize, stream: &Stream| {
-            // SAFETY: the caller guarantees that the parts have the bytes.
-            unsafe { Buffer::<u8>::from_raw_parts(address, len, stream.device()) }
-        };
-        let given = match collective {
-            Collective::ReduceScatter => self.world * count * size,
-            _ => count * size,
-        };
-        let own = parts.iter().map(|part| bytes(part.from, given, part.stream)?.download());
-        let all = self.exchange.all(own.collect::<Result<_>>()?)?;
-        let summed = || {
-            let mut total = all[0].clone();
-            if let Some(sum) = sum {
-                all[1..].iter().for_each(|part| sum(&mut total, part));
-            }
-            total
-        };
-        for (part, member) in parts.iter().zip(&self.members) {
-            let result = match collective {
-                Collective::AllReduce => summed(),
-                Collective::Reduce(root) if root != member.rank => continue,
-                Collective::Reduce(_) => summed(),
-                Collective::ReduceScatter => summed()[member.rank * count * size..][..count * size].to_vec(),
-                Collective::AllGather => all.concat(),
-                Collective::Broadcast(root) => all[root].clone(),
-            };
-            bytes(part.to, result.len(), part.stream)?.upload_from(&result)?;
-        }
-        Ok(())
-    }
-}
-
-/// Adds the elements of `part` to those of `total`, both as bytes.
-pub(crate) fn add<T: Summand>(total: &mut [u8], part: &[u8]) {
-    let value = |bytes: &[u8]| {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        T::from_low_bits(u64::from_le_bytes(word)).to_f64()
-    };
-    for (total, part) in total.chunks_exact_mut(size_of::<T>()).zip(part.chunks_exact(size_of::<T>())) {
-        let sum = T::nearest(value(total) + value(part)).low_bits().to_le_bytes();
-        total.copy_from_slice(&sum[..size_of::<T>()]);
     }
 }
 

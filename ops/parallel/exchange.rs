@@ -1,343 +1,264 @@
-//! How ranks find each other, and their messages from host to host.
+//! Messages of ranks from host to host. All ranks exchange together, at a hub: threads share it,
+//! and a process without it is spoken for by a thread of rank 0's process.
 
 use moye_runtime::{Error, Result};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
-use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// How long a remote rank waits for rank 0's answer after the timeout, at which rank 0's process
+/// answers.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// An error of this crate.
 pub(crate) fn error(detail: impl Into<String>) -> Error {
     Error::Unsupported { operation: "parallel", detail: detail.into() }
 }
 
-/// The meeting of ranks: this rank, their number, and how to reach the others.
-pub struct Rendezvous {
-    pub(crate) rank: usize,
-    pub(crate) world: usize,
-    way: Way,
+/// The message of an error of this crate, for another one.
+pub(crate) fn detail(reason: &Error) -> String {
+    reason.to_string().replacen("parallel: ", "", 1)
 }
 
-enum Way {
-    /// Threads of one process.
-    Threads(Arc<Threads>),
-    /// Rank 0 listens on this address.
-    Tcp(String),
-    /// Rank 0 writes the address on which it listens to this file.
-    File(std::path::PathBuf),
+/// That ranks did not arrive.
+pub(crate) fn absent(ranks: &[usize], timeout: Duration) -> String {
+    format!(
+        "rank {} did not come within {} s: it has ended, or makes other calls than the rest",
+        listed(ranks),
+        timeout.as_secs_f64()
+    )
 }
 
-/// The variables of rank, number of ranks, and rank on the host, by launcher.
-const VARIABLES: [[&str; 3]; 4] = [
-    ["RANK", "WORLD_SIZE", "LOCAL_RANK"],
-    ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"],
-    ["PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"],
-    ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"],
-];
-
-/// The variables of the launcher that started this process, or of `torchrun` if no launcher did.
-fn variables() -> [&'static str; 3] {
-    let is_set = |names: &&[&str; 3]| std::env::var_os(names[0]).is_some();
-    *VARIABLES.iter().find(is_set).unwrap_or(&VARIABLES[0])
+/// That ranks take part no longer.
+fn left_by(ranks: &[usize]) -> String {
+    let who = listed(ranks);
+    format!("rank {who} has left the group: it has ended, or an error has made its group unusable")
 }
 
-impl Rendezvous {
-    /// One rendezvous for each of `world` threads of this process, by rank.
-    pub fn threads(world: usize) -> Vec<Self> {
-        let shared = Arc::new(Threads::default());
-        (0..world).map(|rank| Self { rank, world, way: Way::Threads(shared.clone()) }).collect()
-    }
-
-    /// By TCP: rank 0 listens on `address`, such as `"10.0.0.1:29600"`, and the others connect.
-    pub fn tcp(address: &str, rank: usize, world: usize) -> Self {
-        Self { rank, world, way: Way::Tcp(address.to_owned()) }
-    }
-
-    /// By a file on this host that does not exist yet: rank 0 writes its address to it, and removes
-    /// it when all ranks have arrived.
-    pub fn file(path: impl AsRef<Path>, rank: usize, world: usize) -> Self {
-        Self { rank, world, way: Way::File(path.as_ref().to_owned()) }
-    }
-
-    /// By the variables that a launcher sets: rank and number of ranks by `torchrun` (`RANK`,
-    /// `WORLD_SIZE`), Open MPI, MPICH and Intel MPI, or Slurm; and `MASTER_ADDR` and the port after
-    /// `MASTER_PORT`, on which `torchrun` itself listens.
-    ///
-    /// # Errors
-    /// A variable is missing or invalid; the message names it.
-    pub fn from_env() -> Result<Self> {
-        let text = |name: &str| {
-            let advice = "start the program by `torchrun` or `mpirun`, or use `Rendezvous::tcp`";
-            std::env::var(name).map_err(|_| error(format!("the variable {name} is not set; {advice}")))
-        };
-        let number = |name: &str| {
-            let value = text(name)?;
-            value.parse::<usize>().map_err(|_| error(format!("{name} is {value:?}, and must be a number")))
-        };
-        let [rank, world, _] = variables();
-        let (rank, world, port) = (number(rank)?, number(world)?, number("MASTER_PORT")?);
-        Ok(Self::tcp(&format!("{}:{}", text("MASTER_ADDR")?, port + 1), rank, world))
-    }
-
-    /// The number of this process on its host, as the launcher sets it: usually its GPU.
-    pub fn local_rank() -> Option<u32> {
-        std::env::var(variables()[2]).ok()?.parse().ok()
-    }
-
-    /// This rank.
-    pub fn rank(&self) -> usize {
-        self.rank
-    }
-
-    /// The number of ranks.
-    pub fn world(&self) -> usize {
-        self.world
-    }
-
-    /// Waits for the other ranks.
-    pub(crate) fn meet(self, timeout: Duration) -> Result<Exchange> {
-        let Self { rank, world, way } = self;
-        if world == 0 || rank >= world {
-            return Err(error(format!(
-                "rank {rank} of {world}: ranks count from 0 to one below the number of them"
-            )));
-        }
-        let address = match way {
-            Way::Threads(threads) => return Ok(Exchange::Threads { threads, rank, world, timeout }),
-            Way::Tcp(address) => Where::Address(address),
-            Way::File(path) => Where::File(path),
-        };
-        Sockets::meet(&address, rank, world, timeout).map(|sockets| Exchange::Sockets(Mutex::new(sockets)))
-    }
+/// Ranks for a message.
+pub(crate) fn listed(ranks: &[usize]) -> String {
+    ranks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The messages of a rank to the others, from host to host.
+/// The messages of a caller's ranks to the others.
 pub(crate) enum Exchange {
     /// All ranks belong to this caller.
     Own,
-    Threads {
-        threads: Arc<Threads>,
-        rank: usize,
-        world: usize,
-        timeout: Duration,
-    },
-    Sockets(Mutex<Sockets>),
+    /// A thread of the process that has the hub; rank 0 of several processes speaks for the others.
+    Hub { hub: Arc<Hub>, rank: usize, peers: Vec<Peer> },
+    /// A rank whose hub is in the process of rank 0.
+    Remote(Mutex<Remote>),
 }
 
 impl Exchange {
+    pub fn remote(stream: TcpStream, timeout: Duration) -> Self {
+        Self::Remote(Mutex::new(Remote { stream, timeout, failed: None }))
+    }
+
     /// Sets the timeout for other ranks.
-    pub fn set_timeout(&mut self, time: Duration) {
+    pub fn set_timeout(&mut self, timeout: Duration) {
         match self {
             Self::Own => {}
-            Self::Threads { timeout, .. } => *timeout = time,
-            Self::Sockets(sockets) => {
-                let sockets = sockets.get_mut().unwrap_or_else(PoisonError::into_inner);
-                sockets.timeout = time;
-                // A socket refuses a timeout of zero.
-                let time = time.max(Duration::from_millis(1));
-                let _ = sockets.peers.iter().try_for_each(|peer| prepare(peer, time));
+            Self::Hub { hub, .. } => hub.set_timeout(timeout),
+            Self::Remote(remote) => {
+                remote.get_mut().unwrap_or_else(PoisonError::into_inner).timeout = timeout;
             }
         }
     }
 
-    /// Exchanges messages: returns those of all ranks, given those of the caller's.
+    /// Exchanges messages: returns those of all ranks, given those of the caller's. An error is
+    /// that of all later exchanges.
     pub fn all(&self, own: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         match self {
             Self::Own => Ok(own),
-            Self::Threads { threads, rank, world, timeout } => {
-                threads.all(own.concat(), *rank, *world, *timeout)
-            }
-            Self::Sockets(sockets) => {
-                sockets.lock().unwrap_or_else(PoisonError::into_inner).all(&own.concat())
-            }
+            Self::Hub { hub, rank, .. } => hub.all(own.concat(), *rank).map_err(error),
+            Self::Remote(remote) => remote.lock().unwrap_or_else(PoisonError::into_inner).all(&own.concat()),
         }
     }
 }
 
-/// The messages of threads.
-#[derive(Default)]
-pub(crate) struct Threads {
-    state: Mutex<Round>,
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let Self::Hub { hub, rank, peers } = self {
+            hub.leave(*rank);
+            // They answer what is outstanding first.
+            peers.clear();
+        }
+    }
+}
+
+/// Where messages of all ranks meet.
+pub(crate) struct Hub {
+    state: Mutex<Meeting>,
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct Round {
+/// The state of an exchange.
+struct Meeting {
+    timeout: Duration,
     number: u64,
+    /// By rank.
     come: Vec<Option<Vec<u8>>>,
-    /// The messages of the previous round.
+    /// When the first rank came.
+    since: Option<Instant>,
+    /// The messages of the previous exchange.
     last: Vec<Vec<u8>>,
+    /// Ranks that have dropped their group or whose process has ended.
+    left: Vec<usize>,
+    /// Why there are no further exchanges: the same reason for all ranks.
+    failed: Option<String>,
 }
 
-impl Threads {
-    fn all(&self, own: Vec<u8>, rank: usize, world: usize, timeout: Duration) -> Result<Vec<Vec<u8>>> {
-        let mut round = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        round.come.resize(world, None);
-        round.come[rank] = Some(own);
-        let number = round.number;
-        if round.come.iter().all(Option::is_some) {
-            round.last = round.come.iter_mut().filter_map(Option::take).collect();
-            round.number += 1;
+impl Hub {
+    pub fn new(world: usize) -> Self {
+        let come = (0..world).map(|_| None).collect();
+        let (last, left) = (Vec::new(), Vec::new());
+        let state =
+            Meeting { timeout: Duration::MAX, number: 0, come, since: None, last, left, failed: None };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Meeting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set_timeout(&self, timeout: Duration) {
+        self.state().timeout = timeout;
+    }
+
+    /// A rank ends.
+    fn leave(&self, rank: usize) {
+        self.state().left.push(rank);
+        self.changed.notify_all();
+    }
+
+    /// The messages of all ranks, given that of `rank`. The timeout counts from the first rank that
+    /// comes, so all ranks that have come name the same others, at the same time.
+    fn all(&self, own: Vec<u8>, rank: usize) -> std::result::Result<Vec<Vec<u8>>, String> {
+        let mut meeting = self.state();
+        if let Some(failed) = &meeting.failed {
+            return Err(failed.clone());
+        }
+        let number = meeting.number;
+        let since = *meeting.since.get_or_insert_with(Instant::now);
+        meeting.come[rank] = Some(own);
+        if meeting.come.iter().all(Option::is_some) {
+            meeting.last = meeting.come.iter_mut().filter_map(Option::take).collect();
+            meeting.number += 1;
+            meeting.since = None;
             self.changed.notify_all();
         }
-        let waits = |round: &mut Round| round.number == number;
-        let (mut round, _) =
-            self.changed.wait_timeout_while(round, timeout, waits).unwrap_or_else(PoisonError::into_inner);
-        if round.number != number {
-            return Ok(round.last.clone());
+        loop {
+            if meeting.number != number {
+                return Ok(meeting.last.clone());
+            }
+            if let Some(failed) = &meeting.failed {
+                return Err(failed.clone());
+            }
+            let missing = (0..meeting.come.len()).filter(|&rank| meeting.come[rank].is_none());
+            let (left, late): (Vec<_>, Vec<_>) = missing.partition(|rank| meeting.left.contains(rank));
+            let rest = meeting.timeout.saturating_sub(since.elapsed());
+            if !left.is_empty() || rest.is_zero() {
+                meeting.failed = Some(match left.is_empty() {
+                    true => absent(&late, meeting.timeout),
+                    false => left_by(&left),
+                });
+                self.changed.notify_all();
+                continue;
+            }
+            meeting = self.changed.wait_timeout(meeting, rest).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let missing: Vec<_> = (0..world).filter(|&rank| round.come[rank].is_none()).collect();
-        round.come[rank] = None;
-        Err(absent(&missing, timeout))
     }
 }
 
-fn absent(ranks: &[usize], timeout: Duration) -> Error {
-    error(format!(
-        "rank {} did not come within {} s: it has ended, or makes other calls than the rest",
-        ranks.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
-        timeout.as_secs_f64()
-    ))
+/// A thread that speaks at the hub for a rank of another process.
+pub(crate) struct Peer {
+    stream: TcpStream,
+    thread: Option<JoinHandle<()>>,
 }
 
-enum Where {
-    Address(String),
-    File(std::path::PathBuf),
-}
-
-/// The connections of rank 0 with all others, in order; of another rank with rank 0.
-pub(crate) struct Sockets {
-    rank: usize,
-    peers: Vec<TcpStream>,
-    timeout: Duration,
-}
-
-impl Sockets {
-    fn meet(at: &Where, rank: usize, world: usize, timeout: Duration) -> Result<Self> {
-        let start = Instant::now();
-        let failed = |what: &str, reason: std::io::Error| error(format!("{what}: {reason}"));
-        let mut peers = Vec::new();
-        if rank == 0 {
-            let address = match at {
-                Where::Address(address) => address.as_str(),
-                Where::File(_) => "127.0.0.1:0",
-            };
-            let listener = TcpListener::bind(address)
-                .map_err(|e| failed(&format!("rank 0 cannot listen at {address}"), e))?;
-            if let Where::File(path) = at {
-                let address = listener.local_addr().map_err(|e| failed("the address", e))?.to_string();
-                let written = path.with_extension("part");
-                std::fs::write(&written, address)
-                    .and_then(|()| std::fs::rename(&written, path))
-                    .map_err(|e| failed(&format!("cannot write {}", path.display()), e))?;
-            }
-            listener.set_nonblocking(true).map_err(|e| failed("the listener", e))?;
-            let mut come: Vec<Option<TcpStream>> = (1..world).map(|_| None).collect();
-            while come.iter().any(Option::is_none) {
-                match listener.accept() {
-                    Ok((mut stream, _)) => {
-                        prepare(&stream, timeout).map_err(|e| failed("a connection", e))?;
-                        let mut other = [0; 4];
-                        stream.read_exact(&mut other).map_err(|e| failed("a connection", e))?;
-                        let other = u32::from_le_bytes(other) as usize;
-                        match other.checked_sub(1).and_then(|at| come.get_mut(at)) {
-                            Some(slot @ None) => *slot = Some(stream),
-                            _ => {
-                                return Err(error(format!(
-                                    "a second rank {other} of {world} has come; each has its own number"
-                                )));
-                            }
-                        }
-                    }
-                    Err(_) if start.elapsed() < timeout => std::thread::sleep(Duration::from_millis(1)),
-                    Err(_) => {
-                        let missing: Vec<_> = (1..world).filter(|&rank| come[rank - 1].is_none()).collect();
-                        return Err(absent(&missing, timeout));
-                    }
+impl Peer {
+    pub fn serve(hub: &Arc<Hub>, rank: usize, stream: TcpStream, timeout: Duration) -> Result<Self> {
+        let failed = |reason: std::io::Error| error(format!("the connection with rank {rank}: {reason}"));
+        stream.set_nonblocking(false).map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        stream.set_write_timeout(Some(timeout.max(GRACE))).map_err(failed)?;
+        let (hub, mut own) = (hub.clone(), stream.try_clone().map_err(failed)?);
+        let speak = move || {
+            while let Ok(message) = receive(&mut own) {
+                if send(&mut own, &answer(hub.all(message, rank))).is_err() {
+                    break;
                 }
             }
-            peers.extend(come.into_iter().flatten());
-            if let Where::File(path) = at {
-                let _ = std::fs::remove_file(path);
-            }
-        } else {
-            let mut stream = loop {
-                let connected = at.address().and_then(TcpStream::connect);
-                match connected {
-                    Ok(stream) => break stream,
-                    Err(_) if start.elapsed() < timeout => std::thread::sleep(Duration::from_millis(5)),
-                    Err(reason) => return Err(failed("rank 0 is not reached", reason)),
-                }
-            };
-            prepare(&stream, timeout)
-                .and_then(|()| stream.write_all(&(rank as u32).to_le_bytes()))
-                .map_err(|e| failed("the connection with rank 0", e))?;
-            peers.push(stream);
-        }
-        Ok(Self { rank, peers, timeout })
-    }
-
-    /// Exchanges messages through rank 0.
-    fn all(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let timeout = self.timeout;
-        let lost = |rank: usize| absent(&[rank], timeout);
-        if self.rank > 0 {
-            let peer = &mut self.peers[0];
-            send(peer, own).map_err(|_| lost(0))?;
-            let all = receive(peer).map_err(|_| lost(0))?;
-            let mut rest = &all[..];
-            let mut messages = Vec::new();
-            while !rest.is_empty() {
-                messages.push(receive(&mut rest).map_err(|_| lost(0))?);
-            }
-            // Rank 0 reports which ranks did not arrive.
-            return match messages.pop() {
-                Some(said) if said.is_empty() => Ok(messages),
-                Some(said) => Err(error(String::from_utf8_lossy(&said).into_owned())),
-                None => Err(lost(0)),
-            };
-        }
-        let mut messages = vec![own.to_vec()];
-        let mut missing = Vec::new();
-        for (at, peer) in self.peers.iter_mut().enumerate() {
-            match receive(peer) {
-                Ok(message) => messages.push(message),
-                Err(_) => missing.push(at + 1),
-            }
-        }
-        let failed = (!missing.is_empty()).then(|| absent(&missing, timeout));
-        let said =
-            failed.as_ref().map(|error| error.to_string().replacen("parallel: ", "", 1)).unwrap_or_default();
-        let mut all = Vec::new();
-        for message in messages.iter().map(Vec::as_slice).chain([said.as_bytes()]) {
-            send(&mut all, message).map_err(|_| lost(0))?;
-        }
-        for (at, peer) in self.peers.iter_mut().enumerate() {
-            if send(peer, &all).is_err() && failed.is_none() {
-                return Err(lost(at + 1));
-            }
-        }
-        failed.map_or(Ok(messages), Err)
-    }
-}
-
-impl Where {
-    fn address(&self) -> std::io::Result<std::net::SocketAddr> {
-        let text = match self {
-            Self::Address(address) => address.clone(),
-            Self::File(path) => std::fs::read_to_string(path)?,
+            hub.leave(rank);
         };
-        text.to_socket_addrs()?.next().ok_or_else(|| std::io::Error::other("no address"))
+        let thread = std::thread::Builder::new().name(format!("rank {rank}")).spawn(speak);
+        Ok(Self { stream, thread: Some(thread.map_err(failed)?) })
     }
 }
 
-fn prepare(stream: &TcpStream, timeout: Duration) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(timeout))?;
-    // Rank 0 may itself wait this long for another rank.
-    stream.set_read_timeout(Some(timeout + timeout / 4))
+impl Drop for Peer {
+    /// Sends the answer that is outstanding, and closes the connection.
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Read);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The messages of all ranks as one, and a last one: the reason if the exchange failed.
+fn answer(all: std::result::Result<Vec<Vec<u8>>, String>) -> Vec<u8> {
+    let (mut messages, failed) =
+        all.map_or_else(|failed| (Vec::new(), failed), |messages| (messages, String::new()));
+    messages.push(failed.into_bytes());
+    let with_length = |message: &Vec<u8>| [&(message.len() as u32).to_le_bytes(), &message[..]].concat();
+    messages.iter().flat_map(with_length).collect()
+}
+
+/// The connection of a rank with the process of rank 0.
+pub(crate) struct Remote {
+    stream: TcpStream,
+    timeout: Duration,
+    failed: Option<String>,
+}
+
+impl Remote {
+    fn all(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
+        if self.failed.is_none() {
+            let answered = self.ask(own).map_err(|reason| match reason.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => absent(&[0], self.timeout),
+                _ => left_by(&[0]),
+            });
+            match answered {
+                // The last message is why the exchange failed.
+                Ok(mut messages) => match messages.pop() {
+                    Some(failed) if !failed.is_empty() => {
+                        self.failed = Some(String::from_utf8_lossy(&failed).into_owned());
+                    }
+                    _ => return Ok(messages),
+                },
+                Err(failed) => self.failed = Some(failed),
+            }
+        }
+        Err(error(self.failed.as_deref().unwrap_or_default()))
+    }
+
+    /// The messages of an answer.
+    fn ask(&mut self, own: &[u8]) -> std::io::Result<Vec<Vec<u8>>> {
+        self.stream.set_nodelay(true)?;
+        self.stream.set_write_timeout(Some(self.timeout.max(GRACE)))?;
+        self.stream.set_read_timeout(Some(self.timeout.saturating_add(GRACE)))?;
+        send(&mut self.stream, own)?;
+        let all = receive(&mut self.stream)?;
+        let (mut rest, mut messages) = (&all[..], Vec::new());
+        while !rest.is_empty() {
+            messages.push(receive(&mut rest)?);
+        }
+        Ok(messages)
+    }
 }
 
 /// Sends a message after its length.

@@ -3,9 +3,10 @@
 
 use crate::arrivals::Shards;
 use crate::call::{Call, Checked};
-use crate::collectives::{Collective, Issue, Part, add};
+use crate::collectives::{Collective, Issue, Part};
 use crate::launch::{launch_gathered, launch_partial, launch_sum};
 use crate::matmul::{Form, ParallelElement};
+use crate::transport::add;
 use moye_device::collective::Groups;
 use moye_runtime::{Global, Result};
 

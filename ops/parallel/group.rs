@@ -1,14 +1,16 @@
 //! Groups of ranks: the memory that they share, their flags, and the wait for all.
 
 use crate::arrivals::FLAG_BYTES;
-use crate::exchange::{Exchange, Rendezvous, error};
+use crate::exchange::{Exchange, error};
 use crate::kernel::MOST_RANKS;
+use crate::nccl::Communicators;
+use crate::rendezvous::Rendezvous;
 use crate::round::Kind;
 use moye_runtime::{Buffer, Device, Event, Result, Shared, Stream};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The default timeout for another rank.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,8 +30,7 @@ pub struct Group {
     pub(crate) exchange: Exchange,
     pub(crate) timeout: Duration,
     state: Mutex<State>,
-    #[cfg(feature = "nccl")]
-    pub(crate) communicators: OnceLock<crate::nccl::Communicators>,
+    pub(crate) communicators: OnceLock<Communicators>,
     /// Why ranks have no access to each other's memory.
     pub(crate) apart: Option<String>,
 }
@@ -55,7 +56,8 @@ pub(crate) struct State {
     half: usize,
     /// For each member the stream of its last call, 0 on a simulator, and the call's end.
     pub last: Vec<Option<(usize, Event)>>,
-    failed: Option<String>,
+    /// Why the group is unusable.
+    pub failed: Option<String>,
     /// Kinds of calls that all ranks have made.
     pub known: HashSet<Kind>,
 }
@@ -132,7 +134,6 @@ impl Group {
             timeout,
             state: Mutex::default(),
             apart: None,
-            #[cfg(feature = "nccl")]
             communicators: OnceLock::new(),
         };
         // A first workspace shows whether the ranks have access to each other's memory.
@@ -150,7 +151,9 @@ impl Group {
         Ok(group)
     }
 
-    /// Sets the timeout for ranks of other threads and processes; the default is 60 s.
+    /// Sets the timeout for ranks of other threads and processes, the same on all ranks; the
+    /// default is 60 s. It counts from the call that waits, for messages between hosts from the
+    /// first rank that comes. A process whose connection with rank 0 is dead waits a second more.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -199,7 +202,7 @@ impl Group {
     /// Bytes of half a workspace: at least `bytes`, equal on all ranks.
     pub(crate) fn reserve(&self, state: &mut State, bytes: usize) -> Result<usize> {
         if bytes > state.half {
-            self.release(state)?;
+            self.release(state, "needs more workspace")?;
             if let Some(reason) = self.map(state, bytes)?
                 && self.apart.is_none()
             {
@@ -209,56 +212,16 @@ impl Group {
         Ok(state.half)
     }
 
-    /// Frees the workspaces; all ranks do so together, when no rank uses any of them.
-    fn release(&self, state: &mut State) -> Result<()> {
+    /// Frees the workspaces; all ranks do so together, when no rank uses any of them. `why` is for
+    /// the message of a rank that makes another call.
+    fn release(&self, state: &mut State, why: &str) -> Result<()> {
         self.settle(state)?;
-        self.exchange.all(vec![Vec::new(); self.members.len()])?;
+        self.exchange.all(vec![why.into(); self.members.len()])?;
         // All ranks unmap a workspace before its rank frees it.
         state.windows.iter_mut().for_each(|window| window.shared.clear());
         self.exchange.all(vec![Vec::new(); self.members.len()])?;
         state.windows.clear();
         Ok(())
-    }
-
-    /// Waits until the calls of the members are complete, at most until the timeout.
-    fn settle(&self, state: &mut State) -> Result<()> {
-        for (member, last) in self.members.iter().zip(&state.last) {
-            if let Some((_, last)) = last {
-                member.side.wait(last)?;
-            }
-            if !member.device.is_gpu() {
-                member.device.synchronize()?;
-            }
-        }
-        match self.ends(&self.members.iter().map(|member| &member.side).collect::<Vec<_>>())? {
-            true => Ok(()),
-            false => Err(self.give_up(state)?),
-        }
-    }
-
-    /// Makes all later calls errors, because this rank did not make the call that the others make.
-    /// Waits for the work that it has issued on `streams` and before, and releases that work after
-    /// the timeout: a caller that gets the error may free the memory that the work uses.
-    pub(crate) fn fail(&self, state: &mut State, reason: &moye_runtime::Error, streams: &[&Stream]) {
-        let said = reason.to_string().replacen("parallel: ", "", 1);
-        let said = state.failed.get_or_insert(said).clone();
-        // A captured stream cannot be waited for.
-        let streams: Vec<_> =
-            streams.iter().copied().filter(|stream| stream.is_idle().is_ok_and(|is| !is)).collect();
-        if !self.ends(&streams).unwrap_or(true) {
-            let _ = self.give_up(state);
-        }
-        let _ = self.settle(state);
-        state.failed = Some(said);
-    }
-
-    /// The result of a check before a call. If other ranks may make the call, a refused one would
-    /// let this rank's next call meet it, so the group fails.
-    pub(crate) fn checked<R>(&self, result: Result<R>) -> Result<R> {
-        if let (Err(reason), true) = (&result, self.members.len() < self.world) {
-            self.fail(&mut *self.state()?, reason, &[]);
-        }
-        result
     }
 
     /// Allocates workspaces, and maps those of all ranks. Returns the reason if that is impossible.
@@ -335,82 +298,6 @@ impl Group {
         state.epoch = 0;
         Ok(apart.map(|said| String::from_utf8_lossy(&said).into_owned()))
     }
-
-    /// Waits until the work of the members on their `streams`, given by rank, is complete.
-    ///
-    /// # Errors
-    /// A rank whose part of a call did not arrive within the group's timeout: the message names it,
-    /// the work that waits for it is released, its results are wrong, and the group is unusable.
-    /// The group failed in an earlier call. The fault of a kernel, or an error of the driver.
-    pub fn wait(&self, streams: &[&Stream]) -> Result<()> {
-        if !self.ends(streams)? {
-            return Err(self.give_up(&mut *self.state()?)?);
-        }
-        self.state().map(drop)
-    }
-
-    /// Whether the work on the streams completes within the timeout.
-    fn ends(&self, streams: &[&Stream]) -> Result<bool> {
-        let start = Instant::now();
-        let mut naps = 0u32;
-        while !streams
-            .iter()
-            .try_fold(true, |all, stream| Ok::<_, moye_runtime::Error>(stream.is_idle()? && all))?
-        {
-            if start.elapsed() > self.timeout {
-                return Ok(false);
-            }
-            naps += 1;
-            if naps > 1000 {
-                std::thread::sleep(Duration::from_micros(50));
-            }
-        }
-        Ok(true)
-    }
-
-    /// Releases the waiting work, and reports the missing ranks.
-    fn give_up(&self, state: &mut State) -> Result<moye_runtime::Error> {
-        let mut late = Vec::new();
-        for (member, window) in self.members.iter().zip(&state.windows) {
-            for from in (0..self.world).filter(|&from| from != member.rank) {
-                let flag = window.flag(member.rank, from);
-                // SAFETY: the flag is a word of the workspace.
-                let found = unsafe { member.device.read_flag(flag)? };
-                if found.wrapping_sub(state.epoch).cast_signed() < 0 {
-                    late.push(from);
-                    // SAFETY: the flag is a word of the workspace.
-                    unsafe { member.device.raise_now(flag, state.epoch)? };
-                }
-            }
-        }
-        late.sort_unstable();
-        late.dedup();
-        #[cfg(feature = "nccl")]
-        if let Some(communicators) = self.communicators.get() {
-            communicators.abort();
-        }
-        // NCCL's collectives raise no flags: a rank that answers has arrived.
-        let asks = late.is_empty() && state.failed.is_none() && !matches!(self.exchange, Exchange::Own);
-        let answers = match asks {
-            true => self.exchange.all(vec![Vec::new(); self.members.len()]).map(drop),
-            false => Ok(()),
-        };
-        let who = late.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-        let failed = match (&late[..], answers) {
-            (_, Err(error)) => error.to_string().replacen("parallel: ", "", 1),
-            ([], _) => format!(
-                "work did not end within {} s, though all ranks have come",
-                self.timeout.as_secs_f64()
-            ),
-            _ => format!(
-                "rank {who} did not come to call {} within {} s: it has ended, or makes other calls",
-                state.epoch,
-                self.timeout.as_secs_f64()
-            ),
-        };
-        state.failed = Some(failed.clone());
-        Ok(error(failed))
-    }
 }
 
 /// Identifiers of this process and this host that differ from all others.
@@ -424,14 +311,15 @@ fn here() -> (u64, u64) {
 impl Drop for Group {
     fn drop(&mut self) {
         let mut state = std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
-        if state.failed.is_some() || self.release(&mut state).is_err() {
+        let is_over = state.failed.is_none() && self.release(&mut state, "ends its group").is_ok();
+        match self.communicators.get() {
+            Some(communicators) if is_over => communicators.destroy(self.timeout),
+            Some(communicators) => communicators.abort(self.timeout),
+            None => {}
+        }
+        if !is_over {
             // Others may still write there, so the memory stays allocated until the process ends.
             std::mem::forget(state.windows);
-            return;
-        }
-        #[cfg(feature = "nccl")]
-        if let Some(communicators) = self.communicators.get() {
-            communicators.destroy();
         }
     }
 }

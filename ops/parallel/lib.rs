@@ -35,10 +35,16 @@ mod launch;
 mod matmul;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod measure;
-#[cfg(all(not(target_arch = "nvptx64"), feature = "nccl"))]
+#[cfg(not(target_arch = "nvptx64"))]
 mod nccl;
 #[cfg(not(target_arch = "nvptx64"))]
+mod rendezvous;
+#[cfg(not(target_arch = "nvptx64"))]
 mod round;
+#[cfg(not(target_arch = "nvptx64"))]
+mod transport;
+#[cfg(not(target_arch = "nvptx64"))]
+mod wait;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use builder::ParallelMatmulBuilder;
@@ -47,13 +53,13 @@ pub use collectives::{Collectives, ONE_SHOT, Summand, Transfer};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use cost::RankRates;
 #[cfg(not(target_arch = "nvptx64"))]
-pub use exchange::Rendezvous;
-#[cfg(not(target_arch = "nvptx64"))]
 pub use group::Group;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use matmul::{Form, Operands, ParallelElement, ParallelMatmul};
-#[cfg(all(not(target_arch = "nvptx64"), feature = "nccl"))]
+#[cfg(not(target_arch = "nvptx64"))]
 pub use nccl::nccl_version;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use rendezvous::Rendezvous;
 
 /// The kernels.
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]

@@ -18,7 +18,7 @@ const REST: Duration = Duration::from_millis(100);
 pub struct Measured {
     /// Its form.
     pub form: Form,
-    /// M, N and K of the whole product.
+    /// M, N and K of the whole product, where N or K is that of all ranks' [`share`]s.
     pub extents: [usize; 3],
     /// The time of a rank's product without the exchange, by the same kernels, in microseconds.
     pub alone: f64,
@@ -30,6 +30,22 @@ pub struct Measured {
     pub kernels: String,
 }
 
+/// A rank's part of the columns or of K: the same on all ranks and a multiple of 8, so that rows of
+/// operands can be loaded by TMA. The parts of all ranks are `extent` or slightly more.
+///
+/// ```
+/// use moye_parallel::measure::share;
+/// assert_eq!((share(8192, 2), share(8192, 3)), (4096, 2736));
+/// ```
+pub fn share(extent: usize, ranks: usize) -> usize {
+    extent.div_ceil(ranks).next_multiple_of(8)
+}
+
+/// The rows of a rank: they differ by at most one.
+fn rows_of(all: usize, rank: usize, ranks: usize) -> usize {
+    all / ranks + usize::from(rank < all % ranks)
+}
+
 /// Measures products of bf16 on these GPUs and reports each as it is done. The GPUs rest before
 /// each sample of ten calls, of a hundred with few rows, so that the card's limit of power does not
 /// decide.
@@ -37,59 +53,77 @@ pub struct Measured {
 /// # Errors
 /// As for [`ParallelMatmul::run`].
 pub fn measure(devices: &[Device], mut done: impl FnMut(&Measured)) -> Result<()> {
-    let (group, single) = (Group::local(devices)?, Group::local(&devices[..1])?);
-    let ranks = devices.len();
     for form in [Form::AllGather, Form::ReduceScatter, Form::AllReduce] {
         let shapes = if form == Form::AllReduce { &FEW[..] } else { &LARGE[..] };
-        for &[m, n, k] in shapes {
-            let own = if form == Form::AllGather { [m, n / ranks, k] } else { [m, n, k / ranks] };
-            let plain = ParallelMatmul::all_gather(&single, own);
-            let alone = time(&single, &devices[..1], plain, Form::AllGather, own)?.0;
-            let builder = match form {
-                Form::AllGather => ParallelMatmul::all_gather(&group, own),
-                Form::ReduceScatter => ParallelMatmul::reduce_scatter(&group, own),
-                Form::AllReduce => ParallelMatmul::all_reduce(&group, own),
-            };
-            let (time, kernels) = time(&group, devices, builder, form, own)?;
-            let rate = 2.0 * (own[0] * own[1] * own[2]) as f64 / time / 1e6;
-            done(&Measured { form, extents: [m, n, k], alone, time, rate, kernels });
+        for &extents in shapes {
+            done(&product(devices, form, extents)?);
         }
     }
     Ok(())
 }
 
-/// Two products of a feed-forward block without its activation, in microseconds: `extents` are
-/// tokens, hidden and intermediate elements. The first gathers, and the second scatters the sums.
+/// Measures a product of bf16 whose extents are at least these.
 ///
 /// # Errors
 /// As for [`ParallelMatmul::run`].
-pub fn feed_forward(devices: &[Device], [tokens, hidden, inner]: [usize; 3]) -> Result<f64> {
+pub fn product(devices: &[Device], form: Form, [m, n, k]: [usize; 3]) -> Result<Measured> {
+    let (group, single) = (Group::local(devices)?, Group::local(&devices[..1])?);
+    let ranks = devices.len();
+    let (own, extents) = match form {
+        Form::AllGather => ([m, share(n, ranks), k], [m, share(n, ranks) * ranks, k]),
+        _ => ([m, n, share(k, ranks)], [m, n, share(k, ranks) * ranks]),
+    };
+    let plain = ParallelMatmul::all_gather(&single, own);
+    let alone = time(&single, &devices[..1], plain, Form::AllGather, own)?.0;
+    let builder = match form {
+        Form::AllGather => ParallelMatmul::all_gather(&group, own),
+        Form::ReduceScatter => ParallelMatmul::reduce_scatter(&group, own),
+        Form::AllReduce => ParallelMatmul::all_reduce(&group, own),
+    };
+    let (time, kernels) = time(&group, devices, builder, form, own)?;
+    let rate = 2.0 * (own[0] * own[1] * own[2]) as f64 / time / 1e6;
+    Ok(Measured { form, extents, alone, time, rate, kernels })
+}
+
+/// Two products of a feed-forward block without its activation, in microseconds, and its extents:
+/// tokens, hidden and intermediate elements, of which each rank has a [`share`]. The first gathers,
+/// and the second scatters the sums.
+///
+/// # Errors
+/// As for [`ParallelMatmul::run`].
+pub fn feed_forward(devices: &[Device], [tokens, hidden, inner]: [usize; 3]) -> Result<(f64, [usize; 3])> {
     let (group, ranks) = (Group::local(devices)?, devices.len());
-    let up = ParallelMatmul::all_gather(&group, [tokens, inner / ranks, hidden]).build::<bf16>()?;
-    let down = ParallelMatmul::reduce_scatter(&group, [tokens, hidden, inner / ranks]).build::<bf16>()?;
-    let (own, part) = (tokens / ranks, inner / ranks);
-    let matrices = |rows: usize, columns: usize| matrices(devices, rows, columns);
-    let (x, b, d) = (matrices(own, hidden)?, matrices(part, hidden)?, matrices(hidden, part)?);
-    let (mut y, mut z) = (matrices(tokens, part)?, matrices(own, hidden)?);
+    let part = share(inner, ranks);
+    let up = ParallelMatmul::all_gather(&group, [tokens, part, hidden]).build::<bf16>()?;
+    let down = ParallelMatmul::reduce_scatter(&group, [tokens, hidden, part]).build::<bf16>()?;
+    let own = |rank: usize| rows_of(tokens, rank, ranks);
+    let (x, b, d) = (
+        matrices(devices, own, hidden)?,
+        matrices(devices, |_| part, hidden)?,
+        matrices(devices, |_| hidden, part)?,
+    );
+    let (mut y, mut z) = (matrices(devices, |_| tokens, part)?, matrices(devices, own, hidden)?);
     let streams = devices.iter().map(Device::new_stream).collect::<Result<Vec<Stream>>>()?;
-    sampled(&group, &streams, CALLS, || {
+    let time = sampled(&group, &streams, CALLS, || {
         let mut calls = Vec::new();
         for (rank, y) in y.iter_mut().enumerate() {
-            let (a, b) =
-                (Matrix::row_major(&x[rank], own, hidden)?, Matrix::row_major(&b[rank], part, hidden)?);
+            let a = Matrix::row_major(&x[rank], own(rank), hidden)?;
+            let b = Matrix::row_major(&b[rank], part, hidden)?;
             calls.push(Operands { stream: &streams[rank], a, b, c: MatrixMut::row_major(y, tokens, part)? });
         }
         // SAFETY: no other stream uses the matrices.
         unsafe { up.run(&mut calls)? };
         let mut calls = Vec::new();
         for (rank, z) in z.iter_mut().enumerate() {
-            let (a, b) =
-                (Matrix::row_major(&y[rank], tokens, part)?, Matrix::row_major(&d[rank], hidden, part)?);
-            calls.push(Operands { stream: &streams[rank], a, b, c: MatrixMut::row_major(z, own, hidden)? });
+            let a = Matrix::row_major(&y[rank], tokens, part)?;
+            let b = Matrix::row_major(&d[rank], hidden, part)?;
+            let c = MatrixMut::row_major(z, own(rank), hidden)?;
+            calls.push(Operands { stream: &streams[rank], a, b, c });
         }
         // SAFETY: as above.
         unsafe { down.run(&mut calls) }
-    })
+    })?;
+    Ok((time, [tokens, hidden, part * ranks]))
 }
 
 /// The rate at which the first device's copy engine sends to the second, in bytes per second.
@@ -107,8 +141,9 @@ pub fn link(devices: &[Device]) -> Result<f64> {
     Ok(BYTES as f64 / us * 1e6)
 }
 
-fn matrices(devices: &[Device], rows: usize, columns: usize) -> Result<Vec<Buffer<bf16>>> {
-    let of = |(rank, device): (usize, &Device)| device.upload(&random(rows * columns, rank as u64));
+/// A matrix on each device, with a number of rows by rank.
+fn matrices(devices: &[Device], rows: impl Fn(usize) -> usize, columns: usize) -> Result<Vec<Buffer<bf16>>> {
+    let of = |(rank, device): (usize, &Device)| device.upload(&random(rows(rank) * columns, rank as u64));
     devices.iter().enumerate().map(of).collect()
 }
 
@@ -121,21 +156,19 @@ fn time(
     [m, n, k]: [usize; 3],
 ) -> Result<(f64, String)> {
     let product = builder.build::<bf16>()?;
-    let ranks = devices.len();
-    let (rows_a, rows_c) = match form {
-        Form::AllGather => (m / ranks, m),
-        Form::ReduceScatter => (m, m / ranks),
-        Form::AllReduce => (m, m),
-    };
-    let (a, b) = (matrices(devices, rows_a, k)?, matrices(devices, n, k)?);
+    let shard = |rank: usize| rows_of(m, rank, devices.len());
+    let rows_a = |rank: usize| if form == Form::AllGather { shard(rank) } else { m };
+    let rows_c = |rank: usize| if form == Form::ReduceScatter { shard(rank) } else { m };
+    let (a, b) = (matrices(devices, rows_a, k)?, matrices(devices, |_| n, k)?);
     let mut c = matrices(devices, rows_c, n)?;
     let streams = devices.iter().map(Device::new_stream).collect::<Result<Vec<Stream>>>()?;
     let count = if m <= 64 { 10 * CALLS } else { CALLS };
     let time = sampled(group, &streams, count, || {
         let mut calls = Vec::new();
         for (rank, c) in c.iter_mut().enumerate() {
-            let (a, b) = (Matrix::row_major(&a[rank], rows_a, k)?, Matrix::row_major(&b[rank], n, k)?);
-            calls.push(Operands { stream: &streams[rank], a, b, c: MatrixMut::row_major(c, rows_c, n)? });
+            let (a, b) = (Matrix::row_major(&a[rank], rows_a(rank), k)?, Matrix::row_major(&b[rank], n, k)?);
+            let c = MatrixMut::row_major(c, rows_c(rank), n)?;
+            calls.push(Operands { stream: &streams[rank], a, b, c });
         }
         // SAFETY: no other stream uses the matrices.
         unsafe { product.run(&mut calls) }

@@ -1,25 +1,54 @@
 //! NCCL, opened when a group first needs it: one communicator for each rank of this caller.
 //!
-//! The bindings are separate because the loader of `cudarc` 0.19 tries eighteen names of the
-//! library, but not `libnccl.so.2`, which NCCL's packages and PyTorch's install.
+//! The bindings are separate from those of `cudarc` 0.19, whose loader panics without the library
+//! and tries eighteen names, but not `libnccl.so.2`, which NCCL's packages and PyTorch's install.
+//!
+//! No call waits longer than the group's timeout. The group's communicators are non-blocking: their
+//! calls return at once, and [`Communicators::settle`] polls them. Adopted communicators may be
+//! blocking, so their calls are on a thread, which is left behind after the timeout.
 
 use crate::collectives::{Collective, Issue};
 use crate::exchange::error;
 use crate::group::Group;
-use moye_runtime::Result;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use moye_runtime::{Result, Stream};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// The file names that are tried.
 const FILES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 /// `ncclSum`.
 const SUM: c_int = 0;
+/// `ncclRemoteError`: another process has ended.
+const REMOTE_ERROR: c_int = 6;
+/// `ncclInProgress`.
+const IN_PROGRESS: c_int = 7;
 
 /// `ncclUniqueId`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct UniqueId([u8; 128]);
+
+/// The beginning of `ncclConfig_t`, which later versions complete by their defaults.
+#[repr(C)]
+struct Config {
+    size: usize,
+    magic: c_uint,
+    version: c_uint,
+    blocking: c_int,
+    /// The next field of later versions: undefined.
+    cluster: c_int,
+}
+
+/// Non-blocking communicators.
+const NON_BLOCKING: Config = Config {
+    size: size_of::<Config>(),
+    magic: 0xcafe_beef,
+    version: 21_400,
+    blocking: 0,
+    cluster: c_int::MIN,
+};
 
 macro_rules! functions {
     ($($field:ident $symbol:literal ($($argument:ty),*) $(-> $result:ty)?;)*) => {
@@ -30,7 +59,7 @@ macro_rules! functions {
         }
         impl Library {
             fn of(library: libloading::Library) -> std::result::Result<Self, libloading::Error> {
-                // SAFETY: the types are those of nccl.h, the same since NCCL 2.10.
+                // SAFETY: the types are those of nccl.h, the same since NCCL 2.14.
                 unsafe { Ok(Self { $($field: *library.get($symbol)?,)* _library: library }) }
             }
         }
@@ -39,9 +68,11 @@ macro_rules! functions {
 functions! {
     version c"ncclGetVersion" (*mut c_int) -> c_int;
     unique_id c"ncclGetUniqueId" (*mut UniqueId) -> c_int;
-    init_rank c"ncclCommInitRank" (*mut *mut c_void, c_int, UniqueId, c_int) -> c_int;
+    init_rank c"ncclCommInitRankConfig" (*mut *mut c_void, c_int, UniqueId, c_int, *const Config) -> c_int;
+    state c"ncclCommGetAsyncError" (*mut c_void, *mut c_int) -> c_int;
     count c"ncclCommCount" (*mut c_void, *mut c_int) -> c_int;
     rank c"ncclCommUserRank" (*mut c_void, *mut c_int) -> c_int;
+    finalize c"ncclCommFinalize" (*mut c_void) -> c_int;
     destroy c"ncclCommDestroy" (*mut c_void) -> c_int;
     abort c"ncclCommAbort" (*mut c_void) -> c_int;
     start c"ncclGroupStart" () -> c_int;
@@ -71,7 +102,7 @@ fn library() -> Result<&'static Library> {
             }
         }
         Err(format!(
-            "cannot open NCCL ({}); install it, or put its folder into LD_LIBRARY_PATH",
+            "cannot open NCCL ({}); install version 2.14 or later, or put its folder into LD_LIBRARY_PATH",
             reasons.join("; ")
         ))
     });
@@ -90,8 +121,9 @@ pub fn nccl_version() -> Result<u32> {
     Ok(version.unsigned_abs())
 }
 
+/// The error of a call; a call that is in progress has none yet.
 fn check(library: &Library, call: &str, code: c_int) -> Result<()> {
-    if code == 0 {
+    if code == 0 || code == IN_PROGRESS {
         return Ok(());
     }
     // SAFETY: NCCL returns a string that lives as long as the library.
@@ -99,18 +131,61 @@ fn check(library: &Library, call: &str, code: c_int) -> Result<()> {
     Err(error(format!("{call}: {} (NCCL_DEBUG=WARN says more)", text.to_string_lossy())))
 }
 
+/// A communicator, for any thread.
+#[derive(Clone, Copy)]
+struct Communicator(*mut c_void);
+// SAFETY: any thread may use NCCL's communicators, one at a time: the group's lock ensures that.
+unsafe impl Send for Communicator {}
+// SAFETY: as above.
+unsafe impl Sync for Communicator {}
+
+/// A collective of one communicator on one stream.
+struct Call {
+    collective: Collective,
+    count: usize,
+    communicator: Communicator,
+    /// Keeps the stream alive.
+    stream: Stream,
+    from: u64,
+    to: u64,
+}
+
+impl Call {
+    /// # Safety
+    /// The communicator is alive. `from` and `to` have the elements, of NCCL's type `data`, and no
+    /// other work uses them meanwhile.
+    unsafe fn issue(&self, library: &Library, data: c_int) -> Result<()> {
+        let Self { collective, count, communicator: Communicator(communicator), from, to, .. } = *self;
+        let stream = self.stream.raw_handle()?;
+        // SAFETY: the caller guarantees all of it.
+        let code = unsafe {
+            match collective {
+                Collective::AllReduce => {
+                    (library.all_reduce)(from, to, count, data, SUM, communicator, stream)
+                }
+                Collective::Reduce(root) => {
+                    (library.reduce)(from, to, count, data, SUM, root as c_int, communicator, stream)
+                }
+                Collective::ReduceScatter => {
+                    (library.reduce_scatter)(from, to, count, data, SUM, communicator, stream)
+                }
+                Collective::AllGather => (library.all_gather)(from, to, count, data, communicator, stream),
+                Collective::Broadcast(root) => {
+                    (library.broadcast)(from, to, count, data, root as c_int, communicator, stream)
+                }
+            }
+        };
+        check(library, "a collective of NCCL", code)
+    }
+}
+
 /// The communicators of a caller's ranks.
 pub(crate) struct Communicators {
     library: &'static Library,
-    all: Vec<*mut c_void>,
+    all: Vec<Communicator>,
     is_owned: bool,
     is_aborted: AtomicBool,
 }
-
-// SAFETY: any thread may use NCCL's communicators, one at a time: the group's lock ensures that.
-unsafe impl Send for Communicators {}
-// SAFETY: as above.
-unsafe impl Sync for Communicators {}
 
 impl Communicators {
     /// Creates the communicators; all ranks of the group do so together.
@@ -137,20 +212,37 @@ impl Communicators {
         }
         id.0.copy_from_slice(&all[0]);
         let mut communicators = vec![std::ptr::null_mut(); group.members.len()];
-        let in_group = together(library, || {
+        let begun = together(library, || {
             for (member, communicator) in group.members.iter().zip(&mut communicators) {
                 member.side.raw_handle()?;
                 // SAFETY: the pointer is writable until the group of calls ends, and the member's
                 // GPU is current.
                 let code = unsafe {
-                    (library.init_rank)(communicator, group.world as c_int, id, member.rank as c_int)
+                    (library.init_rank)(
+                        communicator,
+                        group.world as c_int,
+                        id,
+                        member.rank as c_int,
+                        &NON_BLOCKING,
+                    )
                 };
-                check(library, "ncclCommInitRank", code)?;
+                check(library, "ncclCommInitRankConfig", code)?;
             }
             Ok(())
         });
-        in_group?;
-        Ok(Self { library, all: communicators, is_owned: true, is_aborted: AtomicBool::new(false) })
+        let all = communicators.into_iter().filter(|all| !all.is_null()).map(Communicator).collect();
+        let made = Self { library, all, is_owned: true, is_aborted: AtomicBool::new(false) };
+        match begun.and_then(|()| made.settle(Instant::now(), group.timeout)) {
+            Ok(true) => Ok(made),
+            Ok(false) => {
+                made.abort(group.timeout);
+                Err(group.late("the creation of NCCL's communicators"))
+            }
+            Err(reason) => {
+                made.abort(group.timeout);
+                Err(reason)
+            }
+        }
     }
 
     /// The program's communicators, by rank of this caller.
@@ -179,68 +271,108 @@ impl Communicators {
                 "communicators of the ranks {found:?}, and the group's are {ranks:?}"
             )));
         }
-        Ok(Self { library, all: all.to_vec(), is_owned: false, is_aborted: AtomicBool::new(false) })
+        let all = all.iter().copied().map(Communicator).collect();
+        Ok(Self { library, all, is_owned: false, is_aborted: AtomicBool::new(false) })
     }
 
     /// Issues several collectives as one: each has a number of elements, and a part for each
-    /// member.
+    /// member. Returns whether they are issued within the timeout.
     ///
     /// # Safety
     /// The parts are in memory of their streams' devices, and no other work uses them meanwhile.
-    pub unsafe fn issue(&self, calls: &[Issue<'_>], data: c_int) -> Result<()> {
-        let library = self.library;
-        together(library, || {
-            for Issue { collective, count, parts } in calls {
-                for (part, &communicator) in parts.iter().zip(&self.all) {
-                    let (stream, count, from, to) = (part.stream.raw_handle()?, *count, part.from, part.to);
-                    // SAFETY: the caller guarantees the parts; the communicator is alive.
-                    let code = unsafe {
-                        match *collective {
-                            Collective::AllReduce => {
-                                (library.all_reduce)(from, to, count, data, SUM, communicator, stream)
-                            }
-                            Collective::Reduce(root) => {
-                                let root = root as c_int;
-                                (library.reduce)(from, to, count, data, SUM, root, communicator, stream)
-                            }
-                            Collective::ReduceScatter => {
-                                (library.reduce_scatter)(from, to, count, data, SUM, communicator, stream)
-                            }
-                            Collective::AllGather => {
-                                (library.all_gather)(from, to, count, data, communicator, stream)
-                            }
-                            Collective::Broadcast(root) => {
-                                let root = root as c_int;
-                                (library.broadcast)(from, to, count, data, root, communicator, stream)
-                            }
-                        }
-                    };
-                    check(library, "a collective of NCCL", code)?;
+    pub unsafe fn issue(&self, calls: &[Issue<'_>], data: c_int, timeout: Duration) -> Result<bool> {
+        let (library, start) = (self.library, Instant::now());
+        let mut all = Vec::new();
+        for &Issue { collective, count, ref parts } in calls {
+            for (part, &communicator) in parts.iter().zip(&self.all) {
+                let (stream, from, to) = (part.stream.clone(), part.from, part.to);
+                all.push(Call { collective, count, communicator, stream, from, to });
+            }
+        }
+        let issue = move || {
+            together(library, || {
+                // SAFETY: the caller guarantees the parts; the communicators are alive.
+                all.iter().try_for_each(|call| unsafe { call.issue(library, data) })
+            })
+        };
+        match self.is_owned {
+            true => issue()?,
+            false => match within(timeout, issue) {
+                Some(issued) => issued?,
+                None => return Ok(false),
+            },
+        }
+        self.settle(start, timeout)
+    }
+
+    /// Polls until no call is in progress; returns whether that was before the timeout, and no
+    /// other rank has ended.
+    fn settle(&self, start: Instant, timeout: Duration) -> Result<bool> {
+        let mut naps = 0u32;
+        for &Communicator(communicator) in &self.all {
+            loop {
+                let mut state = 0;
+                // SAFETY: the communicator is alive, and the pointer is writable.
+                let code = unsafe { (self.library.state)(communicator, &mut state) };
+                check(self.library, "ncclCommGetAsyncError", code)?;
+                if state == REMOTE_ERROR {
+                    return Ok(false);
+                }
+                check(self.library, "NCCL", state)?;
+                if state != IN_PROGRESS {
+                    break;
+                }
+                if start.elapsed() > timeout {
+                    return Ok(false);
+                }
+                naps += 1;
+                match naps {
+                    ..1000 => std::thread::yield_now(),
+                    _ => std::thread::sleep(Duration::from_micros(50)),
                 }
             }
-            Ok(())
-        })
+        }
+        Ok(true)
     }
 
     /// Ends the work that waits for a rank that does not arrive. The program's communicators are
     /// the program's to abort.
-    pub fn abort(&self) {
+    pub fn abort(&self, timeout: Duration) {
         if self.is_owned && !self.is_aborted.swap(true, Ordering::Relaxed) {
-            for &communicator in &self.all {
-                // SAFETY: the group has failed, and does not use the communicator again.
-                unsafe { (self.library.abort)(communicator) };
-            }
+            let (library, all) = (self.library, self.all.clone());
+            let abort = move || {
+                for Communicator(communicator) in all {
+                    // SAFETY: the group has failed, and does not use the communicators again.
+                    unsafe { (library.abort)(communicator) };
+                }
+            };
+            // Some versions of NCCL wait for ever (https://github.com/NVIDIA/nccl/issues/829).
+            let _ = within(timeout, abort);
         }
     }
 
-    /// Frees the communicators, unless they were aborted.
-    pub fn destroy(&self) {
-        if self.is_owned && !self.is_aborted.load(Ordering::Relaxed) {
-            for &communicator in &self.all {
-                // SAFETY: this is the last use of the communicator.
-                unsafe { (self.library.destroy)(communicator) };
-            }
+    /// Frees the communicators, unless they were aborted; all ranks do so together.
+    pub fn destroy(&self, timeout: Duration) {
+        if !self.is_owned || self.is_aborted.load(Ordering::Relaxed) {
+            return;
         }
+        let (library, all) = (self.library, self.all.clone());
+        let begun = together(library, || {
+            all.iter().try_for_each(|&Communicator(communicator)| {
+                // SAFETY: the communicator is alive.
+                check(library, "ncclCommFinalize", unsafe { (library.finalize)(communicator) })
+            })
+        });
+        if !matches!(begun.and_then(|()| self.settle(Instant::now(), timeout)), Ok(true)) {
+            return self.abort(timeout);
+        }
+        let destroy = move || {
+            for Communicator(communicator) in all {
+                // SAFETY: this is the last use of the communicator.
+                unsafe { (library.destroy)(communicator) };
+            }
+        };
+        let _ = within(timeout, destroy);
     }
 }
 
@@ -253,4 +385,11 @@ fn together(library: &Library, calls: impl FnOnce() -> Result<()>) -> Result<()>
     // SAFETY: the group was started above.
     let ended = check(library, "ncclGroupEnd", unsafe { (library.end)() });
     issued.and(ended)
+}
+
+/// Runs `work` on a thread and waits for its result until the timeout.
+fn within<R: Send + 'static>(timeout: Duration, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+    let (done, ended) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name("nccl".to_owned()).spawn(move || drop(done.send(work())));
+    thread.ok().and_then(|_| ended.recv_timeout(timeout).ok())
 }

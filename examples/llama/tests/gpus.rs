@@ -1,6 +1,7 @@
 //! A model over two devices, compared with one device.
 
 use crate::model::{GREEDY, PLAIN, answers, prompt};
+use crate::program::{program, run};
 use crate::synthetic::{self, CONTEXT};
 use moye::Device;
 use moye_llama::engine::{Engine, Limits};
@@ -8,16 +9,23 @@ use moye_llama::gguf::Gguf;
 use moye_llama::model::Model;
 use moye_llama::ranks::Ranks;
 use moye_parallel::{Group, Rendezvous};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-/// Two simulators, or two GPUs.
+/// Two GPUs with `MOYE_DEVICE=gpu`, or two simulators; `None` on a machine with one GPU.
 fn devices() -> Option<Vec<Device>> {
-    if std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu")) {
-        return (Device::gpu_count().unwrap() > 1)
-            .then(|| vec![Device::gpu(0).unwrap(), Device::gpu(1).unwrap()]);
+    if !on_gpus() {
+        return Some(Device::sim_peers(2));
     }
-    Some(Device::sim_peers(2))
+    if Device::gpu_count().unwrap() < 2 {
+        println!("skipped: it needs two GPUs");
+        return None;
+    }
+    Some(vec![Device::gpu(0).unwrap(), Device::gpu(1).unwrap()])
+}
+
+fn on_gpus() -> bool {
+    std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu"))
 }
 
 #[test]
@@ -49,14 +57,18 @@ fn two_devices_draw_the_tokens_of_one() {
 
 #[test]
 fn the_program_answers_alike_on_two_devices_by_threads_and_by_processes() {
+    if devices().is_none() {
+        return;
+    }
+    let device = if on_gpus() { "gpu" } else { "sim" };
     let model = synthetic::model("qwen2");
-    let start = |gpus: &str, variables: &[(&str, String)]| {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_moye-llama"));
+    let start = |gpus: &str, variables: &[(&str, &str)]| {
+        let mut program = program();
         program
             .arg("--model")
             .arg(&model.path)
-            .args(["--device", "sim", "--tokens", "2", "--gpus", gpus, "the"]);
-        program.envs(variables.iter().map(|(name, value)| (*name, value)));
+            .args(["--device", device, "--tokens", "2", "--gpus", gpus, "the"]);
+        program.env("MOYE_DEVICE", device).envs(variables.iter().copied());
         program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let output = |program: std::process::Child| {
@@ -68,16 +80,23 @@ fn the_program_answers_alike_on_two_devices_by_threads_and_by_processes() {
     assert_eq!(output(start("2", &[])), one);
     let port = (20_000 + std::process::id() % 20_000).to_string();
     let as_torchrun = |rank: &str| {
-        let (rank, address) = (rank.to_owned(), "127.0.0.1".to_owned());
-        let world = "2".to_owned();
-        start(
-            "2",
-            &[("RANK", rank), ("WORLD_SIZE", world), ("MASTER_ADDR", address), ("MASTER_PORT", port.clone())],
-        )
+        let ranks = [("RANK", rank), ("LOCAL_RANK", rank), ("WORLD_SIZE", "2")];
+        start("2", &[&ranks[..], &[("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &port)]].concat())
     };
     let ranks = [as_torchrun("0"), as_torchrun("1")];
     assert_eq!(ranks.map(output), [one, String::new()]);
-    let refused = start("3", &[]).wait_with_output().unwrap();
-    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+}
+
+#[test]
+fn more_devices_than_a_model_can_be_cut_over_and_a_conversation_on_several_are_refused() {
+    let model = synthetic::model("qwen2");
+    let refused = |arguments: &[&str]| {
+        let output = run(&model.path, arguments, "");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let error = refused(&["--gpus", "3", "the"]);
     assert!(error.contains("2 heads, 1 of keys and values") && error.contains("over 3 GPUs"), "{error}");
+    let error = refused(&["--gpus", "2", "--chat"]);
+    assert!(error.contains("--chat answers on one GPU") && error.contains("--batch FILE"), "{error}");
 }

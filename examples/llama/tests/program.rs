@@ -6,9 +6,16 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+/// The program, of the build or of a bundle.
+pub fn program() -> Command {
+    let bundled = |bundle| Path::new(&bundle).join("bin/moye-llama");
+    let bundle = std::env::var_os("MOYE_BUNDLE").map(bundled);
+    Command::new(bundle.unwrap_or_else(|| env!("CARGO_BIN_EXE_moye-llama").into()))
+}
+
 /// Runs the program on a model with these arguments and this standard input.
-fn run(model: &Path, arguments: &[&str], input: &str) -> Output {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_moye-llama"));
+pub fn run(model: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut program = program();
     program.arg("--model").arg(model).args(["--device", "sim"]).args(arguments);
     let streams = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = streams.spawn().unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 fn devices(world: usize) -> Option<Vec<Device>> {
     if std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu")) {
         let count = Device::gpu_count().unwrap() as usize;
-        return (world <= count && cfg!(feature = "nccl"))
+        return (world <= count)
             .then(|| (0..world).map(|index| Device::gpu(index as u32).unwrap()).collect());
     }
     Some(Device::sim_peers(world))
@@ -118,7 +118,6 @@ fn transfers_that_do_not_fit_are_refused_with_what_they_must_be() {
     assert!(error.contains("rank 0 gives 8 elements and receives 12, and it must be 8 and 8"), "{error}");
 }
 
-#[cfg(feature = "nccl")]
 #[test]
 fn nccl_says_its_version_or_which_library_is_missing() {
     match moye_parallel::nccl_version() {
@@ -130,7 +129,6 @@ fn nccl_says_its_version_or_which_library_is_missing() {
     }
 }
 
-#[cfg(feature = "nccl")]
 #[test]
 fn communicators_of_the_program_are_used_and_not_destroyed() {
     use std::ffi::{c_int, c_void};

@@ -1,13 +1,15 @@
 //! The protocol between ranks: lost flags, races, ranks that differ, ranks that do not arrive.
 
-use moye::half::bf16;
+use moye::half::{bf16, f16};
 use moye::layout::layout;
 use moye::{Device, Global, GlobalMut, Grid, Matrix, MatrixMut, Result, Stream, TensorMap};
 use moye_device::collective::{Groups, StoreC, Target};
 use moye_parallel::arrivals::Shards;
 use moye_parallel::kernel::{CopyA, CopyB, Square, gathered_bf16_128x128};
 use moye_parallel::{Group, Operands, PTX, ParallelMatmul, ParallelMatmulBuilder, Rendezvous, Transfer};
-use std::time::Duration;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 /// Two ranks with eight rows of eight elements each. Rank 1 copies its rows to rank 0 and calls
 /// `raise` for the flag; rank 0 gathers the rows while it multiplies.
@@ -150,7 +152,17 @@ fn after_a_call_that_one_rank_was_refused_no_rank_takes_the_next_for_it() {
         sum(group, device, 8)
     });
     assert!(errors[0].contains("the group has failed, make a new one"), "{errors:?}");
-    assert!(errors[1].contains("rank 0 did not come within 0.5 s"), "{errors:?}");
+    assert!(errors[1].contains("rank 0 has left the group: it has ended, or an error"), "{errors:?}");
+}
+
+#[test]
+fn ranks_that_build_products_of_other_types_are_told_both() {
+    for error in both(|group, rank| match rank {
+        0 => ParallelMatmul::all_gather(group, [64, 8, 16]).build::<bf16>().map(drop),
+        _ => ParallelMatmul::all_gather(group, [64, 8, 16]).build::<f16>().map(drop),
+    }) {
+        assert!(error.contains("of bf16 64 x 8") && error.contains("of f16 64 x 8"), "{error}");
+    }
 }
 
 #[test]
@@ -165,10 +177,134 @@ fn a_rank_that_does_not_come_is_named() {
     assert!(errors[0].contains("rank 1 did not come within 0.5 s"), "{errors:?}");
 }
 
+/// An address of this host at which nothing listens.
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn all_ranks_that_come_name_the_same_missing_rank_within_the_timeout() {
+    let timeout = Duration::from_millis(1500);
+    let case = |(world, missing, by_tcp)| {
+        let (devices, address) = (Device::sim_peers(world), free_address());
+        std::thread::scope(|scope| {
+            for (device, thread) in devices.iter().zip(Rendezvous::threads(world)) {
+                let rank = thread.rank();
+                let way = if by_tcp { Rendezvous::tcp(&address, rank, world) } else { thread };
+                scope.spawn(move || {
+                    let group = Group::join(device, way, timeout).unwrap();
+                    if rank == missing {
+                        std::thread::sleep(2 * timeout);
+                        return;
+                    }
+                    // The first to come is the first whose time is over.
+                    std::thread::sleep(Duration::from_millis(150 * (world - rank) as u64));
+                    let start = Instant::now();
+                    let built = ParallelMatmul::all_reduce(&group, [4, 8, 16]).build::<bf16>();
+                    let error = built.err().unwrap().to_string();
+                    let expected = format!("rank {missing} did not come within 1.5 s");
+                    assert!(error.contains(&expected), "rank {rank} of {world}: {error}");
+                    assert!(start.elapsed() < timeout.mul_f64(1.5), "{:?}", start.elapsed());
+                });
+            }
+        });
+    };
+    std::thread::scope(|scope| {
+        for of in [(3, 2, false), (4, 1, false), (3, 1, true), (4, 3, true), (3, 0, true)] {
+            scope.spawn(move || case(of));
+        }
+    });
+}
+
+#[test]
+fn a_rank_that_ends_is_named_before_the_timeout() {
+    let (devices, address, start) = (Device::sim_peers(3), free_address(), Instant::now());
+    std::thread::scope(|scope| {
+        for (rank, device) in devices.iter().enumerate() {
+            let way = Rendezvous::tcp(&address, rank, 3);
+            scope.spawn(move || {
+                let group = Group::join(device, way, Duration::from_secs(60)).unwrap();
+                let built = match rank {
+                    // Rank 1 is refused a call that the others make, and ends.
+                    1 => sum(&group, device, 16),
+                    _ => sum(&group, device, 8),
+                };
+                let error = built.unwrap_err().to_string();
+                let expected = match rank {
+                    1 => "rank 1 gives 8 elements and receives 16",
+                    _ => "rank 1 has left the group",
+                };
+                assert!(error.contains(expected), "rank {rank}: {error}");
+            });
+        }
+    });
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+}
+
+#[test]
+fn connections_of_other_programs_neither_hold_up_nor_end_the_meeting_of_ranks() {
+    let (devices, address) = (Device::sim_peers(2), free_address());
+    let connect = || {
+        let start = Instant::now();
+        loop {
+            match TcpStream::connect(&address) {
+                Ok(stream) => return stream,
+                Err(reason) => assert!(start.elapsed() < Duration::from_secs(20), "{reason}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let meet = |rank: usize| {
+            let rendezvous = Rendezvous::tcp(&address, rank, 2);
+            let group = Group::join(&devices[rank], rendezvous, Duration::from_secs(20)).unwrap();
+            ParallelMatmul::all_reduce(&group, [4, 8, 16]).build::<bf16>().map(drop).unwrap();
+        };
+        let first = scope.spawn(move || meet(0));
+        // One says nothing, one ends at once, one speaks another protocol, one stops in a greeting.
+        let silent = connect();
+        drop(connect());
+        let mut other = connect();
+        other.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut partial = connect();
+        partial.write_all(b"moye").unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let start = Instant::now();
+        meet(1);
+        first.join().unwrap();
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        drop((silent, other, partial));
+    });
+}
+
+#[test]
+fn ranks_with_other_numbers_of_ranks_and_a_second_one_of_a_number_are_refused() {
+    for (world, others, expected) in [
+        (2, &[(1, 3)][..], "rank 1 has come as one of 3, and rank 0 is one of 2"),
+        (3, &[(1, 3), (1, 3)], "a second rank 1 of 3 has come"),
+    ] {
+        let address = free_address();
+        let join = |rank, world| {
+            let rendezvous = Rendezvous::tcp(&address, rank, world);
+            Group::join(&Device::sim(), rendezvous, Duration::from_secs(20))
+                .map(drop)
+                .unwrap_err()
+                .to_string()
+        };
+        std::thread::scope(|scope| {
+            let join = &join;
+            for &(rank, world) in others {
+                scope.spawn(move || join(rank, world));
+            }
+            let error = join(0, world);
+            assert!(error.contains(expected), "{error}");
+        });
+    }
+}
+
 #[test]
 fn processes_meet_by_tcp_and_by_a_file() {
     let path = std::env::temp_dir().join(format!("moye-parallel-{}", std::process::id()));
-    let address = format!("127.0.0.1:{}", 20_000 + std::process::id() % 20_000);
+    let address = free_address();
     for by_file in [true, false] {
         let devices = Device::sim_peers(3);
         std::thread::scope(|scope| {
@@ -240,7 +376,7 @@ fn ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm() {
     if std::env::var_os(ASKED).is_some() {
         let read =
             Rendezvous::from_env().map(|of| (of.rank(), of.world())).map_err(|error| error.to_string());
-        println!("read: {read:?} {:?}", Rendezvous::local_rank());
+        println!("read: {read:?} {:?} {}", Rendezvous::local_rank(), Rendezvous::is_launched());
         return;
     }
     let launchers = [
@@ -262,7 +398,9 @@ fn ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm() {
     let master = [("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29600")];
     for [rank, world, local] in launchers {
         let said = read(&[&[(rank, "3"), (world, "8"), (local, "1")], &master[..]].concat());
-        assert!(said.contains("read: Ok((3, 8)) Some(1)"), "{rank}: {said}");
+        assert!(said.contains("read: Ok((3, 8)) Some(1) true"), "{rank}: {said}");
+        let said = read(&[&[(rank, "0"), (world, "1")], &master[..]].concat());
+        assert!(said.contains("read: Ok((0, 1)) None false"), "{rank}: {said}");
     }
     let said = read(&[("RANK", "three"), ("WORLD_SIZE", "8")]);
     assert!(said.contains("RANK is") && said.contains("and must be a number"), "{said}");

@@ -31,11 +31,11 @@ pub(super) fn run(options: &Options) -> Result<()> {
         return answer(options, Place { device: Device::choose(options.device)?, ranks: None });
     }
     if options.chat {
-        return Err(Error::Request("--chat answers on one GPU; give prompts, or --batch FILE".to_owned()));
+        let detail = "--chat answers on one GPU: it reads the terminal; give a prompt or --batch FILE";
+        return Err(Error::Request(detail.to_owned()));
     }
-    // `torchrun` and MPI start one process for each GPU.
-    let launched = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
-    if launched.iter().any(|name| std::env::var_os(name).is_some()) {
+    // `torchrun`, MPI and Slurm start one process for each GPU.
+    if Rendezvous::is_launched() {
         let rendezvous = Rendezvous::from_env()?;
         if rendezvous.world() != world {
             let detail = format!("{} processes were started, and --gpus is {world}", rendezvous.world());
@@ -61,7 +61,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
         let ended = ranks.into_iter().map(|rank| rank.join().expect("ranks do not panic"));
         let mut errors: Vec<_> = ended.filter_map(Result::err).collect();
         // Report the cause before the errors of ranks that waited for the failed one.
-        errors.sort_by_key(|error| error.to_string().contains("did not come"));
+        errors.sort_by_key(|error| {
+            let said = error.to_string();
+            said.contains("did not come") || said.contains("has left the group")
+        });
         errors.into_iter().next().map_or(Ok(()), Err)
     })
 }

@@ -28,7 +28,7 @@ pub struct Options {
     /// The prompt.
     #[arg(required_unless_present_any = ["chat", "batch"])]
     prompt: Option<String>,
-    /// Answers turn by turn, read from standard input, and keeps the conversation.
+    /// Answers turn by turn, read from standard input, and keeps the conversation; on one GPU.
     #[arg(long, conflicts_with = "batch")]
     chat: bool,
     /// Answers each line of a file, several at a time.
@@ -56,8 +56,9 @@ pub struct Options {
     #[arg(long, default_value = "auto")]
     device: DeviceChoice,
     /// GPUs over which the model is cut, starting at GPU 0: each holds part of the heads and of the
-    /// inner state. If RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, as by torchrun, this
-    /// process is one of them, on GPU LOCAL_RANK.
+    /// inner state. If RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, as by torchrun, or
+    /// the variables of MPI or Slurm, this process is one of them, on GPU LOCAL_RANK. Not with
+    /// --chat.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     gpus: u32,
     /// Prints rates, bytes, and the share of the device's bandwidth.

@@ -5,7 +5,8 @@ use anyhow::{Result, bail};
 use moye::Device;
 use moye_parallel::measure::{feed_forward, link, measure};
 
-/// Tokens, hidden and intermediate elements of a feed-forward part.
+/// Tokens, hidden and intermediate elements of a feed-forward part; with a number of GPUs that does
+/// not divide the intermediate ones, they are slightly more, as the table says.
 const FEED_FORWARD: [usize; 3] = [4096, 8192, 28_672];
 
 /// Measures them, then a feed-forward part and the link, and prints a row as each is done.
@@ -33,14 +34,15 @@ pub fn run(json: bool) -> Result<()> {
             ));
         }
     })?;
-    let (part, rate) = (feed_forward(&devices, FEED_FORWARD)?, link(&devices)? / 1e9);
+    let (part, extents) = feed_forward(&devices, FEED_FORWARD)?;
+    let rate = link(&devices)? / 1e9;
     if json {
         let all = serde_json::json!({
-            "products": rows, "feed_forward": {"extents": FEED_FORWARD, "us": part}, "link_gb_s": rate,
+            "products": rows, "feed_forward": {"extents": extents, "us": part}, "link_gb_s": rate,
         });
         report::print(&format!("{all:#}\n"));
     } else {
-        let [tokens, hidden, inner] = FEED_FORWARD;
+        let [tokens, hidden, inner] = extents;
         report::print(&format!(
             "\nfeed-forward part of {tokens} tokens, {hidden} and {inner} elements: {part:.1} us\n\
              a copy from GPU 0 to GPU 1: {rate:.0} GB/s\n"

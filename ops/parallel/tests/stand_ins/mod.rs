@@ -1,0 +1,273 @@
+//! Ranks on stand-ins for the driver and for NCCL: calls that wait for a rank which never comes end
+//! by the timeout, and name it.
+
+use moye::half::bf16;
+use moye::{Device, Matrix, MatrixMut, Result, Stream};
+use moye_parallel::{Group, Operands, ParallelMatmul, Rendezvous, Transfer};
+use std::ffi::{c_int, c_void};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// The variable with which a test starts itself again.
+const AGAIN: &str = "MOYE_TEST_STAND_INS";
+
+/// The folder of the libraries, while it is in use.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Compiles the stand-ins; `None` without a compiler.
+fn libraries(name: &str) -> Option<Folder> {
+    let folder = Folder(std::env::temp_dir().join(format!("moye-{name}-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    for (file, source) in
+        [("libcuda.so.1", include_str!("driver.rs")), ("libnccl.so.2", include_str!("nccl.rs"))]
+    {
+        let path = folder.0.join(format!("{file}.rs"));
+        std::fs::write(&path, source).unwrap();
+        let mut rustc = Command::new("rustc");
+        rustc.args([
+            "--edition",
+            "2024",
+            "--crate-type",
+            "cdylib",
+            "--crate-name",
+            "stand_in",
+            "-A",
+            "warnings",
+        ]);
+        let Ok(output) = rustc.arg("-o").arg(folder.0.join(file)).arg(path).output() else {
+            println!("skipped: rustc cannot be run");
+            return None;
+        };
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Some(folder)
+}
+
+/// Runs test `name` again with the stand-ins and these variables; returns what it said, and which
+/// communicators ended.
+fn again(name: &str, folder: &Folder, variables: &[(&str, &str)]) -> (String, String) {
+    let notes = folder.0.join("notes");
+    let _ = std::fs::remove_file(&notes);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("stand_ins::{name}"), "--nocapture"]).env(AGAIN, "1");
+    command.env("LD_LIBRARY_PATH", &folder.0).env("STAND_IN_NOTES", &notes);
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let notes = std::fs::read_to_string(notes).unwrap_or_default();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    (said, notes)
+}
+
+/// Runs ranks as threads, each with a GPU, and prints their results. Waits for all but `hung`.
+fn run(
+    world: usize,
+    hung: Option<usize>,
+    act: impl Fn(&Group, &Device, usize) -> Result<()> + Clone + Send + 'static,
+) {
+    let (done, ended) = channel();
+    for rendezvous in Rendezvous::threads(world) {
+        let (done, act, rank) = (done.clone(), act.clone(), rendezvous.rank());
+        std::thread::spawn(move || {
+            let device = Device::gpu(rank as u32).unwrap();
+            let group = Group::join(&device, rendezvous, TIMEOUT).unwrap();
+            let result = act(&group, &device, rank).map_err(|error| error.to_string());
+            drop(group);
+            done.send((rank, result)).unwrap();
+        });
+    }
+    let start = Instant::now();
+    for _ in 0..world - usize::from(hung.is_some()) {
+        let (rank, result) = ended.recv_timeout(20 * TIMEOUT).expect("a rank hangs");
+        println!("rank {rank} after {:.1} s: {result:?}", start.elapsed().as_secs_f64());
+    }
+    std::process::exit(0);
+}
+
+/// That all ranks but `hung` named it alone.
+fn names(said: &str, world: usize, hung: usize, expected: &str) {
+    for rank in (0..world).filter(|&rank| rank != hung) {
+        let found = said.lines().find(|line| line.starts_with(&format!("rank {rank} after")));
+        assert!(found.is_some_and(|line| line.contains(expected)), "rank {rank}, {expected}: {said}");
+    }
+}
+
+fn is_again() -> bool {
+    std::env::var_os(AGAIN).is_some()
+}
+
+/// A sum by NCCL.
+fn sum(group: &Group, device: &Device, stream: &Stream) -> Result<()> {
+    let (from, mut to) = (device.upload(&[1.0f32; 8])?, device.alloc_uninit::<f32>(8)?);
+    let call = Transfer { stream, from: from.as_slice(), to: to.as_slice_mut() };
+    // SAFETY: no other stream uses the buffers.
+    let issued = unsafe { group.collectives().all_reduce(&mut [call]) };
+    // The stand-in's memory stays allocated.
+    std::mem::forget((from, to));
+    issued
+}
+
+#[test]
+fn a_communicator_that_a_rank_does_not_create_is_aborted_and_the_rank_named() {
+    let name = "a_communicator_that_a_rank_does_not_create_is_aborted_and_the_rank_named";
+    if is_again() {
+        // Without access to each other's memory a product needs NCCL.
+        return run(3, Some(2), |group, _, _| {
+            ParallelMatmul::all_reduce(group, [4, 8, 16]).build::<bf16>().map(drop)
+        });
+    }
+    let Some(folder) = libraries("create") else { return };
+    let (said, notes) = again(name, &folder, &[("STAND_IN_HANGS", "init 2")]);
+    names(&said, 3, 2, "rank 2 did not come within 1 s");
+    assert!(notes.contains("abort 0") && notes.contains("abort 1"), "{notes}");
+}
+
+#[test]
+fn a_rank_that_hangs_in_a_collective_of_nccl_is_named() {
+    let name = "a_rank_that_hangs_in_a_collective_of_nccl_is_named";
+    if is_again() {
+        return run(3, Some(2), |group, device, _| sum(group, device, &device.new_stream()?));
+    }
+    let Some(folder) = libraries("collective") else { return };
+    let (said, notes) = again(name, &folder, &[("STAND_IN_HANGS", "call 2")]);
+    names(&said, 3, 2, "rank 2 did not come within 1 s");
+    assert!(notes.contains("abort 0") && notes.contains("abort 1"), "{notes}");
+}
+
+#[test]
+fn a_rank_that_does_not_make_a_collective_of_nccl_is_named_by_the_wait() {
+    let name = "a_rank_that_does_not_make_a_collective_of_nccl_is_named_by_the_wait";
+    if is_again() {
+        return run(3, Some(2), |group, device, rank| {
+            let stream = device.new_stream()?;
+            sum(group, device, &stream)?;
+            group.wait(&[&stream])?;
+            while rank == 2 {
+                std::thread::sleep(TIMEOUT);
+            }
+            sum(group, device, &stream)?;
+            group.wait(&[&stream])
+        });
+    }
+    let Some(folder) = libraries("wait") else { return };
+    let (said, notes) = again(name, &folder, &[]);
+    names(&said, 3, 2, "rank 2 did not come within 1 s");
+    assert!(notes.contains("abort 0") && notes.contains("abort 1"), "{notes}");
+}
+
+/// `ncclCommInitAll`.
+type Init = unsafe extern "C" fn(*mut *mut c_void, c_int, *const c_int) -> c_int;
+
+#[test]
+fn a_blocking_communicator_of_the_program_does_not_hang_the_group_and_is_not_aborted() {
+    let name = "a_blocking_communicator_of_the_program_does_not_hang_the_group_and_is_not_aborted";
+    if is_again() {
+        // SAFETY: the stand-in has no initialisers, and the function this type.
+        let made = unsafe {
+            let library = libloading::Library::new("libnccl.so.2").unwrap();
+            let init = *library.get::<Init>(c"ncclCommInitAll").unwrap();
+            std::mem::forget(library);
+            let mut made = [std::ptr::null_mut(); 3];
+            assert_eq!(init(made.as_mut_ptr(), 3, [0, 1, 2].as_ptr()), 0);
+            made.map(|communicator| communicator.expose_provenance())
+        };
+        return run(3, Some(2), move |group, device, rank| {
+            let own = std::ptr::with_exposed_provenance_mut(made[rank]);
+            // SAFETY: the stand-in's communicators are alive until the process ends.
+            unsafe { group.adopt(&[own])? };
+            let stream = device.new_stream()?;
+            sum(group, device, &stream)?;
+            while rank == 2 {
+                std::thread::sleep(TIMEOUT);
+            }
+            sum(group, device, &stream)
+        });
+    }
+    let Some(folder) = libraries("adopted") else { return };
+    let (said, notes) = again(name, &folder, &[]);
+    names(&said, 3, 2, "rank 2 did not come within 1 s");
+    assert_eq!(notes, "");
+}
+
+#[test]
+fn communicators_of_a_group_end_with_it() {
+    if is_again() {
+        return run(2, None, |group, device, _| {
+            let stream = device.new_stream()?;
+            (0..3).try_for_each(|_| sum(group, device, &stream))?;
+            group.wait(&[&stream])
+        });
+    }
+    let Some(folder) = libraries("ended") else { return };
+    let (said, notes) = again("communicators_of_a_group_end_with_it", &folder, &[]);
+    let mut ended: Vec<_> = notes.lines().collect();
+    ended.sort_unstable();
+    assert_eq!(ended, ["destroy 0", "destroy 1", "finalize 0", "finalize 1"], "{said}");
+}
+
+#[test]
+fn of_ranks_that_wait_in_one_call_the_one_that_did_not_come_to_it_is_named() {
+    let name = "of_ranks_that_wait_in_one_call_the_one_that_did_not_come_to_it_is_named";
+    if is_again() {
+        let number = |name: &str| std::env::var(name).unwrap().parse::<usize>().unwrap();
+        let (world, hung) = (number("STAND_IN_WORLD"), number("STAND_IN_HUNG"));
+        return run(world, Some(hung), move |group, device, rank| {
+            let product = ParallelMatmul::all_reduce(group, [4, 8, 16]).build::<bf16>()?;
+            let stream = device.new_stream()?;
+            let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
+            // Ranks that do not wait issue further calls, each at a different pace.
+            for call in 1..6 + rank {
+                while rank == hung && call == 3 {
+                    std::thread::sleep(TIMEOUT);
+                }
+                std::thread::sleep(Duration::from_millis(30 * rank as u64));
+                let (a, b) = (Matrix::row_major(&x, 4, 16)?, Matrix::row_major(&x, 8, 16)?);
+                let c = MatrixMut::row_major(&mut y, 4, 8)?;
+                // SAFETY: no other stream uses the matrices.
+                unsafe { product.run(&mut [Operands { stream: &stream, a, b, c }])? };
+            }
+            group.wait(&[&stream])
+        });
+    }
+    let Some(folder) = libraries("flags") else { return };
+    for (world, hung) in [(3, 2), (3, 0), (4, 1)] {
+        let (counts, who) = (world.to_string(), hung.to_string());
+        let variables = [("STAND_IN_PEERS", "1"), ("STAND_IN_WORLD", &counts), ("STAND_IN_HUNG", &who)];
+        let (said, _) = again(name, &folder, &variables);
+        names(&said, world, hung, &format!("rank {hung} did not come to call 3 within 1 s"));
+    }
+}
+
+#[test]
+fn a_rank_that_waits_in_nccl_before_a_call_with_flags_is_not_named_for_the_missing_one() {
+    let name = "a_rank_that_waits_in_nccl_before_a_call_with_flags_is_not_named_for_the_missing_one";
+    if is_again() {
+        return run(3, Some(2), |group, device, rank| {
+            let product = ParallelMatmul::all_reduce(group, [4, 8, 16]).build::<bf16>()?;
+            let stream = device.new_stream()?;
+            let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
+            for call in 0..2 {
+                while rank == 2 && call == 1 {
+                    std::thread::sleep(TIMEOUT);
+                }
+                sum(group, device, &stream)?;
+                let (a, b) = (Matrix::row_major(&x, 4, 16)?, Matrix::row_major(&x, 8, 16)?);
+                let c = MatrixMut::row_major(&mut y, 4, 8)?;
+                // SAFETY: no other stream uses the matrices.
+                unsafe { product.run(&mut [Operands { stream: &stream, a, b, c }])? };
+            }
+            group.wait(&[&stream])
+        });
+    }
+    let Some(folder) = libraries("mixed") else { return };
+    let (said, _) = again(name, &folder, &[("STAND_IN_PEERS", "1")]);
+    names(&said, 3, 2, "rank 2 did not come within 1 s");
+}

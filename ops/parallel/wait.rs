@@ -1,0 +1,151 @@
+//! The wait for all ranks, at most until the timeout, and the failure of a group.
+
+use crate::exchange::{Exchange, detail, error, listed};
+use crate::group::{Group, State};
+use moye_runtime::{Error, Result, Stream};
+use std::time::{Duration, Instant};
+
+/// The beginning of a message that a rank waits for the others.
+const WAITS: &str = "waits for";
+
+impl Group {
+    /// Waits until the work of the members on their `streams`, given by rank, is complete.
+    ///
+    /// # Errors
+    /// A rank whose part of a call did not arrive within the group's timeout: the message names it,
+    /// the work that waits for it is released, its results are wrong, and the group is unusable.
+    /// The group failed in an earlier call. The fault of a kernel, or an error of the driver.
+    ///
+    /// The timeout counts from this call. Calls by NCCL raise no flags: this rank then asks which
+    /// others wait too, once more at most for the timeout.
+    pub fn wait(&self, streams: &[&Stream]) -> Result<()> {
+        if !self.ends(streams)? {
+            return Err(self.give_up(&mut *self.state()?)?);
+        }
+        self.state().map(drop)
+    }
+
+    /// Waits until the calls of the members are complete, at most until the timeout.
+    pub(crate) fn settle(&self, state: &mut State) -> Result<()> {
+        for (member, last) in self.members.iter().zip(&state.last) {
+            if let Some((_, last)) = last {
+                member.side.wait(last)?;
+            }
+            if !member.device.is_gpu() {
+                member.device.synchronize()?;
+            }
+        }
+        match self.ends(&self.members.iter().map(|member| &member.side).collect::<Vec<_>>())? {
+            true => Ok(()),
+            false => Err(self.give_up(state)?),
+        }
+    }
+
+    /// Makes all later calls errors, because this rank did not make the call that the others make.
+    /// Waits for the work that it has issued on `streams` and before, and releases that work after
+    /// the timeout: a caller that gets the error may free the memory that the work uses.
+    pub(crate) fn fail(&self, state: &mut State, reason: &Error, streams: &[&Stream]) {
+        let said = state.failed.get_or_insert(detail(reason)).clone();
+        // A captured stream cannot be waited for.
+        let streams: Vec<_> =
+            streams.iter().copied().filter(|stream| stream.is_idle().is_ok_and(|is| !is)).collect();
+        if !self.ends(&streams).unwrap_or(true) {
+            let _ = self.give_up(state);
+        }
+        let _ = self.settle(state);
+        state.failed = Some(said);
+    }
+
+    /// The result of a check before a call. If other ranks may make the call, a refused one would
+    /// let this rank's next call meet it, so the group fails.
+    pub(crate) fn checked<R>(&self, result: Result<R>) -> Result<R> {
+        if let (Err(reason), true) = (&result, self.members.len() < self.world) {
+            self.fail(&mut *self.state()?, reason, &[]);
+        }
+        result
+    }
+
+    /// Whether the work on the streams completes within the timeout.
+    fn ends(&self, streams: &[&Stream]) -> Result<bool> {
+        let start = Instant::now();
+        let mut naps = 0u32;
+        while !streams.iter().try_fold(true, |all, stream| Ok::<_, Error>(stream.is_idle()? && all))? {
+            if start.elapsed() > self.timeout {
+                return Ok(false);
+            }
+            naps += 1;
+            if naps > 1000 {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Releases the waiting work, and reports the missing ranks.
+    fn give_up(&self, state: &mut State) -> Result<Error> {
+        // By rank, for how many calls members have no flag from it.
+        let (mut behind, mut waiting) = (vec![0; self.world], Vec::new());
+        for (member, window) in self.members.iter().zip(&state.windows) {
+            for from in (0..self.world).filter(|&from| from != member.rank) {
+                let flag = window.flag(member.rank, from);
+                // SAFETY: the flag is a word of the workspace.
+                let found = unsafe { member.device.read_flag(flag)? };
+                let calls = state.epoch.wrapping_sub(found).cast_signed();
+                if calls > 0 {
+                    behind[from] = calls.max(behind[from]);
+                    waiting.push((&member.device, flag));
+                }
+            }
+        }
+        for (device, flag) in waiting {
+            // SAFETY: the flag is a word of the workspace.
+            unsafe { device.raise_now(flag, state.epoch)? };
+        }
+        if let Some(communicators) = self.communicators.get() {
+            communicators.abort(self.timeout);
+        }
+        // A rank that waits for the missing one has raised its flag of this call, but none of later
+        // ones: the missing rank is the furthest behind. NCCL's calls raise no flags, so if several
+        // ranks are as far behind, some of them may wait too.
+        let most = behind.iter().copied().max().unwrap_or(0);
+        let late: Vec<_> = (0..self.world).filter(|&rank| most > 0 && behind[rank] == most).collect();
+        let call = state.epoch.wrapping_sub((most - 1).max(0).cast_unsigned());
+        let time = self.timeout.as_secs_f64();
+        let failed = match (&late[..], &state.failed) {
+            ([], Some(_)) => format!("work did not end within {time} s"),
+            ([_], _) | (_, Some(_)) => format!(
+                "rank {} did not come to call {call} within {time} s: it has ended, or makes other calls",
+                listed(&late)
+            ),
+            _ => detail(&self.late(&format!("call {call}"))),
+        };
+        state.failed = Some(failed.clone());
+        Ok(error(failed))
+    }
+
+    /// The error that `what`, for which ranks raise no flags, did not end: asks which other ranks
+    /// wait for it too.
+    pub(crate) fn late(&self, what: &str) -> Error {
+        let time = self.timeout.as_secs_f64();
+        let own = format!("{WAITS} {what}");
+        let all = match self.exchange.all(vec![own.into_bytes(); self.members.len()]) {
+            Ok(all) => all,
+            Err(reason) => return reason,
+        };
+        let waits = |said: &[u8]| said.starts_with(WAITS.as_bytes());
+        let others = match self.exchange {
+            Exchange::Own => Vec::new(),
+            _ => (0..all.len()).filter(|&rank| !waits(&all[rank])).collect::<Vec<_>>(),
+        };
+        error(match others.first() {
+            None => format!("{what} did not end within {time} s, though all ranks have come"),
+            Some(&other) => {
+                let said = String::from_utf8_lossy(&all[other]);
+                format!(
+                    "rank {} did not come to {what} within {time} s: rank {other} {said}",
+                    listed(&others)
+                )
+            }
+        })
+    }
+}
