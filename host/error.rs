@@ -469,6 +469,14 @@ pub enum Error {
         /// The shapes and the requirement.
         detail: String,
     },
+    /// An operand has elements of another type than an operation takes.
+    #[error("{operation}: {detail}")]
+    ElementType {
+        /// `matmul`, ...
+        operation: &'static str,
+        /// The element type, the accepted ones, and the way out.
+        detail: String,
+    },
     /// An operation does not support a request.
     #[error("{operation}: {detail}")]
     Unsupported {

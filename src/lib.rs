@@ -51,13 +51,16 @@ pub use moye_runtime::*;
 
 #[cfg(feature = "attention-common")]
 #[doc(inline)]
-pub use moye_attention::{Attention, AttentionElement, AttentionExplanation, Heads, HeadsMut};
-#[cfg(feature = "tune")]
-#[doc(inline)]
-pub use moye_matmul::{Choice, Problem, Tuning};
+pub use moye_attention::{ATTENTION, Attention, AttentionElement, AttentionExplanation, Heads, HeadsMut};
 #[cfg(feature = "matmul-common")]
 #[doc(inline)]
-pub use moye_matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision, matmul, matmul_on};
+pub use moye_matmul::{
+    Explanation, Factor, Float8, MATMUL, Matmul, Operand, Output, Precision, explain_matmul, matmul,
+    matmul_on,
+};
+#[cfg(feature = "tune")]
+#[doc(inline)]
+pub use moye_matmul::{Problem, TunedProduct, Tuning};
 #[cfg(feature = "movement")]
 #[doc(inline)]
 pub use moye_movement::{

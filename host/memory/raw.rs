@@ -74,6 +74,18 @@ impl Memory {
         }
     }
 
+    /// As [`Memory::borrow`], of memory that is known to be the device's: the driver is not asked.
+    ///
+    /// # Safety
+    /// As for [`Buffer::from_raw_parts`](super::Buffer::from_raw_parts).
+    pub unsafe fn borrow_known(device: &Device, address: u64, bytes: usize) -> Result<Self> {
+        match &device.0 {
+            Backend::Gpu(gpu) if bytes > 0 => Ok(Self::Gpu { gpu, address, is_borrowed: true }),
+            // SAFETY: the bytes stay allocated until the memory is dropped.
+            _ => unsafe { Self::borrow(device, address, bytes) },
+        }
+    }
+
     /// The device address of the first byte; 0 for no memory.
     pub fn address(&self) -> u64 {
         match self {

@@ -1,6 +1,6 @@
 //! Arrays of any element type and number of modes, as in the program and Python.
 
-use crate::{Error, Matrix, MatrixMut, Result};
+use crate::{Buffer, Device, Error, Matrix, MatrixMut, Result};
 use half::{bf16, f16};
 use moye_device::memory::Element;
 use moye_device::number::{F8E4M3, F8E5M2, Scalar as _};
@@ -27,12 +27,27 @@ pub enum Dtype {
     E4m3,
     /// float8_e5m2.
     E5m2,
+    /// float64.
+    F64,
+    /// bool: a byte that is 0 or 1.
+    Bool,
 }
 
 impl Dtype {
     /// All element types.
-    pub const ALL: [Self; 9] =
-        [Self::F32, Self::F16, Self::Bf16, Self::I32, Self::I64, Self::I8, Self::U8, Self::E4m3, Self::E5m2];
+    pub const ALL: [Self; 11] = [
+        Self::F32,
+        Self::F16,
+        Self::Bf16,
+        Self::I32,
+        Self::I64,
+        Self::I8,
+        Self::U8,
+        Self::E4m3,
+        Self::E5m2,
+        Self::F64,
+        Self::Bool,
+    ];
     /// The element types that operations compute with.
     pub const FLOATS: &[Self] = &[Self::F32, Self::F16, Self::Bf16];
     /// The element types of indices.
@@ -42,16 +57,16 @@ impl Dtype {
 
     /// Whether the elements are integers.
     pub const fn is_integer(self) -> bool {
-        matches!(self, Self::I32 | Self::I64 | Self::I8 | Self::U8)
+        matches!(self, Self::I32 | Self::I64 | Self::I8 | Self::U8 | Self::Bool)
     }
 
     /// Bytes of an element.
     pub const fn bytes(self) -> usize {
         match self {
-            Self::I64 => 8,
+            Self::I64 | Self::F64 => 8,
             Self::F32 | Self::I32 => 4,
             Self::F16 | Self::Bf16 => 2,
-            Self::I8 | Self::U8 | Self::E4m3 | Self::E5m2 => 1,
+            Self::I8 | Self::U8 | Self::E4m3 | Self::E5m2 | Self::Bool => 1,
         }
     }
 
@@ -67,6 +82,8 @@ impl Dtype {
             Self::U8 => "uint8",
             Self::E4m3 => "float8_e4m3fn",
             Self::E5m2 => "float8_e5m2",
+            Self::F64 => "float64",
+            Self::Bool => "bool",
         }
     }
 
@@ -87,6 +104,9 @@ impl Dtype {
             Self::U8 => T::NAME == <u8 as Element>::NAME,
             Self::E4m3 => T::NAME == <F8E4M3 as Element>::NAME,
             Self::E5m2 => T::NAME == <F8E5M2 as Element>::NAME,
+            Self::F64 => T::NAME == <f64 as Element>::NAME,
+            // Its elements are those of `u8`.
+            Self::Bool => false,
         })
     }
 
@@ -108,6 +128,8 @@ impl Dtype {
             Self::U8 => bytes[0].into(),
             Self::E4m3 => F8E4M3::from_bits(bytes[0]).to_f64(),
             Self::E5m2 => F8E5M2::from_bits(bytes[0]).to_f64(),
+            Self::F64 => f64::from_le_bytes(array(bytes)),
+            Self::Bool => f64::from(u8::from(bytes[0] != 0)),
         }
     }
 
@@ -123,6 +145,8 @@ impl Dtype {
             Self::U8 => bytes[0] = value as u8,
             Self::E4m3 => bytes[0] = F8E4M3::nearest(value).to_bits(),
             Self::E5m2 => bytes[0] = F8E5M2::nearest(value).to_bits(),
+            Self::F64 => bytes.copy_from_slice(&value.to_le_bytes()),
+            Self::Bool => bytes[0] = u8::from(value != 0.0),
         }
     }
 }
@@ -130,6 +154,14 @@ impl Dtype {
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// A shape as NumPy writes it: `(3,)`, `(3, 4)`.
+pub fn shape_text(shape: &[usize]) -> String {
+    match shape {
+        [one] => format!("({one},)"),
+        _ => format!("({})", shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -258,12 +290,61 @@ impl Array {
         ArrayType { dtype: self.dtype, shape: self.shape.clone() }
     }
 
+    /// Whether the elements are row-major without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        let mut next = 1;
+        self.elements() == 0
+            || self.shape.iter().zip(&self.strides).rev().all(|(&extent, &stride)| {
+                let fits = extent == 1 || stride == next;
+                next *= extent as i64;
+                fits
+            })
+    }
+
     /// Whether the elements are row-major without gaps and start at a multiple of 16 bytes.
     pub fn is_dense(&self) -> bool {
-        let dense = Self::row_major(&self.ty(), self.address).strides;
-        let mut modes = self.shape.iter().zip(self.strides.iter().zip(dense));
-        self.address.is_multiple_of(16)
-            && (self.elements() == 0 || modes.all(|(&extent, (&is, of))| extent == 1 || is == of))
+        self.address.is_multiple_of(16) && self.is_contiguous()
+    }
+
+    /// Whether the elements of the last mode are contiguous, and the array starts at a multiple of
+    /// 16 bytes, with strides of the other modes that are such multiples.
+    pub fn has_aligned_rows(&self) -> bool {
+        let bytes = self.dtype.bytes() as i64;
+        let mut modes = self.shape.iter().zip(&self.strides).rev();
+        let is_row = modes.next().is_none_or(|(&extent, &stride)| extent == 1 || stride == 1);
+        let mut others = modes.filter(|&(&extent, _)| extent > 1);
+        self.elements() == 0
+            || is_row
+                && self.address.is_multiple_of(16)
+                && others.all(|(_, stride)| (stride * bytes) % 16 == 0)
+    }
+
+    /// The elements as a buffer, from the first one to the one with the largest offset.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a negative stride. On the simulator the memory is checked, on a
+    /// GPU it is not: the caller of an operation has guaranteed it.
+    ///
+    /// # Safety
+    /// The elements stay allocated in memory of the device until the buffer is dropped and its work
+    /// has completed, and have type `T`. Until then no other code writes what is read through the
+    /// buffer, or accesses what is written through it, except in the order of the same stream.
+    pub unsafe fn buffer<T: Element>(
+        &self,
+        operation: &'static str,
+        name: &str,
+        device: &Device,
+    ) -> Result<Buffer<T>> {
+        let mut len = usize::from(self.elements() > 0);
+        for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
+            let Ok(stride) = usize::try_from(if extent > 1 { stride } else { 0 }) else {
+                let detail = format!("{name} has a stride of {stride}, and must have none below 0; copy it");
+                return Err(Error::Unsupported { operation, detail });
+            };
+            len = len.saturating_add(stride.saturating_mul(extent.max(1) - 1) * len.min(1));
+        }
+        // SAFETY: the caller guarantees the elements.
+        unsafe { Buffer::of_operand(self.address, len, device) }
     }
 
     /// Whether no stride of 0 lets elements of a result share a place.

@@ -1,9 +1,9 @@
 //! An operation's declaration: its operands, options, reference and cases, as data.
 
-use super::{Array, ArrayType, Axes, Dtype};
+use super::{Array, ArrayType, Dtype, OptionOf, Options, Value};
 use crate::stream::Stream;
 use crate::{Error, Result};
-use std::fmt;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// An operation as the program, Python, the harness and the benchmark know it.
@@ -25,8 +25,9 @@ pub struct Declaration {
     /// stay valid until the work is complete. A written array shares no elements with a read one,
     /// or is the same array.
     pub run: unsafe fn(stream: &Stream, call: &Call<'_>) -> Result<()>,
-    /// The name of the kernel that computes a call on the stream's device.
-    pub explain: fn(stream: &Stream, call: &Call<'_>) -> Result<&'static str>,
+    /// The name of the kernel that computes a call on the stream's device, and what else the plan
+    /// says about it.
+    pub explain: fn(stream: &Stream, call: &Call<'_>) -> Result<Cow<'static, str>>,
     /// The results in float64, for inputs with their elements row-major.
     pub reference: fn(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<Vec<f64>>,
     /// The maximum relative error (in norm) of results of a type.
@@ -74,14 +75,82 @@ pub struct OperandOf {
     /// The element types that it accepts. In the harness and the benchmark, operands with the same
     /// list have the same type.
     pub dtypes: &'static [Dtype],
-    /// Whether it must be row-major without gaps and start at a multiple of 16 bytes.
-    pub dense: bool,
+    /// The memory layouts that it accepts.
+    pub layout: MemoryLayout,
+    /// Called with the elements that the host has, before a call: see [`OperandOf::known`].
+    pub known: Option<KnownFn>,
+    /// A result whose elements a call may leave as they are: see [`OperandOf::partial`].
+    pub partial: Option<(&'static str, f64)>,
 }
+
+/// The memory layouts that an operand accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryLayout {
+    /// Any strides.
+    Any,
+    /// Contiguous in the last mode; the first element and the strides of the other modes are at
+    /// multiples of 16 bytes.
+    Rows,
+    /// Row-major without gaps.
+    Contiguous,
+    /// Row-major without gaps, from a multiple of 16 bytes on.
+    Dense,
+}
+
+impl MemoryLayout {
+    /// What an array that does not have the layout must be.
+    fn refusal(self, array: &Array) -> Option<&'static str> {
+        match self {
+            Self::Rows if !array.has_aligned_rows() => {
+                Some("be contiguous in its last mode, with the others and its start at multiples of 16 bytes")
+            }
+            Self::Contiguous if !array.is_contiguous() => Some("be row-major without gaps"),
+            Self::Dense if !array.is_dense() => {
+                Some("be row-major without gaps, from a multiple of 16 bytes on")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The inputs of a call, and their elements where the host has them.
+pub struct Known<'a> {
+    /// The declaration of the operation.
+    pub declaration: &'a Declaration,
+    /// The inputs' types, in order; `None` for an omitted one.
+    pub types: &'a [Option<ArrayType>],
+    /// The elements of these operands, row-major.
+    pub values: &'a [(&'static str, Vec<f64>)],
+}
+
+impl Known<'_> {
+    /// The type of an input; `None` if it is omitted.
+    pub fn ty(&self, name: &str) -> Option<&ArrayType> {
+        let mut inputs = self.declaration.operands.iter().filter(|of| of.role.is_input());
+        self.types.get(inputs.position(|of| of.name == name)?)?.as_ref()
+    }
+
+    /// The elements of an input, row-major, if the host has them.
+    pub fn values(&self, name: &str) -> Option<&[f64]> {
+        self.values.iter().find(|(of, _)| *of == name).map(|(_, values)| &values[..])
+    }
+}
+
+/// A check of elements that the host has; it may set options that follow from them.
+pub type KnownFn = fn(known: &Known<'_>, options: &mut Options) -> Result<()>;
 
 impl OperandOf {
     /// An operand of any type of [`Dtype::FLOATS`].
     pub const fn new(role: Role, name: &'static str, about: &'static str) -> Self {
-        Self { name, about, role, dtypes: Dtype::FLOATS, dense: false }
+        Self {
+            name,
+            about,
+            role,
+            dtypes: Dtype::FLOATS,
+            layout: MemoryLayout::Any,
+            known: None,
+            partial: None,
+        }
     }
 
     /// The operand with these element types.
@@ -93,7 +162,27 @@ impl OperandOf {
     /// The operand, required to be row-major without gaps and to start at a multiple of 16 bytes.
     #[must_use]
     pub const fn dense(self) -> Self {
-        Self { dense: true, ..self }
+        self.laid_out(MemoryLayout::Dense)
+    }
+
+    /// The operand with these memory layouts.
+    #[must_use]
+    pub const fn laid_out(self, layout: MemoryLayout) -> Self {
+        Self { layout, ..self }
+    }
+
+    /// The operand with a check of its elements for calls whose arrays the host has: of indices,
+    /// which a kernel does not check. The check may set options that follow from the elements.
+    #[must_use]
+    pub const fn known(self, known: KnownFn) -> Self {
+        Self { known: Some(known), ..self }
+    }
+
+    /// A result with elements that a call leaves as they are if the input `when` is given; in a new
+    /// array they have this value.
+    #[must_use]
+    pub const fn partial(self, when: &'static str, value: f64) -> Self {
+        Self { partial: Some((when, value)), ..self }
     }
 
     /// The element type of this name.
@@ -117,199 +206,6 @@ impl OperandOf {
     }
 }
 
-/// An option, with its default.
-#[derive(Clone, Copy, Debug)]
-pub struct OptionOf {
-    /// Its name.
-    pub name: &'static str,
-    /// Its effect.
-    pub about: &'static str,
-    /// Its default value; other values have the same type.
-    pub default: Value,
-}
-
-/// The value of an option.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value {
-    /// An integer.
-    Int(i64),
-    /// A number.
-    Float(f64),
-    /// Yes or no.
-    Bool(bool),
-    /// An element type.
-    Dtype(Dtype),
-    /// Axes of an array.
-    Axes(Axes),
-    /// One of several names: the chosen one, and all of them.
-    Choice(&'static str, &'static [&'static str]),
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Int(value) => write!(f, "{value}"),
-            Self::Float(value) => write!(f, "{value:?}"),
-            Self::Bool(value) => write!(f, "{value}"),
-            Self::Dtype(dtype) => write!(f, "{dtype}"),
-            Self::Axes(axes) => write!(f, "{axes}"),
-            Self::Choice(name, _) => f.write_str(name),
-        }
-    }
-}
-
-/// The values of all options of an operation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Options(Vec<(&'static str, Value)>);
-
-impl Options {
-    /// The default options of an operation.
-    pub fn of(declaration: &Declaration) -> Self {
-        Self(declaration.options.iter().map(|option| (option.name, option.default)).collect())
-    }
-
-    /// The value of an option, for modification.
-    fn find(&mut self, operation: &'static str, name: &str) -> Result<&mut Value> {
-        let Some(index) = self.0.iter().position(|(known, _)| *known == name) else {
-            let names = self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-            let detail = format!("there is no option {name}; there are {names}");
-            return Err(Error::Unsupported { operation, detail });
-        };
-        Ok(&mut self.0[index].1)
-    }
-
-    /// Sets an option to one of its names.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if there is no such option or name, or the option's values are not
-    /// names.
-    pub fn choose(&mut self, operation: &'static str, name: &str, chosen: &str) -> Result<()> {
-        let known = self.find(operation, name)?;
-        let Value::Choice(_, names) = *known else {
-            let detail = format!("{name} is {known} by default, and takes no name ({chosen:?})");
-            return Err(Error::Unsupported { operation, detail });
-        };
-        let Some(chosen) = names.iter().find(|of| **of == chosen) else {
-            let detail = format!("{name} is {chosen:?}, and must be one of {}", names.join(", "));
-            return Err(Error::Unsupported { operation, detail });
-        };
-        *known = Value::Choice(chosen, names);
-        Ok(())
-    }
-
-    /// Sets an option.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if there is no such option, or its values have another type. A number
-    /// option accepts an integer.
-    pub fn set(&mut self, operation: &'static str, name: &str, value: Value) -> Result<()> {
-        if let Value::Choice(chosen, _) = value {
-            return self.choose(operation, name, chosen);
-        }
-        let unsupported = |detail| Error::Unsupported { operation, detail };
-        let known = self.find(operation, name)?;
-        *known = match (*known, value) {
-            (Value::Float(_), Value::Int(value)) => Value::Float(value as f64),
-            (Value::Axes(_), Value::Int(axis)) => Value::Axes(Axes::new([axis])),
-            (Value::Int(_), Value::Int(_))
-            | (Value::Float(_), Value::Float(_))
-            | (Value::Bool(_), Value::Bool(_))
-            | (Value::Dtype(_), Value::Dtype(_))
-            | (Value::Axes(_), Value::Axes(_)) => value,
-            (Value::Int(_), other) => {
-                return Err(unsupported(format!("{name} is a whole number, not {other}")));
-            }
-            (Value::Float(_), other) => {
-                return Err(unsupported(format!("{name} is a number, not {other}")));
-            }
-            (Value::Bool(_), other) => {
-                return Err(unsupported(format!("{name} is true or false, not {other}")));
-            }
-            (Value::Dtype(_), other) => {
-                return Err(unsupported(format!("{name} is the name of an element type, not {other}")));
-            }
-            (Value::Axes(_), other) => {
-                return Err(unsupported(format!("{name} is the number of an axis or several, not {other}")));
-            }
-            (Value::Choice(_, names), other) => {
-                return Err(unsupported(format!("{name} is one of {}, not {other}", names.join(", "))));
-            }
-        };
-        Ok(())
-    }
-
-    fn get(&self, name: &str) -> Value {
-        let known = self.0.iter().find(|(known, _)| *known == name);
-        known.unwrap_or_else(|| panic!("the operation declares no option `{name}`")).1
-    }
-
-    /// The value of an integer option.
-    ///
-    /// # Panics
-    /// The operation does not declare such an option.
-    pub fn int(&self, name: &str) -> i64 {
-        match self.get(name) {
-            Value::Int(value) => value,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
-    /// The value of a number option.
-    ///
-    /// # Panics
-    /// As for [`Options::int`].
-    pub fn float(&self, name: &str) -> f64 {
-        match self.get(name) {
-            Value::Float(value) => value,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
-    /// The value of an option that is true or false.
-    ///
-    /// # Panics
-    /// As for [`Options::int`].
-    pub fn bool(&self, name: &str) -> bool {
-        match self.get(name) {
-            Value::Bool(value) => value,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
-    /// The value of an element type option.
-    ///
-    /// # Panics
-    /// As for [`Options::int`].
-    pub fn dtype(&self, name: &str) -> Dtype {
-        match self.get(name) {
-            Value::Dtype(dtype) => dtype,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
-    /// The value of an axes option.
-    ///
-    /// # Panics
-    /// As for [`Options::int`].
-    pub fn axes(&self, name: &str) -> Axes {
-        match self.get(name) {
-            Value::Axes(axes) => axes,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
-    /// The value of an option that is one of several names.
-    ///
-    /// # Panics
-    /// As for [`Options::int`].
-    pub fn choice(&self, name: &str) -> &'static str {
-        match self.get(name) {
-            Value::Choice(chosen, _) => chosen,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-}
-
 /// The operands and options of a call.
 pub struct Call<'a> {
     /// The operands in the order of the declaration; `None` for an omitted one.
@@ -325,6 +221,37 @@ impl Call<'_> {
     /// The caller omitted it, which [`Declaration::check`] refuses.
     pub fn operand(&self, index: usize) -> &Array {
         self.operands[index].as_ref().expect("checked: it is not optional")
+    }
+
+    /// Refuses a result that is an input, for operations that read inputs while they write the
+    /// result; `except` are the indices of inputs that it may be.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] with the names of both.
+    pub fn check_apart(
+        &self,
+        operation: &'static str,
+        declaration: &Declaration,
+        result: usize,
+        except: &[usize],
+    ) -> Result<()> {
+        let Some(out) = self.operands[result].as_ref().filter(|out| out.elements() > 0) else {
+            return Ok(());
+        };
+        let of = |index: usize| declaration.operands[index].name;
+        let mut inputs = self.operands.iter().enumerate().filter(|(index, _)| {
+            *index != result && declaration.operands[*index].role.is_input() && !except.contains(index)
+        });
+        let is_it = |array: &Array| array.address == out.address && array.elements() > 0;
+        match inputs.find(|(_, array)| array.as_ref().is_some_and(is_it)) {
+            Some((index, _)) => {
+                let (out, input) = (of(result), of(index));
+                let detail =
+                    format!("{out} is {input}, which is read while {out} is written; give another array");
+                Err(Error::Unsupported { operation, detail })
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -342,12 +269,16 @@ pub struct Case {
     pub is_bare: bool,
     /// Inputs with given elements, row-major, such as offsets, which cannot be random.
     pub values: &'static [(&'static str, &'static [f64])],
+    /// The types of the first input that compute the case; `None` means all.
+    pub only: Option<&'static [Dtype]>,
+    /// The maximum relative error, if it is not the declaration's.
+    pub tolerance: Option<f64>,
 }
 
 impl Case {
     /// A case with inputs of these shapes; `None` for an omitted one.
     pub const fn new(inputs: &'static [Option<&'static [usize]>]) -> Self {
-        Self { inputs, options: &[], ranges: &[], is_bare: false, values: &[] }
+        Self { inputs, options: &[], ranges: &[], is_bare: false, values: &[], only: None, tolerance: None }
     }
 
     /// Omits the optional results in the benchmark.
@@ -366,6 +297,18 @@ impl Case {
     #[must_use]
     pub const fn ranges(self, ranges: &'static [(&'static str, f64, f64)]) -> Self {
         Self { ranges, ..self }
+    }
+
+    /// Types of the first input: see [`Case::only`](Self#structfield.only).
+    #[must_use]
+    pub const fn only(self, dtypes: &'static [Dtype]) -> Self {
+        Self { only: Some(dtypes), ..self }
+    }
+
+    /// The maximum relative error, in place of the declaration's.
+    #[must_use]
+    pub const fn within(self, tolerance: f64) -> Self {
+        Self { tolerance: Some(tolerance), ..self }
     }
 
     /// Given elements: see [`Case::values`](Self#structfield.values).
@@ -412,7 +355,8 @@ impl Declaration {
     /// Checks that a call has the declared operands, and results of the right type and shape.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] or [`Error::Unsupported`], with the operand's name.
+    /// [`Error::ShapeMismatch`], [`Error::ElementType`] or [`Error::Unsupported`], with the
+    /// operand's name.
     pub fn check(&self, call: &Call<'_>) -> Result<()> {
         let operation = self.name;
         let mismatch = |detail| Err(Error::ShapeMismatch { operation, detail });
@@ -430,15 +374,13 @@ impl Declaration {
             if let Some(array) = array
                 && let Err(is) = operand.dtype(array.dtype.name())
             {
-                return mismatch(is + "; convert it");
+                return Err(Error::ElementType { operation, detail: is + "; convert it" });
             }
             if let Some(array) = array
-                && operand.dense
-                && !array.is_dense()
+                && let Some(must) = operand.layout.refusal(array)
             {
                 return mismatch(format!(
-                    "{} has strides {:?} from address {:#x} on, and must be row-major without gaps, from a multiple \
-                     of 16 bytes on; copy it",
+                    "{} has strides {:?} from address {:#x} on, and must {must}; copy it",
                     operand.name, array.strides, array.address
                 ));
             }
@@ -449,7 +391,14 @@ impl Declaration {
         let wanted = (self.results)(&inputs, call.options)?;
         for ((operand, array), wanted) in results.into_iter().zip(wanted) {
             let Some(array) = array else { continue };
-            if array.dtype != wanted.dtype || array.shape != wanted.shape {
+            if array.dtype != wanted.dtype {
+                let detail = format!(
+                    "{} has elements of {}, and must have {}",
+                    operand.name, array.dtype, wanted.dtype
+                );
+                return Err(Error::ElementType { operation, detail });
+            }
+            if array.shape != wanted.shape {
                 return mismatch(format!(
                     "{} has shape {:?} of {}, and must have {:?} of {}",
                     operand.name, array.shape, array.dtype, wanted.shape, wanted.dtype
@@ -457,6 +406,22 @@ impl Declaration {
             }
         }
         Ok(())
+    }
+
+    /// Checks the elements that the host has: of each input with [`OperandOf::known`], if it is
+    /// given. Sets options that follow from them.
+    ///
+    /// # Errors
+    /// Those of the operation, with the operand's name.
+    pub fn know(
+        &self,
+        types: &[Option<ArrayType>],
+        values: &[(&'static str, Vec<f64>)],
+        options: &mut Options,
+    ) -> Result<()> {
+        let known = Known { declaration: self, types, values };
+        let checks = self.operands.iter().filter(|of| known.values(of.name).is_some());
+        checks.filter_map(|of| of.known).try_for_each(|check| check(&known, options))
     }
 
     /// The bytes that a call must transfer: each input read once, each result written once.

@@ -8,7 +8,7 @@
 //! }
 //! ```
 
-use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Role, tune};
+use super::{Array, ArrayType, Call, Case, Declaration, Dtype, MemoryLayout, OperandOf, Role, tune};
 use crate::{Buffer, Device, DeviceChoice, Error, Stream};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -36,12 +36,23 @@ impl Placement {
     /// All placements.
     pub const ALL: [Self; 4] = [Self::Dense, Self::Padded, Self::Unaligned, Self::Reversed];
 
-    /// The elements before the first one, and the strides.
-    fn of(self, ty: &ArrayType) -> (usize, Vec<i64>) {
+    /// The elements before the first one, and the strides: of the placement, or of a similar one
+    /// that the operand accepts.
+    fn of(self, ty: &ArrayType, layout: MemoryLayout) -> (usize, Vec<i64>) {
         let vector = 16 / ty.dtype.bytes();
         let mut shape = ty.shape.clone();
+        let placement = match (layout, self) {
+            (MemoryLayout::Contiguous, Self::Unaligned) => {
+                return (1, Array::row_major(ty, 0).strides);
+            }
+            (MemoryLayout::Dense, _) | (MemoryLayout::Contiguous, _) => Self::Dense,
+            (MemoryLayout::Rows, Self::Unaligned) => Self::Padded,
+            (_, placement) => placement,
+        };
+        // The last mode of rows stays contiguous.
+        let reversed = shape.len().saturating_sub(usize::from(layout == MemoryLayout::Rows));
         let last = shape.last_mut();
-        let offset = match (self, last) {
+        let offset = match (placement, last) {
             (Self::Padded, Some(last)) => {
                 *last = last.next_multiple_of(vector) + vector;
                 0
@@ -52,14 +63,10 @@ impl Placement {
             }
             _ => 0,
         };
-        let reversed = self == Self::Reversed;
-        if reversed {
-            shape.reverse();
-        }
+        let reversed = if placement == Self::Reversed { reversed } else { 0 };
+        shape[..reversed].reverse();
         let mut strides = Array::row_major(&ArrayType { dtype: ty.dtype, shape }, 0).strides;
-        if reversed {
-            strides.reverse();
-        }
+        strides[..reversed].reverse();
         (offset, strides)
     }
 }
@@ -121,7 +128,12 @@ fn largest_on(declaration: &Declaration, device: &Device, takes: impl Fn(&Case) 
     let (workspaces, mut largest) = (Workspaces::new(device), 0);
     for (number, case) in declaration.cases.iter().enumerate().filter(|(_, case)| takes(case)) {
         let types = declaration.operands.iter().map(|operand| operand.dtypes.len()).max();
-        for dtypes in 0..types.unwrap_or(0) {
+        let of_first = declaration.operands.first().map_or(&[][..], |first| first.dtypes);
+        let computes = |dtypes: &usize| {
+            let first = of_first.get(dtypes % of_first.len().max(1));
+            first.is_none_or(|first| case.only.is_none_or(|only| only.contains(first)))
+        };
+        for dtypes in (0..types.unwrap_or(0)).filter(computes) {
             // On the simulator, run the first case in each placement. Run each type of each other
             // case in one placement, which rotates with the type and the case.
             for (index, placement) in Placement::ALL.into_iter().enumerate() {
@@ -253,8 +265,8 @@ struct Placed {
 }
 
 impl Placed {
-    fn new(ty: ArrayType, placement: Placement) -> Self {
-        let (offset, strides) = placement.of(&ty);
+    fn new(ty: ArrayType, layout: MemoryLayout, placement: Placement) -> Self {
+        let (offset, strides) = placement.of(&ty, layout);
         let reach = ty
             .shape
             .iter()
@@ -315,24 +327,28 @@ fn check_case(
     let of: Vec<_> = types.iter().flatten().map(|ty| format!("{:?} {}", ty.shape, ty.dtype)).collect();
     let what =
         format!("{} of {} {placement:?} {:?} on {device:?}", declaration.name, of.join(", "), case.options);
-    let options = case.set_options(declaration).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut options = case.set_options(declaration).unwrap_or_else(|error| panic!("{what}: {error}"));
     let mut random = Random::new(seed);
     let names = declaration.operands.iter().filter(|operand| operand.role.is_input());
     let inputs: Vec<Option<Placed>> = names
         .zip(&types)
         .map(|(operand, ty)| {
-            let placement = if operand.dense { Placement::Dense } else { placement };
-            let mut placed = Placed::new(ty.clone()?, placement);
+            let mut placed = Placed::new(ty.clone()?, operand.layout, placement);
             placed.fill(&mut random, case.given(operand.name), &case.range(operand.name));
             Some(placed)
         })
         .collect();
+    let elements = |(of, input): (&OperandOf, &Option<Placed>)| {
+        let input = input.as_ref().filter(|_| of.known.is_some())?;
+        Some((of.name, input.values(&input.bytes)))
+    };
+    let read = declaration.operands.iter().filter(|operand| operand.role.is_input());
+    let known: Vec<_> = read.zip(&inputs).filter_map(elements).collect();
+    declaration.know(&types, &known, &mut options).unwrap_or_else(|error| panic!("{what}: {error}"));
     let results = (declaration.results)(&types, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
     let written = declaration.operands.iter().filter(|operand| !operand.role.is_input());
-    let results: Vec<_> = written
-        .zip(results)
-        .map(|(operand, ty)| Placed::new(ty, if operand.dense { Placement::Dense } else { placement }))
-        .collect();
+    let results: Vec<_> =
+        written.zip(results).map(|(operand, ty)| Placed::new(ty, operand.layout, placement)).collect();
     let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
     // Either the call uses the caller's workspaces and its graph the stream's, or the reverse.
     let (call_is_given, of_stream) = ((seed + dtypes as u64) % 2 == 1, device.default_stream());
@@ -383,10 +399,11 @@ fn check_case(
             break after;
         }
     };
-    let (first, choices) = tune::with(None, || run(false));
+    let (first, planned) = tune::with(None, || run(false));
     // The simulator's order of execution does not depend on the type.
     if device.is_gpu() || dtypes == 0 {
-        assert_eq!(first, run(true), "{what}: a launch of its graph differs from a call");
+        let (again, _) = tune::with(None, || run(true));
+        assert_eq!(first, again, "{what}: a launch of its graph differs from a call");
     }
     let values: Vec<_> = inputs
         .iter()
@@ -413,15 +430,16 @@ fn check_case(
                 bytes[place * size..][..size].iter().all(|&byte| byte == POISON) && !is_close(at)
             });
             assert!(unwritten.is_none(), "{what}: an element of the result was not written");
-            compare(&values, expected, (declaration.tolerance)(result.ty.dtype), what);
+            let tolerance = case.tolerance.unwrap_or_else(|| (declaration.tolerance)(result.ty.dtype));
+            compare(&values, expected, tolerance, what);
         }
     };
     verify(&first, &what);
     // Plans that other problems, cards or a file of tuned plans select.
     if device.is_gpu() || dtypes == 0 && placement == Placement::Dense {
-        for choice in &choices {
-            for (candidate, kernel) in choice.others() {
-                let (after, _) = tune::with(Some((choice, candidate)), || run(false));
+        for planned in &planned {
+            for (candidate, kernel) in planned.others() {
+                let (after, _) = tune::with(Some((planned, candidate)), || run(false));
                 verify(&after, &format!("{what}, candidate {candidate} ({kernel})"));
             }
         }

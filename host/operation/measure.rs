@@ -18,7 +18,7 @@ const SAMPLE: Duration = Duration::from_millis(4);
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The kernel.
-    pub kernel: &'static str,
+    pub kernel: String,
     /// The median time of a call, averaged over many in a graph.
     pub time: Duration,
     /// The lowest time of a sample.
@@ -42,9 +42,16 @@ impl Measured {
 /// # Errors
 /// The errors of the operation, and out of memory.
 pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: Dtype) -> Result<Measured> {
-    let options = case.set_options(declaration)?;
+    let mut options = case.set_options(declaration)?;
     let takes = |operand: &OperandOf| operand.dtypes.contains(&dtype);
     let inputs = case.types(declaration, |of| if takes(of) { dtype } else { of.dtypes[0] });
+    let known: Vec<_> = declaration
+        .operands
+        .iter()
+        .filter(|of| of.known.is_some())
+        .filter_map(|of| Some((of.name, case.given(of.name)?.to_vec())))
+        .collect();
+    declaration.know(&inputs, &known, &mut options)?;
     let results = (declaration.results)(&inputs, &options)?;
     let (mut given, mut written) = (inputs.iter(), results.iter());
     let types: Vec<Option<ArrayType>> = declaration
@@ -99,7 +106,7 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
     }
     let call = Call { operands: &calls[0], options: &options };
     declaration.check(&call)?;
-    let kernel = (declaration.explain)(&device.default_stream(), &call)?;
+    let kernel = (declaration.explain)(&device.default_stream(), &call)?.into_owned();
     let run = |stream: &Stream, count: usize| {
         for operands in calls.iter().cycle().take(count) {
             // SAFETY: the arrays are in `buffers`, which live until the measurement ends.

@@ -11,6 +11,7 @@ mod declaration;
 pub mod harness;
 mod map;
 mod measure;
+mod options;
 #[cfg(feature = "tune")]
 mod plans_file;
 mod repeat;
@@ -18,14 +19,15 @@ mod rows;
 mod tune;
 mod typed;
 
-pub use array::{Array, ArrayType, Axes, Dtype};
-pub use declaration::{Call, Case, Declaration, OperandOf, OptionOf, Options, Role, Value};
+pub use array::{Array, ArrayType, Axes, Dtype, shape_text};
+pub use declaration::{Call, Case, Declaration, Known, KnownFn, MemoryLayout, OperandOf, Role};
 pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementwise, run_launches};
 pub use measure::{Measured, measure};
+pub use options::{OptionOf, Options, Value};
 #[cfg(feature = "tune")]
 pub use plans_file::write_json;
 pub use rows::{RowInstance, RowPlan, RowProblem};
-pub use tune::{Plans, TunedPlan, tune};
+pub use tune::{FailedCandidate, Plans, Tuned, TunedPlan, tune};
 pub use typed::{TypedCall, check_device};
 
 pub use crate::matrix::{Shape, same_device};
@@ -134,10 +136,12 @@ impl<'a> Launcher<'a> {
 /// [`Error::Unsupported`] if no candidate computes the problem.
 pub fn plan<O: Operation>(device: &Device, problem: &O::Problem) -> Result<O::Plan> {
     let card = device.rates();
-    repeat::planned::<O>(problem, &card, || tune::choose::<O>(device, problem, &card)).ok_or_else(|| {
-        let detail = format!("no kernel for {} computes this problem", device.arch());
-        Error::Unsupported { operation: O::NAME, detail }
-    })
+    repeat::planned::<O>(device, problem, &card, || tune::choose::<O>(device, problem, &card)).ok_or_else(
+        || {
+            let detail = format!("no kernel for {} computes this problem", device.arch());
+            Error::Unsupported { operation: O::NAME, detail }
+        },
+    )
 }
 
 /// Computes a problem on a stream: plans it, and launches the plan. On a GPU, a thread that has

@@ -9,11 +9,15 @@ use std::path::Path;
 /// The version of the file format that is written and read.
 const FORMAT: u32 = 1;
 
+/// The file of `moye tune`: plans of operations, and the choices for products.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     format: u32,
+    #[serde(default)]
     plans: Vec<TunedPlan>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    entries: Vec<serde_json::Value>,
 }
 
 impl Plans {
@@ -35,6 +39,7 @@ impl Plans {
             )));
         }
         let mut plans = Self::default();
+        plans.entries = file.entries;
         file.plans.into_iter().for_each(|plan| plans.insert(plan));
         Ok(plans)
     }
@@ -44,7 +49,8 @@ impl Plans {
     /// # Errors
     /// [`Error::TuningFile`] if it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let file = File { format: FORMAT, plans: self.iter().cloned().collect() };
+        let (plans, entries) = (self.iter().cloned().collect(), self.entries.clone());
+        let file = File { format: FORMAT, plans, entries };
         write_json(path.as_ref(), &file)
     }
 }
@@ -100,6 +106,16 @@ mod tests {
             (loaded.iter().len(), loaded.iter().next()),
             (1, Some(&plan(2))),
             "the second replaced the first"
+        );
+        // Products' choices in the same file stay.
+        let text =
+            fs::read_to_string(&file).unwrap().replacen("{", "{\"entries\": [{\"device\": \"card\"}],", 1);
+        fs::write(&file, &text).unwrap();
+        Plans::load(&file).unwrap().save(&file).unwrap();
+        let saved: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(
+            (&saved["entries"][0]["device"], saved["plans"].as_array().unwrap().len()),
+            (&"card".into(), 1)
         );
         fs::write(&file, "{}").unwrap();
         let said = Plans::load(&file).unwrap_err().to_string();

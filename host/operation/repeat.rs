@@ -3,7 +3,7 @@
 
 use super::{Operation, Workspace};
 use crate::Result;
-use crate::device::{Arch, Backend, Rates};
+use crate::device::{Backend, Device, Rates};
 use crate::launch::{Prepared, noting};
 use crate::memory::Used;
 use crate::mix::Mix;
@@ -20,12 +20,9 @@ const MOST_PLANS: usize = 1024;
 /// other.
 const PLACES: usize = 256;
 
-/// Plans by problem and card, of one operation.
-type Plans<O> = HashMap<
-    (<O as Operation>::Problem, (Arch, u32)),
-    Option<<O as Operation>::Plan>,
-    BuildHasherDefault<Mix>,
->;
+/// Plans by problem and the number of the card, of one operation.
+type Plans<O> =
+    HashMap<(<O as Operation>::Problem, usize), Option<<O as Operation>::Plan>, BuildHasherDefault<Mix>>;
 
 /// A call that was made, and its launches.
 struct Repeated<O: Operation> {
@@ -42,6 +39,8 @@ thread_local! {
     /// The hash of the last call of each slot. A call is cached when it is made a second time: a
     /// call of new addresses each time allocates nothing.
     static SEEN: [Cell<u64>; PLACES] = const { [const { Cell::new(0) }; PLACES] };
+    /// The cards of the plans: names and rates. Cards of one name have measured plans in common.
+    static CARDS: RefCell<Vec<(String, Rates)>> = const { RefCell::new(Vec::new()) };
     static PLANS: RefCell<HashMap<TypeId, Box<dyn Any>, BuildHasherDefault<Mix>>> = RefCell::default();
     static REPEATED: RefCell<[Option<Box<dyn Any>>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
 }
@@ -68,14 +67,26 @@ fn clear_if_told() {
     }
 }
 
+/// The number of a device's card.
+fn number_of(device: &Device, card: &Rates) -> usize {
+    CARDS.with_borrow_mut(|cards| {
+        let known = cards.iter().position(|(name, rates)| rates == card && name == device.name());
+        known.unwrap_or_else(|| {
+            cards.push((device.name().to_owned(), *card));
+            cards.len() - 1
+        })
+    })
+}
+
 /// The plan that this thread has cached for the problem on such a card, or a new one.
 pub(super) fn planned<O: Operation>(
+    device: &Device,
     problem: &O::Problem,
     card: &Rates,
     plan: impl FnOnce() -> Option<O::Plan>,
 ) -> Option<O::Plan> {
     clear_if_told();
-    let key = (*problem, (card.arch, card.multiprocessors));
+    let key = (*problem, number_of(device, card));
     let known = |plans: &mut Plans<O>| plans.get(&key).copied();
     let of = TypeId::of::<O>();
     let found = PLANS.with_borrow_mut(|all| {
@@ -171,4 +182,22 @@ pub(super) unsafe fn repeated<'s, O: Operation>(
         REPEATED.with_borrow_mut(|all| all[place] = Some(Box::new(kept)));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Card;
+
+    #[test]
+    fn cards_with_another_name_or_other_rates_have_plans_apart() {
+        let of = |name: &str| Device::sim_of(&Card::named(name).unwrap());
+        let (h100, h200) = (of("H100"), of("H200"));
+        let number = |device: &Device| number_of(device, &device.rates());
+        assert_eq!(number(&h100), number(&of("H100")));
+        assert_ne!(number(&h100), number(&h200));
+        // The same name, with other rates; the same rates, with another name.
+        assert_ne!(number_of(&h100, &Rates { clock: 1.0, ..h100.rates() }), number(&h100));
+        assert_ne!(number_of(&h200, &h100.rates()), number(&h100));
+    }
 }

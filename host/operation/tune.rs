@@ -5,7 +5,7 @@
 
 use super::{Case, Declaration, Dtype, Operation, measure, repeat};
 use crate::device::Rates;
-use crate::{Device, Result};
+use crate::{Device, Error, Result};
 use std::any::type_name;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -33,6 +33,26 @@ pub struct TunedPlan {
     pub untuned_us: f64,
 }
 
+/// A candidate that [`tune`] left out, because its call failed.
+#[derive(Debug)]
+pub struct FailedCandidate {
+    /// The candidate's kernel.
+    pub kernel: &'static str,
+    /// Its index in [`Operation::candidates`].
+    pub candidate: usize,
+    /// The error of the call.
+    pub error: Error,
+}
+
+/// The result of [`tune`].
+#[derive(Debug, Default)]
+pub struct Tuned {
+    /// The fastest candidates: one for each plan with several.
+    pub plans: Vec<TunedPlan>,
+    /// The candidates that were left out.
+    pub failed: Vec<FailedCandidate>,
+}
+
 /// Tuned plans by device, operation and problem.
 ///
 /// ```
@@ -40,10 +60,11 @@ pub struct TunedPlan {
 /// use moye::operation::{Case, Dtype, Plans, tune};
 /// # let device = moye::Device::sim();
 /// let mut plans = Plans::default();
-/// const CASE: Case = Case::new(&[Some(&[3, 40])]);
-/// for plan in tune(&moye::COPY, &device, &CASE, Dtype::F32)? {
-///     plans.insert(plan);
-/// }
+/// // A product of 8 x 16 and 16 x 8 elements, with each kernel that computes it.
+/// const CASE: Case = Case::new(&[Some(&[8, 16]), Some(&[16, 8]), None, None, None, None]);
+/// let tuned = tune(&moye::MATMUL, &device, &CASE, Dtype::F32)?;
+/// assert!(tuned.plans[0].candidates > 1 && tuned.failed.is_empty());
+/// tuned.plans.into_iter().for_each(|plan| plans.insert(plan));
 /// # let folder = std::env::temp_dir().join(format!("moye-plans-{}", std::process::id()));
 /// # let file = folder.join("plans.json");
 /// plans.save(&file)?;
@@ -54,21 +75,30 @@ pub struct TunedPlan {
 /// # Ok::<(), moye::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plans(BTreeMap<[String; 3], TunedPlan>);
+pub struct Plans {
+    plans: BTreeMap<[String; 3], TunedPlan>,
+    /// The choices for products in the same file, which `Tuning` reads.
+    #[cfg(feature = "tune")]
+    pub(super) entries: Vec<serde_json::Value>,
+}
 
 /// The plans that calls of this process take.
-static APPLIED: RwLock<Plans> = RwLock::new(Plans(BTreeMap::new()));
+static APPLIED: RwLock<Plans> = RwLock::new(Plans {
+    plans: BTreeMap::new(),
+    #[cfg(feature = "tune")]
+    entries: Vec::new(),
+});
 
 impl Plans {
     /// Adds a plan; replaces an older one of the same problem.
     pub fn insert(&mut self, plan: TunedPlan) {
         let key = [&plan.device, &plan.operation, &plan.problem].map(String::clone);
-        self.0.insert(key, plan);
+        self.plans.insert(key, plan);
     }
 
     /// The plans.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &TunedPlan> {
-        self.0.values()
+        self.plans.values()
     }
 
     /// Lets the calls of all threads of this process take these plans, and no others: problems
@@ -81,16 +111,16 @@ impl Plans {
 
     /// The index of the candidate for a problem among those with these kernels.
     fn candidate(&self, device: &str, operation: &str, problem: &str, kernels: &[&str]) -> Option<usize> {
-        let plan = self.0.get(&[device, operation, problem].map(str::to_owned))?;
+        let plan = self.plans.get(&[device, operation, problem].map(str::to_owned))?;
         let is_there =
             plan.candidates == kernels.len() && kernels.get(plan.candidate) == Some(&&*plan.kernel);
         is_there.then_some(plan.candidate)
     }
 }
 
-/// A choice among several candidates, which a call made.
+/// A problem with several candidates, which a call planned.
 #[derive(Clone, Debug)]
-pub(super) struct Choice {
+pub(super) struct Planned {
     operation: &'static str,
     problem: String,
     kernels: Vec<&'static str>,
@@ -98,26 +128,26 @@ pub(super) struct Choice {
     cheapest: usize,
 }
 
-impl Choice {
+impl Planned {
     /// The other candidates' indices and kernels.
     pub(super) fn others(&self) -> impl Iterator<Item = (usize, &'static str)> {
         self.kernels.iter().copied().enumerate().filter(|&(index, _)| index != self.cheapest)
     }
 }
 
-/// The candidate that this thread's calls take, and the choices that they have made.
+/// The candidate that this thread's calls take, and the problems that they have planned.
 struct Trial {
-    taken: Option<(Choice, usize)>,
-    made: Vec<Choice>,
+    taken: Option<(Planned, usize)>,
+    made: Vec<Planned>,
 }
 
 thread_local! {
     static TRIAL: RefCell<Option<Trial>> = const { RefCell::new(None) };
 }
 
-/// Calls `act` with this candidate for the choice's problem, and the cheapest for all others.
-/// Returns the choices that `act` made.
-pub(super) fn with<R>(taken: Option<(&Choice, usize)>, act: impl FnOnce() -> R) -> (R, Vec<Choice>) {
+/// Calls `act` with this candidate for its problem, and the cheapest for all others. Returns
+/// the problems with several candidates that `act` planned.
+pub(super) fn with<R>(taken: Option<(&Planned, usize)>, act: impl FnOnce() -> R) -> (R, Vec<Planned>) {
     /// Ends the trial if `act` panics, too.
     struct End;
     impl Drop for End {
@@ -126,7 +156,7 @@ pub(super) fn with<R>(taken: Option<(&Choice, usize)>, act: impl FnOnce() -> R) 
             repeat::forget();
         }
     }
-    let taken = taken.map(|(choice, index)| (choice.clone(), index));
+    let taken = taken.map(|(planned, index)| (planned.clone(), index));
     TRIAL.set(Some(Trial { taken, made: Vec::new() }));
     repeat::forget();
     let _end = End;
@@ -148,16 +178,16 @@ pub(super) fn choose<O: Operation>(device: &Device, problem: &O::Problem, card: 
     let tried = TRIAL.with_borrow_mut(|trial| {
         let trial = trial.as_mut()?;
         let problem = format!("{problem:?}");
-        let of = |choice: &Choice| choice.operation == name && choice.problem == problem;
-        let taken = trial.taken.as_ref().filter(|(choice, _)| of(choice)).map(|&(_, index)| index);
+        let of = |planned: &Planned| planned.operation == name && planned.problem == problem;
+        let taken = trial.taken.as_ref().filter(|(planned, _)| of(planned)).map(|&(_, index)| index);
         if !trial.made.iter().any(of) {
-            trial.made.push(Choice { operation: name, problem, kernels: kernels(), cheapest });
+            trial.made.push(Planned { operation: name, problem, kernels: kernels(), cheapest });
         }
         Some(taken.unwrap_or(cheapest))
     });
     let chosen = tried.or_else(|| {
         let applied = APPLIED.read().unwrap_or_else(PoisonError::into_inner);
-        if applied.0.is_empty() {
+        if applied.plans.is_empty() {
             return None;
         }
         applied.candidate(device.name(), name, &format!("{problem:?}"), &kernels())
@@ -166,35 +196,104 @@ pub(super) fn choose<O: Operation>(device: &Device, problem: &O::Problem, card: 
 }
 
 /// Measures a case with each candidate of the plans that its call makes, and returns the fastest
-/// ones: one for each plan with several candidates.
+/// ones: one for each plan with several candidates. A candidate whose call fails is left out.
 ///
 /// # Errors
-/// As for [`measure`].
-pub fn tune(declaration: &Declaration, device: &Device, case: &Case, dtype: Dtype) -> Result<Vec<TunedPlan>> {
-    let time = |taken: Option<(&Choice, usize)>| -> Result<(f64, Vec<Choice>)> {
-        let (measured, choices) = with(taken, || measure(declaration, device, case, dtype));
-        Ok((measured?.time.as_secs_f64() * 1e6, choices))
+/// As for [`measure`], of the call with the plans of the lowest estimated cost.
+pub fn tune(declaration: &Declaration, device: &Device, case: &Case, dtype: Dtype) -> Result<Tuned> {
+    let time = |taken: Option<(&Planned, usize)>| -> Result<(f64, Vec<Planned>)> {
+        let (measured, planned) = with(taken, || measure(declaration, device, case, dtype));
+        Ok((measured?.time.as_secs_f64() * 1e6, planned))
     };
-    let (untuned_us, choices) = time(None)?;
-    let mut plans = Vec::new();
-    for choice in choices {
-        let mut best = (choice.cheapest, untuned_us);
-        for (candidate, _) in choice.others() {
-            let (us, _) = time(Some((&choice, candidate)))?;
-            if us < best.1 {
-                best = (candidate, us);
+    let (untuned_us, planned) = time(None)?;
+    let mut tuned = Tuned::default();
+    for planned in planned {
+        let mut best = (planned.cheapest, untuned_us);
+        for (candidate, kernel) in planned.others() {
+            match time(Some((&planned, candidate))) {
+                Ok((us, _)) if us < best.1 => best = (candidate, us),
+                Ok(_) => {}
+                Err(error) => tuned.failed.push(FailedCandidate { kernel, candidate, error }),
             }
         }
-        plans.push(TunedPlan {
+        tuned.plans.push(TunedPlan {
             device: device.name().to_owned(),
-            operation: choice.operation.to_owned(),
-            kernel: choice.kernels[best.0].to_owned(),
+            operation: planned.operation.to_owned(),
+            kernel: planned.kernels[best.0].to_owned(),
             candidate: best.0,
-            candidates: choice.kernels.len(),
-            problem: choice.problem,
+            candidates: planned.kernels.len(),
+            problem: planned.problem,
             us: best.1,
             untuned_us,
         });
     }
-    Ok(plans)
+    Ok(tuned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ArrayType, Call, Launcher, OperandOf, Role};
+    use super::*;
+    use crate::{Ptx, Stream};
+
+    /// An operation with three candidates, the last of which fails.
+    struct Three;
+
+    const KERNELS: [&str; 3] = ["one", "two", "fails"];
+
+    impl Operation for Three {
+        type Problem = u32;
+        type Plan = usize;
+        type Call = ();
+        const NAME: &'static str = "three";
+
+        fn ptx() -> &'static Ptx {
+            static PTX: Ptx = Ptx::new("three", &[]);
+            &PTX
+        }
+
+        fn candidates(_: &u32, _: &Rates) -> Vec<usize> {
+            vec![0, 1, 2]
+        }
+
+        fn kernel(plan: &usize) -> &'static str {
+            KERNELS[*plan]
+        }
+
+        unsafe fn launch(plan: &usize, _: &u32, (): &(), _: &Launcher<'_>) -> Result<()> {
+            match plan {
+                2 => Err(Error::Unsupported { operation: "three", detail: "it fails".to_owned() }),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    static THREE: Declaration = Declaration {
+        name: "three",
+        summary: "nothing",
+        operands: &[
+            OperandOf::new(Role::Input, "x", "an array"),
+            OperandOf::new(Role::Result, "out", "an array like x"),
+        ],
+        options: &[],
+        results: |inputs, _| Ok(inputs.iter().flatten().map(ArrayType::clone).collect()),
+        // SAFETY: nothing is launched.
+        run: |stream: &Stream, _: &Call<'_>| unsafe { super::super::run::<Three>(stream, &0, &()) },
+        explain: |stream, _| Ok(KERNELS[super::super::plan::<Three>(stream.device(), &0)?].into()),
+        reference: |_, _| Vec::new(),
+        tolerance: |_| 0.0,
+        cases: &[],
+        bench: &[],
+    };
+
+    #[test]
+    fn a_candidate_that_fails_is_left_out_and_told() {
+        let device = Device::sim();
+        let tuned = tune(&THREE, &device, &Case::new(&[Some(&[4])]), Dtype::F32).unwrap();
+        let [plan] = &tuned.plans[..] else { panic!("{tuned:?}") };
+        assert!(plan.candidate < 2 && plan.candidates == 3, "{plan:?}");
+        let [failed] = &tuned.failed[..] else { panic!("{tuned:?}") };
+        assert_eq!((failed.kernel, failed.candidate), ("fails", 2));
+        assert_eq!(failed.error.to_string(), "three: it fails");
+    }
 }

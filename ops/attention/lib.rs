@@ -11,7 +11,10 @@ mod host;
 pub mod kernels;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-pub use host::{Attention, AttentionElement, AttentionExplanation, Heads, HeadsMut};
+#[doc(hidden)]
+pub use host::oracle;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+pub use host::{ATTENTION, Attention, AttentionElement, AttentionExplanation, Heads, HeadsMut};
 
 /// The kernels of the operands that features name.
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]

@@ -17,10 +17,13 @@ pub mod ladder;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "candle"))]
 pub use host::candle;
-#[cfg(all(not(target_arch = "nvptx64"), feature = "tune"))]
-pub use host::{Choice, Problem, Tuning};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "products"))]
-pub use host::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision, matmul, matmul_on};
+pub use host::{
+    Explanation, Factor, Float8, MATMUL, Matmul, Operand, Output, Precision, explain_matmul, matmul,
+    matmul_on,
+};
+#[cfg(all(not(target_arch = "nvptx64"), feature = "tune"))]
+pub use host::{Problem, TunedProduct, Tuning};
 
 /// The kernels of the operands that features name.
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]

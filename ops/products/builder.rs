@@ -4,7 +4,7 @@ use moye_runtime::operation::{OptionOf, Value};
 
 /// An option: its name, what it changes, and its default.
 pub const fn option(name: &'static str, about: &'static str, default: Value) -> OptionOf {
-    OptionOf { name, about, default }
+    OptionOf::new(name, about, default)
 }
 
 /// Writes `run` and `run_on` of a builder, from what `run` is documented with, its results, and the

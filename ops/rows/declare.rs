@@ -15,7 +15,7 @@ pub const TO_FLOATS: OptionOf =
 
 /// An option: its name, what it changes, and its default.
 pub const fn option(name: &'static str, about: &'static str, default: Value) -> OptionOf {
-    OptionOf { name, about, default }
+    OptionOf::new(name, about, default)
 }
 
 /// Declares operations by the items of their folder: `call::results`, `call::compute`,
@@ -43,7 +43,7 @@ macro_rules! declare {
             // SAFETY: nothing is launched.
             explain: |stream, call| crate::launch::On::name(stream, |on| unsafe {
                 call::compute($($name, $of,)? on, call)
-            }),
+            }).map(Into::into),
             reference: |inputs, options| oracle::reference($($of,)? inputs, options),
             tolerance: oracle::TOLERANCE,
             $(..$like)?

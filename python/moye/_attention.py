@@ -94,7 +94,7 @@ def scaled_dot_product_attention(
     of = library(q, "q")
     allocate = of.allocator(q, stream)
     stream = of.stream(q, stream)
-    read = {
+    arrays = {
         "q": q,
         "k": k,
         "v": v,
@@ -110,32 +110,20 @@ def scaled_dot_product_attention(
         "key_lengths": key_lengths,
         "page_table": page_table,
     }
-    arrays = {name: operand(array, name, stream) for name, array in read.items()}
-    shape = _moye.attention_result(arrays["q"], arrays["v"])
+    options = {"causal": causal, "window": window, "scale": scale, "softcap": softcap, "longest": longest, "splits": splits}
+    operands = [operand(array, name, stream) for name, array in arrays.items()]
 
     def new(shape, dtype, value):
         # With offsets, tokens of no sequence are not written.
-        return of.empty(shape, dtype, q) if q_offsets is None else of.full(shape, dtype, q, value, stream)
+        return of.empty(shape, dtype, q) if value is None else of.full(shape, dtype, q, value, stream)
 
-    is_new = out is None
-    if is_new:
-        dtype = arrays["q"].dtype
-        dtype = "bfloat16" if dtype == "float8_e4m3fn" else dtype
-        out = new(tuple(shape), dtype, 0.0)
-    lse = new(tuple(shape[:3]), "float32", float("-inf")) if return_lse else None
-    arrays["out"], arrays["lse"] = operand(out, "out", stream), operand(lse, "lse", stream)
-    options = {
-        "causal": causal,
-        "window": window,
-        "scale": scale,
-        "softcap": softcap,
-        "longest": longest,
-        "splits": splits,
-        "device": device,
-        "stream": stream,
-        "allocate": allocate,
-    }
+    is_new, lse = out is None, None
+    if is_new or return_lse:
+        of_out, of_lse = _moye.declared_results("attention", operands, options)
+        out = new(*of_out) if is_new else out
+        lse = new(*of_lse) if return_lse else None
+    operands += [operand(out, "out", stream), operand(lse, "lse", stream)]
     with on_device_of(q):
-        _moye.attention(arrays, options)
+        _moye.run_declared("attention", operands, options, device=device, stream=stream, allocate=allocate)
     out = of.give(out, q) if is_new else out
     return (out, of.give(lse, q)) if return_lse else out

@@ -40,9 +40,9 @@ def _function(name, summary, operands, options):
         new = [name for name in needed if outs[name] is None]
         if new:
             types = _moye.declared_results(name, operands, chosen)
-            for (shape, dtype), (result, _, _) in zip(types, results):
+            for (shape, dtype, value), (result, _, _) in zip(types, results):
                 if result in new:
-                    outs[result] = of.empty(shape, dtype, x)
+                    outs[result] = of.empty(shape, dtype, x) if value is None else of.full(shape, dtype, x, value, stream)
         operands += [operand(out, name, stream) for name, out in outs.items()]
         with on_device_of(x):
             _moye.run_declared(name, operands, chosen, device=given["device"], stream=stream)

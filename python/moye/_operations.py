@@ -68,48 +68,52 @@ def matmul(
         moye.DeviceError: a GPU that cannot be used. moye.KernelFault: a kernel that failed.
             MemoryError.
     """
-    options = _options(alpha, beta, activation, precision, tile, kernel, split_k, device, False)
-    return _product(a, b, c, bias, out, out_dtype, scale_a, scale_b, stream, options)[0]
+    given = _given(alpha, beta, activation, precision, out_dtype, tile, kernel, split_k)
+    return _product((a, b, c, bias, scale_a, scale_b), out, given, device, stream, False)
 
 
 def explain(a, b, *, out=None, out_dtype=None, precision=None, tile=None, kernel=None, split_k=None, device=None):
     """The kernel of :func:`matmul`: a dict of ``kernel`` (its name), ``tile`` (M, N) and
     ``split_k``."""
-    options = _options(1.0, None, None, precision, tile, kernel, split_k, device, True)
-    _, (name, tile, splits) = _product(a, b, None, None, out, out_dtype, None, None, None, options)
+    given = _given(1.0, None, None, precision, out_dtype, tile, kernel, split_k)
+    name, tile, splits = _product((a, b, None, None, None, None), out, given, device, None, True)
     return {"kernel": name, "tile": tile, "split_k": splits}
 
 
-def _options(alpha, beta, activation, precision, tile, kernel, split_k, device, explain):
+def _given(alpha, beta, activation, precision, out_dtype, tile, kernel, split_k):
     return {
         "alpha": alpha,
         "beta": beta,
         "activation": activation,
         "precision": precision,
+        "out_dtype": None if out_dtype is None else _name(out_dtype),
         "tile": tile,
         "kernel": kernel,
         "split_k": split_k,
-        "device": device,
-        "explain": explain,
     }
 
 
-def _product(a, b, c, bias, out, out_dtype, scale_a, scale_b, stream, options):
+_INPUTS = ("a", "b", "c", "bias", "scale_a", "scale_b")
+
+
+def _product(arrays, out, given, device, stream, explains):
+    a = arrays[0]
     of = library(a, "a")
-    options["allocate"] = of.allocator(a, stream)
-    stream = options["stream"] = of.stream(a, stream)
-    in_a, in_b = operand(a, "a", stream), operand(b, "b", stream)
-    shape, dtype = _moye.matmul_result(in_a, in_b, None if out_dtype is None else _name(out_dtype))
+    allocate = of.allocator(a, stream)
+    stream = of.stream(a, stream)
+    operands = [operand(array, name, stream) for array, name in zip(arrays, _INPUTS)]
     is_new = out is None
     if is_new:
+        [(shape, dtype, _)] = _moye.declared_results("matmul", operands, given)
         out = of.empty(shape, dtype, a)
-    others = [operand(array, name, stream) for array, name in ((c, "c"), (bias, "bias"), (scale_a, "scale_a"), (scale_b, "scale_b"))]
     into = operand(out, "out", stream)
-    if not is_new and out_dtype is not None and into.dtype != dtype:
-        raise TypeError(f"out has elements of {into.dtype}, and out_dtype is {dtype}; give one of them")
+    if given["out_dtype"] is None:
+        given["out_dtype"] = into.dtype
     with on_device_of(a):
-        explained = _moye.matmul(in_a, in_b, into, *others, options)
-    return of.give(out, a) if is_new else out, explained
+        if explains:
+            return _moye.explain_matmul([*operands, into], given, device=device, stream=stream)
+        _moye.run_declared("matmul", [*operands, into], given, device=device, stream=stream, allocate=allocate)
+    return of.give(out, a) if is_new else out
 
 
 def _name(dtype):

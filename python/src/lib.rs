@@ -2,16 +2,13 @@
 //!
 //! The package's Python files name the arguments, determine the library of an array and create
 //! results of the same kind; this module checks and computes. `algebra` and `picture` contain the
-//! layout algebra; `moye_python_support` exchanges arrays and has declared operations; `lent`,
-//! `resident`, `matmul`, `attention`, `grouped`, `movement` and `parallel` compute with arrays;
+//! layout algebra; `moye_python_support` exchanges arrays and has declared operations, products and
+//! attention among them; `resident`, `grouped`, `movement` and `parallel` compute with arrays;
 //! `ptx` launches kernels of a PTX file.
 
 mod algebra;
-#[cfg(feature = "attention")]
-mod attention;
 mod error;
 mod grouped;
-mod lent;
 mod matmul;
 mod movement;
 mod parallel;
@@ -26,6 +23,12 @@ use std::path::PathBuf;
 
 /// The declared operations.
 static OPERATIONS: &[&[&Declaration]] = &[moye_rows::OPERATIONS, moye_products::OPERATIONS];
+/// Those whose functions are in the package's Python files, under their own names.
+static OTHERS: &[&Declaration] = &[
+    &moye::MATMUL,
+    #[cfg(feature = "attention")]
+    &moye::ATTENTION,
+];
 
 /// Lets the declared operations of this module take the plans that `moye tune OPERATION` has
 /// stored in a file. Results may differ by rounding.
@@ -39,6 +42,7 @@ fn use_plans(path: PathBuf) -> PyResult<()> {
 fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     moye_python_support::add(module, OPERATIONS)?;
+    moye_python_support::operation::declare_others(OTHERS);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("LayoutError", py.get_type::<error::LayoutError>())?;
     module.add_class::<algebra::Layout>()?;
@@ -58,12 +62,7 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(picture::banks, module)?)?;
     module.add_function(wrap_pyfunction!(picture::mma_atoms, module)?)?;
     module.add_function(wrap_pyfunction!(picture::copy_atom_names, module)?)?;
-    module.add_function(wrap_pyfunction!(matmul::matmul, module)?)?;
-    module.add_function(wrap_pyfunction!(matmul::matmul_result, module)?)?;
-    #[cfg(feature = "attention")]
-    module.add_function(wrap_pyfunction!(attention::attention, module)?)?;
-    #[cfg(feature = "attention")]
-    module.add_function(wrap_pyfunction!(attention::attention_result, module)?)?;
+    module.add_function(wrap_pyfunction!(matmul::explain_matmul, module)?)?;
     module.add_function(wrap_pyfunction!(movement::copy, module)?)?;
     module.add_function(wrap_pyfunction!(grouped::grouped_list, module)?)?;
     Ok(())

@@ -5,6 +5,7 @@ use crate::device::{Place, target};
 use crate::operand::{Batched, Operand, shape_text};
 use crate::resident::Resident;
 use crate::{error, work};
+use moye::operation::{ArrayType, Dtype, Options};
 use moye::{Device, Element, Stream};
 use pyo3::prelude::*;
 
@@ -22,16 +23,20 @@ pub fn copy(
 ) -> PyResult<()> {
     let device: Option<String> = taken(device, "device", arguments::DEVICE, |device| device.extract())?;
     let stream = taken(stream, "stream", arguments::STREAM, |stream| stream.extract())?;
-    let (from, to) = (modes("x", x, transposed)?, modes("out", out, transposed)?);
-    let wanted = if transposed { from.t().shape } else { from.shape };
-    if to.shape != wanted || x.shape.len() != out.shape.len() {
+    let declaration = if transposed { &moye::TRANSPOSE } else { &moye::COPY };
+    // Any type: elements are moved as words.
+    let ty = ArrayType { dtype: Dtype::U8, shape: x.shape.clone() };
+    let results = (declaration.results)(&[Some(ty)], &Options::of(declaration)).map_err(error::raised)?;
+    let wanted = &results[0].shape;
+    if out.shape != *wanted {
         return Err(error::value(format!(
             "x has shape {}, so out must have {}, and has {}",
             x.shape_text(),
-            shape_text(&wanted[3 - x.shape.len()..]),
+            shape_text(wanted),
             out.shape_text()
         )));
     }
+    let (from, to) = (modes("x", x)?, modes("out", out)?);
     out.expect_place("out", "x", x.place)?;
     out.expect_writable("out")?;
     if let Place::Gpu(_) = x.place {
@@ -51,13 +56,12 @@ pub fn copy(
     }
 }
 
-fn modes(name: &str, operand: &Operand, transposed: bool) -> PyResult<Batched> {
+/// The modes of an operand as those of batches of matrices.
+fn modes(name: &str, operand: &Operand) -> PyResult<Batched> {
     match (operand.shape.as_slice(), operand.strides.as_slice()) {
-        (&[extent], &[stride]) if !transposed => {
-            Ok(Batched { shape: [1, 1, extent], strides: [0, 0, stride] })
-        }
-        _ if transposed => operand.matrices(name, "(M, N) or (batches, M, N)"),
-        _ => operand.matrices(name, "(N,), (M, N) or (batches, M, N)"),
+        (&[], &[]) => Ok(Batched { shape: [1; 3], strides: [0; 3] }),
+        (&[extent], &[stride]) => Ok(Batched { shape: [1, 1, extent], strides: [0, 0, stride] }),
+        _ => operand.matrices(name, "(M, N) or (batches, M, N)"),
     }
 }
 

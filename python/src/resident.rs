@@ -70,14 +70,6 @@ impl<T: Element> Resident<T> {
         Ok(Self { buffer: buffer.map_err(error::raised)?, shape: view.shape, strides })
     }
 
-    /// Fills host memory for a result with the elements of another array of the same shape.
-    pub fn fill_from(&mut self, operand: &Operand, view: Batched) -> PyResult<()> {
-        let [_, rows, columns] = view.shape;
-        // SAFETY: as in `read`.
-        let elements = unsafe { gathered::<T>(operand.address, view, [rows * columns, columns, 1]) };
-        self.buffer.upload_from(&elements).map_err(error::raised)
-    }
-
     /// Copies a result to an operand on the host.
     pub fn give_back(&self, operand: &Operand, view: Batched) -> PyResult<()> {
         if let Place::Gpu(_) = operand.place {

@@ -1,11 +1,11 @@
 //! The device and the stream of a call.
 
 use crate::error;
-use moye_runtime::{Buffer, Device, DeviceChoice, Stream};
+use moye_runtime::{Device, DeviceChoice, Stream};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
 /// Where an array is stored.
@@ -112,19 +112,6 @@ pub fn target(place: Place, device: Option<&str>, stream: Option<u64>) -> PyResu
             Ok((device, stream))
         }
     }
-}
-
-/// A 1 in the device's memory, for missing factors. It is uploaded once, as a graph cannot capture
-/// an upload.
-pub fn one(device: &Device) -> PyResult<Arc<Buffer<f32>>> {
-    static ONES: Mutex<Vec<Arc<Buffer<f32>>>> = Mutex::new(Vec::new());
-    let mut ones = ONES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(one) = ones.iter().find(|one| one.device() == device) {
-        return Ok(one.clone());
-    }
-    let one = Arc::new(device.upload(&[1.0]).map_err(error::raised)?);
-    ones.push(one.clone());
-    Ok(one)
 }
 
 /// The name of a device: a GPU's, or `simulator`.

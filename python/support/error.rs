@@ -18,6 +18,7 @@ pub fn raised(error: Error) -> PyErr {
     match error {
         Error::OutOfMemory { .. } | Error::BufferTooLarge { .. } => PyMemoryError::new_err(text),
         Error::Simulator(_) | Error::KernelFault { .. } => KernelFault::new_err(text),
+        Error::ElementType { .. } => PyTypeError::new_err(text),
         Error::ShapeMismatch { .. }
         | Error::MatrixBounds { .. }
         | Error::MatrixOverlap { .. }

@@ -12,8 +12,9 @@ pub mod device;
 pub mod dlpack;
 pub mod element;
 pub mod error;
+pub mod lent;
 pub mod operand;
-mod operation;
+pub mod operation;
 pub mod tensor;
 pub mod work;
 

@@ -3,13 +3,16 @@
 
 use crate::arguments::{self, taken};
 use crate::device::{Place, target};
+use crate::lent::Lent;
 use crate::operand::Operand;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, gathered};
 use crate::{error, work};
-use moye_runtime::Device;
+use moye_runtime::half::{bf16, f16};
+use moye_runtime::number::{F8E4M3, F8E5M2};
 use moye_runtime::operation::{
-    Array, ArrayType, Axes, Call, Declaration, Dtype, OperandOf, Options, Role, Value,
+    Array, ArrayType, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value,
 };
+use moye_runtime::{Device, Stream};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use std::sync::OnceLock;
@@ -42,7 +45,9 @@ pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
                     Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
                     Value::Dtype(value) => value.name().into_pyobject(py)?.into_any(),
                     Value::Axes(value) => value.list().into_pyobject(py)?.into_any(),
-                    Value::Choice(chosen, _) => chosen.into_pyobject(py)?.into_any(),
+                    Value::Choice(chosen, _) | Value::Text(chosen) => chosen.into_pyobject(py)?.into_any(),
+                    Value::Pair(pair) => pair.into_pyobject(py)?.into_any(),
+                    Value::Unset(_) => py.None().into_bound(py),
                 };
                 Ok((option.name, option.about, default))
             })
@@ -57,10 +62,18 @@ type Lists = &'static [&'static [&'static Declaration]];
 
 /// The operations of the library's module.
 static OPERATIONS: OnceLock<Lists> = OnceLock::new();
+/// Those whose functions are Python files of the module.
+static OTHERS: OnceLock<&'static [&'static Declaration]> = OnceLock::new();
 
 /// Declares the operations. A module that is loaded a second time has the same ones.
 pub fn declare(operations: Lists) {
     OPERATIONS.get_or_init(|| operations);
+}
+
+/// Declares operations that are called by their names, without a function built from the
+/// declaration.
+pub fn declare_others(operations: &'static [&'static Declaration]) {
+    OTHERS.get_or_init(|| operations);
 }
 
 fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
@@ -68,57 +81,86 @@ fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
 }
 
 fn named(name: &str) -> PyResult<&'static Declaration> {
-    let found = operations().find(|declaration| declaration.name == name);
+    let others = OTHERS.get().copied().unwrap_or_default();
+    let found = operations().chain(others).find(|declaration| declaration.name == name);
     found.copied().ok_or_else(|| error::value(format!("there is no operation {name}")))
 }
 
 fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyResult<Options> {
     let mut options = Options::of(declaration);
+    let operation = declaration.name;
     for (name, value) in given {
         let name: String = name.extract()?;
-        if let (true, Ok(chosen)) = (takes(declaration, &name) == NAME, value.extract::<String>()) {
-            options.choose(declaration.name, &name, &chosen).map_err(error::raised)?;
+        let Some(option) = declaration.options.iter().find(|option| option.name == name) else {
+            return Err(options
+                .set(operation, &name, Value::Bool(true))
+                .map_or_else(error::raised, |()| error::value(format!("there is no option {name}"))));
+        };
+        if value.is_none() && matches!(option.default, Value::Unset(_)) {
             continue;
         }
-        let value = if value.is_instance_of::<PyBool>() {
-            Value::Bool(value.extract()?)
-        } else if let Some(dtype) = value.extract::<String>().ok().and_then(|name| Dtype::named(&name)) {
-            Value::Dtype(dtype)
-        } else if value.is_none() && takes(declaration, &name) == AXES {
-            Value::Axes(Axes::ALL)
-        } else if let (true, Ok(axes)) = (takes(declaration, &name) == AXES, value.extract::<Vec<i64>>()) {
-            Value::Axes(Axes::of(declaration.name, &axes).map_err(error::raised)?)
-        } else if let Ok(value) = value.extract::<i64>() {
-            Value::Int(value)
-        } else if let Ok(value) = value.extract::<f64>() {
-            Value::Float(value)
-        } else {
-            let (value, takes) = (value.repr()?, takes(declaration, &name));
-            return Err(error::kind(format!("{name} is {value}, and must be {takes}")));
+        let wanted = takes(option);
+        let text = || taken(&value, &name, wanted, |value| value.extract::<String>());
+        let set = match option.default.of_type() {
+            Value::Choice(..) => {
+                options.choose(operation, &name, &text()?).map_err(error::raised)?;
+                continue;
+            }
+            Value::Text(_) | Value::Unset(_) => {
+                options.set_text(operation, &name, &text()?).map_err(error::raised)?;
+                continue;
+            }
+            Value::Bool(_) => Value::Bool(taken(&value, &name, wanted, |value| value.extract())?),
+            Value::Int(_) => Value::Int(taken(&value, &name, wanted, integer)?),
+            Value::Float(_) => Value::Float(taken(&value, &name, wanted, |value| match value.extract() {
+                Ok(number) if !value.is_instance_of::<PyBool>() => Ok(number),
+                _ => Err(error::kind("it is no number")),
+            })?),
+            Value::Dtype(_) => Value::Dtype(taken(&value, &name, wanted, |value| {
+                Dtype::named(&value.extract::<String>()?).ok_or_else(|| error::kind("it is no element type"))
+            })?),
+            Value::Axes(_) if value.is_none() => Value::Axes(Axes::ALL),
+            Value::Axes(_) => match value.extract::<Vec<i64>>() {
+                Ok(axes) => Value::Axes(Axes::of(operation, &axes).map_err(error::raised)?),
+                Err(_) => Value::Axes(Axes::new([taken(&value, &name, wanted, integer)?])),
+            },
+            Value::Pair(example) => {
+                Value::Pair(taken(&value, &name, wanted, |value| pair(value, example.contains(&None)))?)
+            }
         };
-        options.set(declaration.name, &name, value).map_err(error::raised)?;
+        options.set(operation, &name, set).map_err(error::raised)?;
     }
     Ok(options)
 }
 
-/// The valid values of axes, for messages.
-const AXES: &str = "an integer, integers or None";
+fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if value.is_instance_of::<PyBool>() { Err(error::kind("it is a bool")) } else { value.extract() }
+}
 
-/// The valid values of an option with names, for messages.
-const NAME: &str = "a name";
+/// Two integers of at least 0, as a tuple, a list or another sequence; with `is_limit` None or -1
+/// is no limit.
+fn pair(value: &Bound<'_, PyAny>, is_limit: bool) -> PyResult<[Option<i64>; 2]> {
+    let values = value.extract::<Vec<Option<i64>>>()?;
+    let [first, second] = values[..] else { return Err(error::value("it has another length")) };
+    let of = |number: Option<i64>| match number {
+        None | Some(-1) if is_limit => Ok(None),
+        Some(number) if u32::try_from(number).is_ok() => Ok(Some(number)),
+        _ => Err(error::value("it is out of range")),
+    };
+    Ok([of(first)?, of(second)?])
+}
 
 /// The valid values of an option, for messages.
-fn takes(declaration: &Declaration, name: &str) -> &'static str {
-    let option = declaration.options.iter().find(|option| option.name == name);
-    match option.map(|option| option.default) {
-        Some(Value::Int(_)) => "an integer",
-        Some(Value::Float(_)) => "a number",
-        Some(Value::Bool(_)) => "True or False",
-        Some(Value::Dtype(_)) => "the name of an element type",
-        Some(Value::Axes(_)) => AXES,
-        Some(Value::Choice(..)) => NAME,
-        None => "an option of the operation",
-    }
+fn takes(option: &OptionOf) -> &'static str {
+    option.takes.unwrap_or(match option.default.of_type() {
+        Value::Int(_) => "an integer",
+        Value::Float(_) => "a number",
+        Value::Bool(_) => "True or False",
+        Value::Dtype(_) => "the name of an element type",
+        Value::Axes(_) => "an integer, integers or None",
+        Value::Choice(..) | Value::Text(_) | Value::Unset(_) => "a name",
+        Value::Pair(_) => "two integers",
+    })
 }
 
 fn ty(of: &OperandOf, operand: &Operand) -> PyResult<ArrayType> {
@@ -134,17 +176,57 @@ fn types(
     given.map(|(of, input)| input.as_ref().map(|input| ty(of, input)).transpose()).collect()
 }
 
-/// Shape and element type of each result, for the inputs in order.
+/// The value of a result's elements that a call does not write, if it may leave some.
+fn unwritten<T>(declaration: &Declaration, of: &OperandOf, operands: &[Option<T>]) -> Option<f64> {
+    let (when, value) = of.partial?;
+    let index = declaration.operands.iter().position(|of| of.name == when)?;
+    operands.get(index)?.as_ref().map(|_| value)
+}
+
+/// Shape and element type of each result, for the inputs in order, and the value of elements that
+/// the call does not write, if it may leave some.
 #[pyfunction]
 pub fn declared_results(
     name: &str,
     inputs: Vec<Option<PyRef<'_, Operand>>>,
     given: &Bound<'_, PyDict>,
-) -> PyResult<Vec<(Vec<usize>, &'static str)>> {
+) -> PyResult<Vec<(Vec<usize>, &'static str, Option<f64>)>> {
     let declaration = named(name)?;
     let options = options(declaration, given)?;
     let results = (declaration.results)(&types(declaration, &inputs)?, &options).map_err(error::raised)?;
-    Ok(results.into_iter().map(|ty| (ty.shape, ty.dtype.name())).collect())
+    let written = declaration.operands.iter().filter(|of| !of.role.is_input());
+    let result =
+        |(of, ty): (&OperandOf, ArrayType)| (ty.shape, ty.dtype.name(), unwritten(declaration, of, &inputs));
+    Ok(written.zip(results).map(result).collect())
+}
+
+/// The elements of an operand on the host in float64, row-major.
+fn values(operand: &Operand, dtype: Dtype) -> Vec<f64> {
+    /// The elements, also of modes with stride 0.
+    fn of<T: moye_runtime::Element + Copy>(operand: &Operand, value: impl Fn(T) -> f64) -> Vec<f64> {
+        let (elements, strides) = gathered::<T>(operand);
+        let count = if operand.shape.contains(&0) { 0 } else { operand.shape.iter().product() };
+        let place = |index: usize| {
+            let modes = operand.shape.iter().zip(&strides).rev();
+            modes.fold((index, 0), |(rest, place), (&extent, stride)| {
+                (rest / extent, place + rest % extent * stride)
+            })
+        };
+        (0..count).map(|index| value(elements[place(index).1])).collect()
+    }
+    use moye_runtime::number::Scalar;
+    match dtype {
+        Dtype::F32 => of::<f32>(operand, f64::from),
+        Dtype::F16 => of::<f16>(operand, f64::from),
+        Dtype::Bf16 => of::<bf16>(operand, f64::from),
+        Dtype::I32 => of::<i32>(operand, f64::from),
+        Dtype::I64 => of::<i64>(operand, |x| x as f64),
+        Dtype::I8 => of::<i8>(operand, f64::from),
+        Dtype::U8 | Dtype::Bool => of::<u8>(operand, f64::from),
+        Dtype::E4m3 => of::<F8E4M3>(operand, Scalar::to_f64),
+        Dtype::E5m2 => of::<F8E5M2>(operand, Scalar::to_f64),
+        Dtype::F64 => of::<f64>(operand, |x| x),
+    }
 }
 
 /// The elements of an operand as words, which is all that moving them needs.
@@ -190,9 +272,10 @@ impl Elements {
     }
 }
 
-/// Computes a declared operation: its operands in order, `None` for omitted ones.
+/// Computes a declared operation: its operands in order, `None` for omitted ones. `allocate` is
+/// PyTorch's allocator, for workspaces.
 #[pyfunction]
-#[pyo3(signature = (name, operands, given, *, device, stream))]
+#[pyo3(signature = (name, operands, given, *, device, stream, allocate=None))]
 pub fn run_declared(
     py: Python<'_>,
     name: &str,
@@ -200,15 +283,69 @@ pub fn run_declared(
     given: &Bound<'_, PyDict>,
     device: &Bound<'_, PyAny>,
     stream: &Bound<'_, PyAny>,
+    allocate: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let device: Option<String> = taken(device, "device", arguments::DEVICE, |device| device.extract())?;
-    let stream = taken(stream, "stream", arguments::STREAM, |stream| stream.extract())?;
+    let on = On { device, stream, allocate };
+    let arrays = with_call(py, name, &operands, given, on, |declaration, stream, call| {
+        // SAFETY: the arrays are in memory of the device. On a GPU the library of all of them
+        // launches what uses them on this stream, and each output shares no memory with the inputs,
+        // or is the same array.
+        unsafe { (declaration.run)(stream, call) }
+    })?;
+    arrays.give_back(&operands)
+}
+
+/// Where a call runs, as Python gives it.
+pub struct On<'a, 'py> {
+    /// The name of the device, for arrays on the host.
+    pub device: &'a Bound<'py, PyAny>,
+    /// The handle of a stream.
+    pub stream: &'a Bound<'py, PyAny>,
+    /// PyTorch's allocator, for workspaces.
+    pub allocate: Option<Py<PyAny>>,
+}
+
+/// The arrays of a call on its device.
+pub struct Arrays {
+    declaration: &'static Declaration,
+    elements: Vec<Option<Elements>>,
+}
+
+impl Arrays {
+    /// Copies the results to operands on the host.
+    ///
+    /// # Errors
+    /// As for [`Tensor::give_back`].
+    pub fn give_back(&self, operands: &[Option<PyRef<'_, Operand>>]) -> PyResult<()> {
+        for ((of, operand), held) in self.declaration.operands.iter().zip(operands).zip(&self.elements) {
+            if let (Some(operand), Some(held), false) = (operand, held, of.role.is_input()) {
+                held.give_back(operand)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Calls `act` with the checked call of an operation, on its device and stream.
+///
+/// # Errors
+/// Arrays and options that the operation does not take, and the errors of `act`.
+pub fn with_call(
+    py: Python<'_>,
+    name: &str,
+    operands: &[Option<PyRef<'_, Operand>>],
+    given: &Bound<'_, PyDict>,
+    on: On<'_, '_>,
+    act: impl FnOnce(&'static Declaration, &Stream, &Call<'_>) -> moye_runtime::Result<()> + Send,
+) -> PyResult<Arrays> {
+    let device: Option<String> = taken(on.device, "device", arguments::DEVICE, |device| device.extract())?;
+    let stream = taken(on.stream, "stream", arguments::STREAM, |stream| stream.extract())?;
     let declaration = named(name)?;
-    let options = options(declaration, given)?;
+    let mut options = options(declaration, given)?;
     let first = operands.first().and_then(Option::as_ref);
     let first = first.ok_or_else(|| error::value(format!("{name} takes an array")))?;
     let first_name = declaration.operands[0].name;
-    for (of, operand) in declaration.operands.iter().zip(&operands) {
+    for (of, operand) in declaration.operands.iter().zip(operands) {
         let Some(operand) = operand else { continue };
         operand.expect_place(of.name, first_name, first.place)?;
         if of.role.is_input() {
@@ -216,7 +353,7 @@ pub fn run_declared(
         }
         operand.expect_writable(of.name)?;
         if let Place::Gpu(_) = operand.place {
-            for (other_of, other) in declaration.operands.iter().zip(&operands) {
+            for (other_of, other) in declaration.operands.iter().zip(operands) {
                 let Some(other) = other.as_ref().filter(|_| other_of.name != of.name) else { continue };
                 let same = other.address == operand.address
                     && other.strides == operand.strides
@@ -228,32 +365,38 @@ pub fn run_declared(
             }
         }
     }
+    if first.place == Place::Host && declaration.operands.iter().any(|of| of.known.is_some()) {
+        let types = types(declaration, operands)?;
+        let known =
+            declaration.operands.iter().zip(operands).zip(&types).filter(|((of, _), _)| of.known.is_some());
+        let known: Vec<_> = known
+            .filter_map(|((of, operand), ty)| Some((of.name, values(operand.as_ref()?, ty.as_ref()?.dtype))))
+            .collect();
+        declaration.know(&types, &known, &mut options).map_err(error::raised)?;
+    }
     let (device, stream) = target(first.place, device.as_deref(), stream)?;
+    let lent = Lent::default();
+    let stream = lent.on(stream, on.allocate);
     let mut elements = Vec::with_capacity(operands.len());
     let mut arrays = Vec::with_capacity(operands.len());
-    for (of, operand) in declaration.operands.iter().zip(&operands) {
+    for (of, operand) in declaration.operands.iter().zip(operands) {
         let Some(operand) = operand else {
             elements.push(None);
             arrays.push(None);
             continue;
         };
         let ty = ty(of, operand)?;
-        let held = Elements::new(&device, operand, of.name, of.role.is_input())?;
+        // Elements that the call does not write stay those of the caller's array.
+        let is_read = of.role.is_input() || unwritten(declaration, of, operands).is_some();
+        let held = Elements::new(&device, operand, of.name, is_read)?;
         arrays.push(Some(held.array(ty)));
         elements.push(Some(held));
     }
-    work::run(py, &device, || {
+    let ran = work::run(py, &device, || {
         let call = Call { operands: &arrays, options: &options };
         declaration.check(&call)?;
-        // SAFETY: the arrays are in `elements`. On a GPU the library of all of them launches what
-        // uses them on this stream, and each output shares no memory with the inputs, or is the
-        // same array.
-        unsafe { (declaration.run)(&stream, &call) }
-    })?;
-    for ((of, operand), held) in declaration.operands.iter().zip(&operands).zip(&elements) {
-        if let (Some(operand), Some(held), false) = (operand, held, of.role.is_input()) {
-            held.give_back(operand)?;
-        }
-    }
-    Ok(())
+        act(declaration, &stream, &call)
+    });
+    ran.map_err(|error| lent.error().unwrap_or(error))?;
+    Ok(Arrays { declaration, elements })
 }

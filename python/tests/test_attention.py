@@ -161,7 +161,7 @@ def test_queries_of_several_lengths_share_a_cache_in_pages():
     "change, error, text",
     [
         ({"q": np.ones((4, 5, 64), np.float16)}, ValueError, r"q has shape \(4, 5, 64\), and must be \(batches, heads, tokens, columns\)"),
-        ({"q": np.ones((1, 4, 5, 64), np.float32)}, TypeError, "k has elements of float16, and must have float32"),
+        ({"q": np.ones((1, 4, 5, 64), np.float32)}, TypeError, "q has elements of float32, and must have bfloat16, float16 or float8_e4m3fn"),
         ({"q": np.ones((1, 3, 5, 64), np.float16)}, ValueError, "3 query heads and 2 KV heads"),
         ({"softcap": -1.0}, ValueError, "softcap is -1, and must be positive"),
         ({"mask": np.ones((3, 7), bool)}, ValueError, r"mask has shape \(3, 7\), which does not go with the scores' \(1, 4, 5, 7\)"),
@@ -182,7 +182,7 @@ def test_queries_of_several_lengths_share_a_cache_in_pages():
             r"longest is \(5, 6\), and the longest sequences have 5 queries and 7 keys",
         ),
         ({"key_lengths": np.int32([8])}, ValueError, "key_lengths has 8, and there is room for 0 to 7 keys"),
-        ({"out": np.ones((1, 4, 5, 32), np.float16)}, ValueError, r"out has shape \(1, 4, 5, 32\), and the result \(1, 4, 5, 64\)"),
+        ({"out": np.ones((1, 4, 5, 32), np.float16)}, ValueError, r"out has shape \[1, 4, 5, 32\] of float16, and must have \[1, 4, 5, 64\]"),
     ],
 )
 def test_a_call_that_does_not_fit_is_refused_with_its_values(change, error, text):

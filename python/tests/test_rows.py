@@ -1,6 +1,7 @@
 """Declared operations from Python: their results, and the calls that they refuse."""
 
 import inspect
+import json
 
 import numpy as np
 import pytest
@@ -274,3 +275,37 @@ def test_a_list_of_products_that_do_not_match_is_refused_with_the_number():
         moye.grouped_list(a, [b[0], np.ones((3, 8), np.float32)], device="sim")
     with pytest.raises(ValueError, match=r"a\[1\] has shape \(8,\), and must be of two modes"):
         moye.grouped_list([a[0], np.ones(8, np.float16)], b, device="sim")
+
+
+def test_plans_of_a_file_are_taken_and_other_files_are_refused(tmp_path):
+    random = np.random.default_rng(11)
+    x, w = random.normal(size=(1, 1000)).astype(np.float32), random.normal(size=(8, 1000)).astype(np.float32)
+    file = tmp_path / "plans.json"
+
+    def product(candidate):
+        plan = {
+            "device": "simulator",
+            "operation": "moye_products::few::call::Few<f32>",
+            "problem": "(1, 8)",
+            "kernel": ("linear_few_f32_4", "linear_few_f32_16")[candidate],
+            "candidate": candidate,
+            "candidates": 2,
+            "us": 1.0,
+            "untuned_us": 2.0,
+        }
+        file.write_text(json.dumps({"format": 1, "plans": [plan]}))
+        moye.use_plans(file)
+        return moye.linear_few(x, w, device="sim")
+
+    untuned = moye.linear_few(x, w, device="sim")
+    one, other = product(0), product(1)
+    # The kernels add in another order: one of them is the one without a file.
+    assert (one != other).any() and ((one == untuned).all() or (other == untuned).all())
+    assert error(other, (x.astype(np.float64) @ w.T.astype(np.float64))) < 1e-6
+    file.write_text(json.dumps({"format": 1, "plans": []}))
+    moye.use_plans(file)
+    assert (moye.linear_few(x, w, device="sim") == untuned).all()
+    for text, wrong in [("{}", "is not a file of"), ('{"format": 7, "plans": []}', "is of format 7")]:
+        file.write_text(text)
+        with pytest.raises(moye.DeviceError, match=wrong):
+            moye.use_plans(file)

@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_row_has_its_rate_its_kernel_and_what_a_tuning_says() {
-        use moye::{Choice, Tuning};
+        use moye::{TunedProduct, Tuning};
         on_simulator(|measure| {
             let size = Size { m: 40, n: 24, k: 512 };
             let told = row(measure, Kind::F16, Majors::TN, size).unwrap();
@@ -404,7 +404,7 @@ mod tests {
             let mut data = Problem::<f16, f16>::new(measure.device, Kind::F16, Majors::TN, size).unwrap();
             let (call, c) = data.call().unwrap();
             let mut tuning = Tuning::default();
-            let choice = Choice { tile: (64, 64), splits: 8, seconds: 1.0 };
+            let choice = TunedProduct { tile: (64, 64), splits: 8, seconds: 1.0 };
             tuning.insert(measure.device, call.problem(&c), choice);
             let measure = Measure { tuning: Some(&tuning), no_peer: None, facts: None, ..*measure };
             let told = row(&measure, Kind::F16, Majors::TN, size).unwrap();

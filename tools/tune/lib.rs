@@ -4,15 +4,15 @@
 //! `moye-cli` writes the result of [`search`] to the file that `moye::Tuning` reads.
 //!
 //! ```no_run
-//! use moye::{Choice, Device, Tuning};
+//! use moye::{TunedProduct, Device, Tuning};
 //! use moye_bench::{Kind, Majors, Plan, Size};
 //!
 //! let device = Device::gpu(0)?;
 //! let found =
 //!     moye_tune::search(&device, Kind::F16, Majors::TN, Size::cube(1024), Plan::default())?;
 //! let mut tuning = Tuning::default();
-//! let moye_tune::Way { tile, splits } = found.best;
-//! tuning.insert(&device, found.problem, Choice { tile, splits, seconds: found.seconds });
+//! let moye_tune::Candidate { tile, splits } = found.best;
+//! tuning.insert(&device, found.problem, TunedProduct { tile, splits, seconds: found.seconds });
 //! tuning.save("tuning.json")?;
 //! # Ok::<(), anyhow::Error>(())
 //! ```
@@ -31,9 +31,9 @@ const SPLITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48];
 /// The number of fastest candidates that are timed again in turn, at the same clocks.
 const FINALISTS: usize = 4;
 
-/// A candidate: a way to compute a product.
+/// A candidate: a tile, and a number of split-K slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct Candidate {
     /// The tile of C.
     pub tile: (u32, u32),
     /// The split-K slices.
@@ -45,11 +45,11 @@ pub struct Found {
     /// The problem, the key in `moye::Tuning`.
     pub problem: moye::Problem,
     /// The fastest candidate.
-    pub best: Way,
+    pub best: Candidate,
     /// The median time of the fastest, in seconds.
     pub seconds: f64,
     /// The choice without tuning, and its time.
-    pub untuned: (Way, f64),
+    pub untuned: (Candidate, f64),
     /// The number of candidates, each of them checked.
     pub tried: usize,
 }
@@ -74,56 +74,58 @@ fn best<T: Member, U: Output<T> + Stored + Default>(
     plan: Plan,
 ) -> Result<Found> {
     let mut data = Problem::<T, U>::new(device, kind, majors, size)?;
-    let (problem, untuned, ways) = {
+    let (problem, untuned, candidates) = {
         let (call, mut c) = data.call()?;
         let chosen = call.explain(device, &mut c)?;
-        let untuned = Way { tile: chosen.tile, splits: chosen.splits };
-        let mut ways = vec![untuned];
+        let untuned = Candidate { tile: chosen.tile, splits: chosen.splits };
+        let mut candidates = vec![untuned];
         for tile in call.tiles(device) {
             for splits in SPLITS {
                 // The requested number of slices, or fewer if K has fewer tiles; possibly no kernel
                 // reads the operands in place.
                 let forced = call.clone().tile(tile.0, tile.1).split_k(splits);
                 if let Ok(explained) = forced.explain(device, &mut c) {
-                    let way = Way { tile: explained.tile, splits: explained.splits };
-                    if !ways.contains(&way) {
-                        ways.push(way);
+                    let candidate = Candidate { tile: explained.tile, splits: explained.splits };
+                    if !candidates.contains(&candidate) {
+                        candidates.push(candidate);
                     }
                 }
             }
         }
-        (call.problem(&c), untuned, ways)
+        (call.problem(&c), untuned, candidates)
     };
-    for way in &ways {
+    for candidate in &candidates {
         data.poison()?;
         {
             let (call, mut c) = data.call()?;
-            call.tile(way.tile.0, way.tile.1).split_k(way.splits).run(device, &mut c)?;
+            call.tile(candidate.tile.0, candidate.tile.1).split_k(candidate.splits).run(device, &mut c)?;
         }
-        data.check(&format!("tile {}x{}, slices {}", way.tile.0, way.tile.1, way.splits))?;
+        data.check(&format!("tile {}x{}, slices {}", candidate.tile.0, candidate.tile.1, candidate.splits))?;
     }
     // Time every candidate briefly, then the fastest ones and the untuned choice, in turn and for
     // longer.
     let quick = Plan { warm_up: plan.warm_up / 5, rounds: 3, batch: plan.batch / 4, ..plan };
     let mut ranked = Vec::new();
-    for &way in &ways {
-        ranked.push((way, timed(device, &quick, &mut data, &[way])?[0]));
+    for &candidate in &candidates {
+        ranked.push((candidate, timed(device, &quick, &mut data, &[candidate])?[0]));
     }
     ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let mut finalists: Vec<Way> = ranked.iter().take(FINALISTS).map(|&(way, _)| way).collect();
+    let mut finalists: Vec<Candidate> =
+        ranked.iter().take(FINALISTS).map(|&(candidate, _)| candidate).collect();
     if !finalists.contains(&untuned) {
         finalists.push(untuned);
     }
     let seconds = timed(device, &plan, &mut data, &finalists)?;
     let (best, fastest) = fastest(&finalists, &seconds);
-    let of_untuned = finalists.iter().position(|&way| way == untuned).map_or(fastest, |i| seconds[i]);
-    Ok(Found { problem, best, seconds: fastest, untuned: (untuned, of_untuned), tried: ways.len() })
+    let of_untuned =
+        finalists.iter().position(|&candidate| candidate == untuned).map_or(fastest, |i| seconds[i]);
+    Ok(Found { problem, best, seconds: fastest, untuned: (untuned, of_untuned), tried: candidates.len() })
 }
 
 /// The candidate with the lowest time, and that time; at least one was timed.
-fn fastest(ways: &[Way], seconds: &[f64]) -> (Way, f64) {
-    let pairs = ways.iter().copied().zip(seconds.iter().copied());
-    pairs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("at least one way was timed")
+fn fastest(candidates: &[Candidate], seconds: &[f64]) -> (Candidate, f64) {
+    let pairs = candidates.iter().copied().zip(seconds.iter().copied());
+    pairs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("at least one candidate was timed")
 }
 
 /// The median times of these candidates, measured in turn.
@@ -131,13 +133,13 @@ fn timed<T: Member, U: Output<T> + Stored + Default>(
     device: &Device,
     plan: &Plan,
     data: &mut Problem<T, U>,
-    ways: &[Way],
+    candidates: &[Candidate],
 ) -> Result<Vec<f64>> {
     let (call, c) = data.call()?;
     let c = RefCell::new(c);
     let mut runs: Vec<Box<Side<'_>>> = Vec::new();
-    for way in ways {
-        let forced = call.clone().tile(way.tile.0, way.tile.1).split_k(way.splits);
+    for candidate in candidates {
+        let forced = call.clone().tile(candidate.tile.0, candidate.tile.1).split_k(candidate.splits);
         let c = &c;
         runs.push(Box::new(move || Ok(forced.run(device, &mut c.borrow_mut())?)));
     }
@@ -149,7 +151,7 @@ fn timed<T: Member, U: Output<T> + Stored + Default>(
 mod tests {
     use super::*;
     use moye::half::f16;
-    use moye::{Choice, Tuning};
+    use moye::{TunedProduct, Tuning};
     use std::time::Duration;
 
     const SHORT: Plan = Plan {
@@ -162,7 +164,7 @@ mod tests {
 
     /// On the simulator, whose times are meaningless but whose results equal a GPU's.
     #[test]
-    fn every_way_is_tried_checked_and_the_best_of_them_is_obeyed() {
+    fn every_candidate_is_tried_checked_and_the_best_of_them_is_obeyed() {
         let device = Device::sim();
         let (kind, majors, size) = (Kind::F16, Majors::TN, Size { m: 64, n: 40, k: 256 });
         let found = best::<f16, f16>(&device, kind, majors, size, SHORT).unwrap();
@@ -174,8 +176,8 @@ mod tests {
         assert!(tiles.contains(&(64, 128)) && tiles.contains(&(192, 192)));
         assert_eq!(found.tried, 3 * tiles.len() - 1 - 2);
         let mut tuning = Tuning::default();
-        let Way { tile, splits } = found.best;
-        tuning.insert(&device, found.problem, Choice { tile, splits, seconds: found.seconds });
+        let Candidate { tile, splits } = found.best;
+        tuning.insert(&device, found.problem, TunedProduct { tile, splits, seconds: found.seconds });
         let (call, mut c) = data.call().unwrap();
         let plan = call.tuned(&tuning).explain(&device, &mut c).unwrap();
         assert_eq!((plan.tile, plan.splits), (tile, splits));
@@ -183,7 +185,10 @@ mod tests {
 
     #[test]
     fn the_fastest_is_the_least_time() {
-        let way = |splits| Way { tile: (64, 64), splits };
-        assert_eq!(fastest(&[way(1), way(2), way(3)], &[3.0, 1.0, 2.0]), (way(2), 1.0));
+        let candidate = |splits| Candidate { tile: (64, 64), splits };
+        assert_eq!(
+            fastest(&[candidate(1), candidate(2), candidate(3)], &[3.0, 1.0, 2.0]),
+            (candidate(2), 1.0)
+        );
     }
 }

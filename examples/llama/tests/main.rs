@@ -5,7 +5,7 @@ mod files;
 mod gpus;
 mod model;
 #[allow(dead_code, reason = "each test uses some of it")]
-#[path = "../../../tools/bench/attention/oracle.rs"]
+#[path = "../../../ops/attention/host/oracle.rs"]
 mod oracle;
 mod program;
 mod reference;

@@ -3,7 +3,7 @@
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
 #[allow(dead_code, reason = "each test uses some of it")]
-#[path = "../../../tools/bench/attention/oracle.rs"]
+#[path = "../../../ops/attention/host/oracle.rs"]
 mod oracle;
 mod program;
 mod ptxas;

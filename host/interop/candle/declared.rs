@@ -217,6 +217,7 @@ fn input<'t>(of: &OperandOf, tensor: &'t Tensor) -> Result<Input<'t>> {
         (DType::I64, Dtype::I64),
         (DType::U8, Dtype::U8),
         (DType::F8E4M3, Dtype::E4m3),
+        (DType::F64, Dtype::F64),
     ]
     .iter()
     .find(|(theirs, _)| *theirs == tensor.dtype());
@@ -237,7 +238,8 @@ fn of_candle(dtype: Dtype) -> Result<DType> {
         Dtype::I64 => DType::I64,
         Dtype::U8 => DType::U8,
         Dtype::E4m3 => DType::F8E4M3,
-        Dtype::I8 | Dtype::E5m2 => {
+        Dtype::F64 => DType::F64,
+        Dtype::I8 | Dtype::E5m2 | Dtype::Bool => {
             candle_core::bail!("candle has no tensors of {dtype}; choose another type")
         }
     })
@@ -253,6 +255,7 @@ macro_rules! with_elements {
             $variants::BF16(elements) => Ok($of(elements)),
             $variants::F16(elements) => Ok($of(elements)),
             $variants::F32(elements) => Ok($of(elements)),
+            $variants::F64(elements) => Ok($of(elements)),
             $variants::F8E4M3(elements) => Ok($of(elements)),
             _ => Err(Error::Msg("there are no kernels for these elements".to_owned())),
         }

@@ -98,7 +98,7 @@ pub struct Attention<'a, T: AttentionElement> {
     pub(super) lse: Option<BufferSliceMut<'a, f32>>,
     pub(super) splits: Option<u32>,
     /// The scale factors of Q, K and V.
-    pub(super) scales: Option<[BufferSlice<'a, f32>; 3]>,
+    pub(super) scales: [Option<BufferSlice<'a, f32>>; 3],
 }
 
 impl<'a, T: AttentionElement> Attention<'a, T> {
@@ -121,7 +121,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
             pages: None,
             lse: None,
             splits: None,
-            scales: None,
+            scales: [None, None, None],
         }
     }
 
@@ -324,6 +324,6 @@ impl<'a> Attention<'a, F8E4M3> {
         k: impl Into<BufferSlice<'a, f32>>,
         v: impl Into<BufferSlice<'a, f32>>,
     ) -> Self {
-        Self { scales: Some([q.into(), k.into(), v.into()]), ..self }
+        Self { scales: [Some(q.into()), Some(k.into()), Some(v.into())], ..self }
     }
 }

@@ -64,14 +64,12 @@ pub fn scales<T: AttentionElement>(
         ));
     }
     let kv_heads = call.k.shape.extents[1] as u32;
-    match &call.scales {
-        Some([q, k, v]) => Ok(Scales {
-            q: scale("q", q, arguments.batches, arguments.heads)?,
-            k: scale("k", k, arguments.batches, kv_heads)?,
-            v: scale("v", v, arguments.batches, kv_heads)?,
-        }),
-        None => Ok(Scales::NONE),
-    }
+    let [q, k, v] = call.scales.each_ref().map(Option::as_ref);
+    Ok(Scales {
+        q: scale("q", q, arguments.batches, arguments.heads)?,
+        k: scale("k", k, arguments.batches, kv_heads)?,
+        v: scale("v", v, arguments.batches, kv_heads)?,
+    })
 }
 
 /// The error where TMA cannot load the tensors of a call.
@@ -84,8 +82,9 @@ pub fn not_by_tma<T: AttentionElement>(call: &Attention<'_, T>) -> Error {
     Error::Unsupported { operation: OPERATION, detail }
 }
 
-/// The scale factors of an operand of `heads` heads.
-fn scale(name: &str, factors: &BufferSlice<'_, f32>, batches: u32, heads: u32) -> Result<Scale> {
+/// The scale factors of an operand of `heads` heads; 1 without them.
+fn scale(name: &str, factors: Option<&BufferSlice<'_, f32>>, batches: u32, heads: u32) -> Result<Scale> {
+    let Some(factors) = factors else { return Ok(Scale::NONE) };
     let all = u64::from(batches) * u64::from(heads);
     let (batch, head) = match factors.len() as u64 {
         1 => (0, 0),

@@ -228,9 +228,9 @@ impl<T: AttentionElement> Problem<T> {
             call.offsets.as_ref().map(|offsets| &offsets.queries),
             of_keys,
             call.pages.as_ref().map(|pages| &pages.table),
-            call.scales.as_ref().map(|scales| &scales[0]),
-            call.scales.as_ref().map(|scales| &scales[1]),
-            call.scales.as_ref().map(|scales| &scales[2])
+            call.scales[0].as_ref(),
+            call.scales[1].as_ref(),
+            call.scales[2].as_ref()
         );
         for (name, address, shape, bytes) in [
             ("q", call.q.elements.address(), q, T::BYTES),

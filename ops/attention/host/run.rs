@@ -12,7 +12,7 @@ use crate::PTX;
 use crate::kernels::hopper::Scales;
 use crate::kernels::{Arguments, rows_of_block};
 use moye_device::memory::{Element, GlobalMut};
-use moye_runtime::operation::{self, Launcher, Operation, Workspace};
+use moye_runtime::operation::{self, Launcher, Operation};
 use moye_runtime::{Device, Error, Grid, MAX_BLOCKS, Ptx, Rates, Result, Stream};
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
@@ -45,8 +45,8 @@ impl<T: Element> Eq for Call<T> {}
 
 impl<T: Element> Hash for Call<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Arguments { q, k, o, partial_o, .. } = self.arguments;
-        (q.address(), k.address(), o.address(), partial_o.address()).hash(state);
+        let Arguments { q, k, o, .. } = self.arguments;
+        (q.address(), k.address(), o.address()).hash(state);
     }
 }
 
@@ -69,6 +69,10 @@ impl<T: AttentionElement> Operation for Attend<T> {
         plan.code.name()
     }
 
+    fn workspace(plan: &Plan<T>, problem: &Problem<T>, _: &Call<T>) -> Result<usize> {
+        workspace(plan, problem)
+    }
+
     unsafe fn launch(
         plan: &Plan<T>,
         problem: &Problem<T>,
@@ -76,6 +80,15 @@ impl<T: AttentionElement> Operation for Attend<T> {
         on: &Launcher<'_>,
     ) -> Result<()> {
         let (stream, blocks) = (on.stream(), plan.blocks as u32);
+        let sums = on.workspace() + 4 * partial(plan, problem)[0] as u64;
+        let arguments = Arguments {
+            pack: plan.pack,
+            splits: plan.splits,
+            row_tiles: (arguments.q_length * plan.pack).div_ceil(plan.code.rows()),
+            partial_o: GlobalMut::from_address(on.workspace()),
+            partial_sums: GlobalMut::from_address(sums),
+            ..arguments
+        };
         // SAFETY: the caller's contract: the tensors of the arguments are in the device's memory.
         unsafe {
             match plan.code {
@@ -108,65 +121,53 @@ fn not_by_tma() -> Error {
     Error::Unsupported { operation: OPERATION, detail }
 }
 
-/// A call that was checked and planned.
-struct Planned<T: Element> {
-    problem: Problem<T>,
-    scales: Scales,
-    plan: Plan<T>,
+/// f32 elements of the splits' partial results, and of their rows' maxima and sums.
+fn partial<T: Element>(plan: &Plan<T>, problem: &Problem<T>) -> [usize; 2] {
+    if plan.splits == 1 {
+        return [0; 2];
+    }
+    let rows = blocks(&problem.arguments, 1, 1, plan.splits) as usize;
+    [rows * problem.sizes.1, 2 * rows]
 }
 
-impl<T: AttentionElement> Planned<T> {
-    /// `None` if there is no query.
-    fn of(call: &Attention<'_, T>, device: &Device, o: &HeadsMut<'_, T::Output>) -> Result<Option<Self>> {
-        let problem = Problem::of(call, device, o)?;
-        let by_tma_alone = T::VARIANTS.is_empty();
-        let scales =
-            if by_tma_alone { e4m3::scales(call, device, &problem.arguments)? } else { Scales::NONE };
-        let Arguments { batches, heads, q_length, .. } = problem.arguments;
-        if [batches, heads, q_length].contains(&0) {
-            return Ok(None);
-        }
-        let plan = operation::plan::<Attend<T>>(device, &problem.anywhere())
-            .map_err(|error| if by_tma_alone { e4m3::not_by_tma(call) } else { error })?;
-        at_most("thread blocks", plan.blocks, MAX_BLOCKS[0].into())?;
-        let rows = u64::from(q_length) * u64::from(plan.pack);
-        at_most("query rows of a tile's heads", rows, MAX_ROWS)?;
-        if plan.splits > 1 {
-            // The combine kernel has a warp for each row, and counts rows in u32.
-            let rows = blocks(&problem.arguments, 1, 1, 1);
-            at_most("query rows of a call with splits", rows, MAX_ROWS)?;
-        }
-        Ok(Some(Self { problem, scales, plan }))
+/// Bytes of the workspace of a plan, or the error of one that is too large.
+fn workspace<T: Element>(plan: &Plan<T>, problem: &Problem<T>) -> Result<usize> {
+    at_most("thread blocks", plan.blocks, MAX_BLOCKS[0].into())?;
+    let rows = u64::from(problem.arguments.q_length) * u64::from(plan.pack);
+    at_most("query rows of a tile's heads", rows, MAX_ROWS)?;
+    if plan.splits > 1 {
+        // The combine kernel has a warp for each row, and counts rows in u32.
+        let rows = blocks(&problem.arguments, 1, 1, 1);
+        at_most("query rows of a call with splits", rows, MAX_ROWS)?;
     }
+    Ok(4 * partial(plan, problem).iter().sum::<usize>())
+}
 
-    /// f32 elements of the splits' partial results, and of their rows' maxima and sums.
-    fn partial(&self) -> [usize; 2] {
-        if self.plan.splits == 1 {
-            return [0; 2];
-        }
-        let rows = blocks(&self.problem.arguments, 1, 1, self.plan.splits) as usize;
-        [rows * self.problem.sizes.1, 2 * rows]
+/// The problem and the call, checked; `None` if there is no query.
+fn checked<T: AttentionElement>(
+    call: &Attention<'_, T>,
+    device: &Device,
+    o: &HeadsMut<'_, T::Output>,
+) -> Result<Option<(Problem<T>, Call<T>)>> {
+    let problem = Problem::of(call, device, o)?;
+    let scales =
+        if T::VARIANTS.is_empty() { e4m3::scales(call, device, &problem.arguments)? } else { Scales::NONE };
+    let Arguments { batches, heads, q_length, .. } = problem.arguments;
+    if [batches, heads, q_length].contains(&0) {
+        return Ok(None);
     }
+    let call = Call { arguments: problem.arguments, keys: problem.keys, scales };
+    Ok(Some((problem.anywhere(), call)))
+}
 
-    fn workspace_bytes(&self) -> usize {
-        4 * self.partial().iter().sum::<usize>()
-    }
-
-    /// The call with a workspace at this address.
-    fn call(&self, workspace: u64) -> Call<T> {
-        let Self { problem, scales, plan } = *self;
-        let sums = workspace + 4 * self.partial()[0] as u64;
-        let mut arguments = Arguments {
-            pack: plan.pack,
-            splits: plan.splits,
-            partial_o: GlobalMut::from_address(workspace),
-            partial_sums: GlobalMut::from_address(sums),
-            ..problem.arguments
-        };
-        // The plan counts the blocks.
-        let _ = arguments.grid(plan.code.rows());
-        Call { arguments, keys: problem.keys, scales }
-    }
+/// The plan for a problem on a device.
+fn planned<T: AttentionElement>(
+    call: &Attention<'_, T>,
+    device: &Device,
+    problem: &Problem<T>,
+) -> Result<Plan<T>> {
+    operation::plan::<Attend<T>>(device, problem)
+        .map_err(|error| if T::VARIANTS.is_empty() { e4m3::not_by_tma(call) } else { error })
 }
 
 /// The largest number of query rows that the kernels count.
@@ -189,15 +190,13 @@ pub unsafe fn run<T: AttentionElement>(
     stream: &Stream,
     o: &mut HeadsMut<'_, T::Output>,
 ) -> Result<()> {
-    let Some(planned) = Planned::of(call, stream.device(), o)? else { return Ok(()) };
-    // Held until all has been launched.
-    let workspace = Workspace::new(stream, planned.workspace_bytes())?;
-    let call = planned.call(workspace.as_ref().map_or(0, Workspace::address));
+    let device = stream.device();
+    let Some((problem, checked)) = checked(call, device, o)? else { return Ok(()) };
     // SAFETY: `Problem::of` has checked bounds and alignment of all tensors. `o` and the
-    // log-sum-exp are borrowed mutably and share no element with the operands; the workspace is
-    // large enough for the splits. The caller answers for other streams, and for numbers in device
-    // memory.
-    unsafe { operation::run::<Attend<T>>(stream, &planned.problem.anywhere(), &call) }
+    // log-sum-exp are borrowed mutably and share no element with the operands. The caller answers
+    // for other streams, and for numbers in device memory.
+    unsafe { operation::run::<Attend<T>>(stream, &problem, &checked) }
+        .map_err(|error| planned(call, device, &problem).err().unwrap_or(error))
 }
 
 /// The plan of [`run`].
@@ -206,7 +205,7 @@ pub fn explain<T: AttentionElement>(
     device: &Device,
     o: &HeadsMut<'_, T::Output>,
 ) -> Result<AttentionExplanation> {
-    let Some(planned) = Planned::of(call, device, o)? else {
+    let Some((problem, _)) = checked(call, device, o)? else {
         return Ok(AttentionExplanation {
             kernel: None,
             rows: 0,
@@ -216,13 +215,15 @@ pub fn explain<T: AttentionElement>(
             workspace_bytes: 0,
         });
     };
-    let Plan { code, pack, splits, blocks, .. } = planned.plan;
+    let plan = planned(call, device, &problem)?;
+    let workspace_bytes = workspace(&plan, &problem)?;
+    let Plan { code, pack, splits, blocks, .. } = plan;
     Ok(AttentionExplanation {
         kernel: Some(code.name()),
         rows: code.rows(),
         pack,
         splits,
         blocks: blocks as u32,
-        workspace_bytes: planned.workspace_bytes(),
+        workspace_bytes,
     })
 }

@@ -12,7 +12,9 @@
 mod builder;
 #[cfg(feature = "candle")]
 pub mod candle;
+mod cases;
 mod cost;
+mod declared;
 mod descriptor;
 mod element;
 mod last_wave;
@@ -22,6 +24,7 @@ mod operand;
 mod plan;
 #[cfg(test)]
 mod plan_tests;
+mod reference;
 mod tma;
 #[cfg(feature = "tune")]
 mod tuning;
@@ -29,10 +32,11 @@ mod variants;
 mod workspace;
 
 pub use builder::Matmul;
+pub use declared::{MATMUL, explain_matmul};
 pub use element::{Factor, Float8, Operand, Output, Precision};
 pub use plan::Explanation;
 #[cfg(feature = "tune")]
-pub use tuning::{Choice, Problem, Tuning};
+pub use tuning::{Problem, TunedProduct, Tuning};
 
 use moye_runtime::{Device, Matrix, MatrixMut, Result, Stream};
 

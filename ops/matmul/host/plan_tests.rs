@@ -168,7 +168,7 @@ fn each_row_of_measured_shapes_names_a_kernel_of_one_element_and_the_plan_takes_
         let plan = planned::<T>(problem_of::<T>(row)?);
         Some((plan.variant.kernel.name(), in_place(&plan)))
     }
-    for row in MEASURED {
+    for row in MEASURED.iter() {
         let half = [taken::<f16>(row), taken::<bf16>(row)];
         let others = [taken::<f32>(row), taken::<i8>(row), taken::<F8E4M3>(row)];
         let taken: Vec<_> = half.into_iter().chain(others).flatten().collect();
@@ -178,7 +178,7 @@ fn each_row_of_measured_shapes_names_a_kernel_of_one_element_and_the_plan_takes_
 
 #[test]
 fn a_row_of_measured_shapes_holds_for_its_extents_a_single_product_and_the_gpus_that_were_measured() {
-    for row in MEASURED {
+    for row in MEASURED.iter() {
         let [m, n, k] = row.extents;
         let problem = on_hopper(m, n, k);
         assert!(fastest(&problem).any(|kernel| kernel == row.kernel), "{row:?}");

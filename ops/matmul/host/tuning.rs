@@ -18,7 +18,7 @@ const FORMAT: u32 = 1;
 /// Only [`Matmul::tuned`](crate::Matmul::tuned) uses it.
 ///
 /// ```
-/// use moye::{Choice, Device, Matmul, Matrix, MatrixMut, Tuning};
+/// use moye::{TunedProduct, Device, Matmul, Matrix, MatrixMut, Tuning};
 /// let device = Device::sim();
 /// let (a, b) = (device.upload(&[1.0f64; 64 * 96])?, device.upload(&[1.0f64; 96 * 32])?);
 /// let mut c = device.alloc_uninit::<f64>(64 * 32)?;
@@ -27,7 +27,7 @@ const FORMAT: u32 = 1;
 ///
 /// let product = Matmul::<f64>::new(a, b);
 /// let mut tuning = Tuning::default();
-/// tuning.insert(&device, product.problem(&c), Choice { tile: (64, 64), splits: 3, seconds: 1e-5 });
+/// tuning.insert(&device, product.problem(&c), TunedProduct { tile: (64, 64), splits: 3, seconds: 1e-5 });
 /// # let folder = std::env::temp_dir().join(format!("moye-doc-{}", std::process::id()));
 /// let file = folder.join("tuning.json");
 /// tuning.save(&file)?;
@@ -41,7 +41,9 @@ const FORMAT: u32 = 1;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tuning {
-    devices: BTreeMap<String, BTreeMap<Problem, Choice>>,
+    devices: BTreeMap<String, BTreeMap<Problem, TunedProduct>>,
+    /// The plans of operations in the same file, which `operation::Plans` reads.
+    plans: Vec<serde_json::Value>,
 }
 
 /// The properties of a product that determine the fastest choice. A product and its transpose have
@@ -85,10 +87,10 @@ enum Contiguous {
     Neither,
 }
 
-/// The fastest choice for a problem.
+/// The fastest candidate for a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
+pub struct TunedProduct {
     /// The tile of C, as for [`Matmul::tile`](crate::Matmul::tile).
     pub tile: (u32, u32),
     /// The split-K slices, as for [`Matmul::split_k`](crate::Matmul::split_k).
@@ -99,9 +101,13 @@ pub struct Choice {
 
 /// The file.
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct File {
     format: u32,
+    #[serde(default)]
     entries: Vec<Entry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    plans: Vec<serde_json::Value>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -109,7 +115,7 @@ struct File {
 struct Entry {
     device: String,
     problem: Problem,
-    choice: Choice,
+    choice: TunedProduct,
 }
 
 impl Problem {
@@ -169,7 +175,7 @@ impl Tuning {
         if file.format != FORMAT {
             return Err(wrong(other_format(file.format.into())));
         }
-        let mut tuning = Self::default();
+        let mut tuning = Self { plans: file.plans, ..Self::default() };
         for Entry { device, problem, choice } in file.entries {
             tuning.devices.entry(device).or_default().insert(problem, choice);
         }
@@ -188,7 +194,7 @@ impl Tuning {
                 choice,
             })
         });
-        let file = File { format: FORMAT, entries: entries.collect() };
+        let file = File { format: FORMAT, entries: entries.collect(), plans: self.plans.clone() };
         write_json(path.as_ref(), &file)
     }
 
@@ -200,12 +206,12 @@ impl Tuning {
     }
 
     /// Stores the choice for a problem on devices of this name; replaces an older one.
-    pub fn insert(&mut self, device: &Device, problem: Problem, choice: Choice) {
+    pub fn insert(&mut self, device: &Device, problem: Problem, choice: TunedProduct) {
         self.devices.entry(device.name().to_owned()).or_default().insert(problem, choice);
     }
 
     /// The choice for a problem on devices of this name.
-    pub fn get(&self, device: &Device, problem: &Problem) -> Option<Choice> {
+    pub fn get(&self, device: &Device, problem: &Problem) -> Option<TunedProduct> {
         self.devices.get(device.name())?.get(problem).copied()
     }
 
@@ -260,7 +266,7 @@ mod tests {
         let mut tuning = Tuning::default();
         for (m, splits) in [(64, 1), (128, 2), (64, 4)] {
             let of = problem([shape(m, 16, 16, 1), shape(16, 32, 1, 16), shape(m, 32, 32, 1)]);
-            tuning.insert(&device, of.clone(), Choice { tile: (64, 64), splits, seconds: 2.5e-6 });
+            tuning.insert(&device, of.clone(), TunedProduct { tile: (64, 64), splits, seconds: 2.5e-6 });
             tuning.save(&file).unwrap();
             let loaded = Tuning::load(&file).unwrap();
             assert_eq!(loaded, tuning);
@@ -312,7 +318,7 @@ mod tests {
         let largest = *view.tiles(&device).last().unwrap();
         for (tile, splits) in [(largest, 2), ((64, 64), 8), ((64, 64), 1)] {
             let mut tuning = Tuning::default();
-            tuning.insert(&device, of.clone(), Choice { tile, splits, seconds: 1.0 });
+            tuning.insert(&device, of.clone(), TunedProduct { tile, splits, seconds: 1.0 });
             assert_eq!(plan(view.clone()), alone, "it is not asked");
             assert_eq!(plan(view.clone().tuned(&tuning)), (tile, splits));
             assert_eq!(plan(view.clone().tuned(&tuning).split_k(4)).1, 4, "what the caller forces stays");
@@ -320,7 +326,7 @@ mod tests {
             assert_eq!(plan(other), (tile, splits), "factors are no other problem");
         }
         let mut stale = Tuning::default();
-        stale.insert(&device, of, Choice { tile: (7, 9), splits: 1, seconds: 1.0 });
+        stale.insert(&device, of, TunedProduct { tile: (7, 9), splits: 1, seconds: 1.0 });
         assert_eq!(plan(view.tuned(&stale)), alone, "a tile that no kernel has any more");
     }
 }

@@ -18,7 +18,7 @@ pub static COPY: Declaration = Declaration {
     results: |inputs, _| Ok(vec![input::<false>(inputs)?.clone()]),
     // SAFETY: the arrays are in memory of the stream's device until the work is complete.
     run: |stream, call| unsafe { run::<false>(stream, call) },
-    explain: explain::<false>,
+    explain: |stream, call| explain::<false>(stream, call).map(Into::into),
     reference: |inputs, _| inputs.iter().flatten().map(|(_, elements)| elements.clone()).collect(),
     tolerance: |_| 0.0,
     cases: &[
@@ -53,7 +53,7 @@ pub static TRANSPOSE: Declaration = Declaration {
     },
     // SAFETY: as for `COPY`.
     run: |stream, call| unsafe { run::<true>(stream, call) },
-    explain: explain::<true>,
+    explain: |stream, call| explain::<true>(stream, call).map(Into::into),
     reference: |inputs, _| {
         let (ty, x) = inputs[0].as_ref().expect("x is not optional");
         let [.., m, n] = ty.shape[..] else { unreachable!("`results` has refused it") };
@@ -112,9 +112,8 @@ fn matrices<const TRANSPOSED: bool>(call: &Call<'_>) -> Result<Vec<(Problem, Add
     let (operation, x, out) = (Movement::<TRANSPOSED>::NAME, call.operand(0), call.operand(1));
     input::<TRANSPOSED>(&[Some(x.ty())])?;
     out.check_distinct(operation)?;
-    if TRANSPOSED && x.address == out.address && x.elements() > 1 {
-        let detail = "out is x, which is read while out is written; give another array".to_owned();
-        return Err(Error::Unsupported { operation, detail });
+    if TRANSPOSED && x.elements() > 1 {
+        call.check_apart(operation, &TRANSPOSE, 1, &[])?;
     }
     if x.elements() == 0 {
         return Ok(Vec::new());

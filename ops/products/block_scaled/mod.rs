@@ -88,7 +88,7 @@ mod host {
         results: call::results,
         // SAFETY: the contract of `Declaration::run`.
         run: |stream, call| unsafe { call::run(stream, call) },
-        explain: call::explain,
+        explain: |stream, call| call::explain(stream, call).map(Into::into),
         reference: oracle::block_scaled,
         tolerance: oracle::tolerance,
         cases: cases::CASES,

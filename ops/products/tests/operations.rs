@@ -88,7 +88,7 @@ fn applied_plans_are_taken_and_those_of_other_candidates_are_not() {
     const CASE: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8]), None]);
     const KERNELS: [&str; 2] = ["linear_few_f32_4", "linear_few_f32_16"];
     let device = Device::sim();
-    let plans = tune(&LINEAR_FEW, &device, &CASE, Dtype::F32).unwrap();
+    let plans = tune(&LINEAR_FEW, &device, &CASE, Dtype::F32).unwrap().plans;
     let [plan] = &plans[..] else { panic!("{plans:?}") };
     assert!(plan.us <= plan.untuned_us && plan.candidates == 2, "{plan:?}");
     assert_eq!(plan.kernel, KERNELS[plan.candidate]);

@@ -25,7 +25,7 @@ mod machine;
 mod operands;
 mod options;
 #[allow(dead_code, reason = "each test uses some of it")]
-#[path = "../../../tools/bench/attention/oracle.rs"]
+#[path = "../../../ops/attention/host/oracle.rs"]
 mod oracle;
 #[path = "../../../ops/attention/tests/attention/random.rs"]
 mod random;

@@ -1,9 +1,10 @@
 //! Attention benchmarks: prompts, decoding against a cache, chunks of a prompt.
+//!
+//! They are not those of the declaration: rates count the scores that queries see, and of results
+//! with gigabytes of scores some rows are compared with float64.
 
 mod case;
 mod operands;
-#[allow(dead_code, reason = "the tests of the kernels use all of it")]
-mod oracle;
 mod reference;
 
 pub use case::{Case, Options, Order, cases, cases_of_e4m3};

@@ -2,9 +2,9 @@
 
 use super::case::{Case, Order};
 use super::operands::Operands;
-use super::oracle::{capped, dot, row};
 use half::bf16;
 use moye::number::Scalar;
+use moye_attention::oracle::{capped, dot, row};
 
 impl Case {
     /// The index of a token's row in the queries and results.

@@ -200,7 +200,13 @@ impl Bench {
                 Plans::load(file)?.apply();
                 None
             }
-            file => file.as_deref().map(Tuning::load).transpose()?,
+            Some(file) => {
+                let tuning = Tuning::load(file)?;
+                // The plans of `moye tune matmul` in the same file.
+                Plans::load(file)?.apply();
+                Some(tuning)
+            }
+            None => None,
         };
         let device = self.device.open("bench")?;
         let place =

@@ -133,24 +133,6 @@ impl NpyFile {
         })
     }
 
-    /// The array in the file, in C order with `N` dimensions, and its extents. The elements must
-    /// have type `T`.
-    pub fn tensor<T: Stored, const N: usize>(&self) -> Result<(Cow<'_, [T]>, [usize; N])> {
-        let (header, data) = self.header_of::<T>()?;
-        let Ok(shape) = <[usize; N]>::try_from(&header.shape[..]) else {
-            let shape = &header.shape;
-            bail!(
-                "{} holds an array of shape {shape:?}, which must have {N} dimensions; save a.reshape(...)",
-                self.name()
-            );
-        };
-        if header.is_fortran && !shape.contains(&0) && shape.iter().filter(|&&extent| extent > 1).count() > 1
-        {
-            bail!("{} is in Fortran order; save numpy.ascontiguousarray(a)", self.name());
-        }
-        Ok((self.elements(&header, data)?, shape))
-    }
-
     /// The array in the file with any number of dimensions. The elements must have type `T`.
     pub fn array<T: InFile>(&self) -> Result<Strided<'_, T>> {
         let (header, data) = self.header_of::<T>()?;

@@ -1,4 +1,7 @@
-//! `moye matmul`
+//! `moye matmul`: products of files, and of random matrices, each compared with float64.
+//!
+//! `moye run matmul` is built from the declaration `MATMUL`. This command also draws matrices,
+//! measures the error of each product, and takes the choices of `Tuning`.
 
 use super::DeviceArgument;
 use super::input::NpyFile;
@@ -10,6 +13,7 @@ use clap::Args;
 use half::{bf16, f16};
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
+use moye::operation::Plans;
 use moye::{Device, Output as ResultOf, Precision, Tuning};
 use moye_bench::activation::Function;
 use moye_bench::dtype::{Dtype, Member, PRODUCTS, Stored};
@@ -146,6 +150,10 @@ impl Matmul {
         let output = self.output.as_deref().map(|path| Output::create(path, self.force)).transpose()?;
         let mut report = Output::report(output.as_ref());
         let tuning = self.tuning.as_deref().map(Tuning::load).transpose()?;
+        if let Some(file) = &self.tuning {
+            // The plans that `moye tune matmul` has stored in the same file.
+            Plans::load(file)?.apply();
+        }
         let how = How {
             precision: match (self.tf32, self.f16_accumulators) {
                 (true, _) => Precision::Tf32,

@@ -2,8 +2,6 @@
 
 mod atoms;
 #[cfg(feature = "operations")]
-mod attention;
-#[cfg(feature = "operations")]
 mod bench;
 mod doctor;
 mod draw;
@@ -62,13 +60,9 @@ enum Command {
     /// float32, float64, int8, float8_e4m3fn or float8_e5m2.
     #[cfg(feature = "operations")]
     Matmul(Box<matmul::Matmul>),
-    /// Attention of queries, keys and values in float16 or bfloat16 NumPy files of shape (batch,
-    /// head, token, column).
-    #[cfg(feature = "operations")]
-    Attention(Box<attention::Attention>),
     #[cfg(feature = "operations")]
     #[command(flatten)]
-    Movement(run::Movement),
+    Named(run::Named),
     /// Run an operation on NumPy files: `moye run softmax x.npy -o y.npy --axis -1`.
     #[cfg(feature = "operations")]
     Run(run::Run),
@@ -119,9 +113,7 @@ impl Cli {
             #[cfg(feature = "operations")]
             Command::Matmul(command) => command.run(),
             #[cfg(feature = "operations")]
-            Command::Attention(command) => command.run(),
-            #[cfg(feature = "operations")]
-            Command::Movement(command) => command.run(),
+            Command::Named(command) => command.run(),
             #[cfg(feature = "operations")]
             Command::Run(command) => command.run(),
             #[cfg(feature = "operations")]

@@ -1,12 +1,13 @@
-//! `moye run OPERATION`, `moye copy` and `moye transpose`: a command for each declared operation,
-//! built from its declaration.
+//! `moye run OPERATION`, `moye attention`, `moye copy` and `moye transpose`: a command for each
+//! declared operation, built from its declaration.
 
 use super::input::{NpyFile, Strided};
+use super::matmul::number;
 use super::npy::Kind;
 use super::output::Output;
 use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, anyhow, bail};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{EnumValueParser, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, value_parser};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 pub struct Run(Declared);
 
 /// An operation that is a command of the program, and its arguments.
-pub struct Movement(Declared);
+pub struct Named(Declared);
 
 /// A declared operation and its arguments.
 struct Declared {
@@ -29,11 +30,41 @@ struct Declared {
     matches: ArgMatches,
 }
 
-/// An operation's command, with its file arguments and options.
-fn command(declaration: &'static Declaration) -> Command {
+/// Options by the names that commands had before they were declared.
+const ALIASES: [(&str, &str, &str); 3] = [
+    ("attention", "q_scale", "scale-q"),
+    ("attention", "k_scale", "scale-k"),
+    ("attention", "v_scale", "scale-v"),
+];
+
+/// Parses two integers, `L,R` or `LxR`, with `-` for no limit.
+pub fn pair(text: &str) -> Result<[Option<i64>; 2], String> {
+    let limit = |text: &str| match text.trim() {
+        "-" => Ok(None),
+        number => number.parse::<u32>().map(|number| Some(number.into())),
+    };
+    let wrong = || {
+        format!(
+            "`{text}` is not two numbers: expected L,R, with `-` for no limit, such as 128,0, or MxN, such as 64x64"
+        )
+    };
+    let (first, second) = text.split_once(',').or_else(|| text.split_once('x')).ok_or_else(wrong)?;
+    Ok([limit(first).map_err(|_| wrong())?, limit(second).map_err(|_| wrong())?])
+}
+
+/// Whether the command has an option for the element type of files that do not store it.
+fn has_dtype(declaration: &Declaration) -> bool {
+    declaration.options.iter().all(|option| option.name != "dtype")
+}
+
+/// An operation's command, with its file arguments and options; with `plans` also the option of a
+/// file of tuned plans.
+fn command(declaration: &'static Declaration, plans: bool) -> Command {
     let file = |operand: &OperandOf| {
         let name = operand.name;
+        let alias = ALIASES.iter().find(|(of, own, _)| *of == declaration.name && *own == name);
         Arg::new(name)
+            .visible_aliases(alias.map(|(_, _, alias)| *alias))
             .help(format!("{name}: {}", operand.about))
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
@@ -48,32 +79,26 @@ fn command(declaration: &'static Declaration) -> Command {
     });
     let option = |option: &OptionOf| {
         let argument = Arg::new(option.name).long(option.name).allow_hyphen_values(true);
-        match option.default {
-            Value::Int(value) => argument
-                .value_name("N")
-                .value_parser(value_parser!(i64))
-                .help(format!("{} (default: {value})", option.about)),
-            Value::Float(value) => argument
-                .value_name("NUMBER")
-                .value_parser(value_parser!(f64))
-                .help(format!("{} (default: {value})", option.about)),
-            Value::Dtype(dtype) => argument
-                .value_name("TYPE")
-                .value_parser(Dtype::ALL.map(Dtype::name))
-                .help(format!("{} (default: {dtype})", option.about)),
-            Value::Axes(_) => argument
-                .value_name("N,...")
-                .value_delimiter(',')
-                .value_parser(value_parser!(i64))
-                .help(format!("{} (default: all)", option.about)),
-            Value::Bool(_) => {
-                argument.allow_hyphen_values(false).action(ArgAction::SetTrue).help(option.about)
+        let help = match option.default {
+            Value::Bool(_) | Value::Unset(_) => option.about.to_owned(),
+            default => format!("{} (default: {default})", option.about),
+        };
+        let argument = match option.default.of_type() {
+            Value::Int(_) => argument.value_name("N").value_parser(value_parser!(i64)),
+            Value::Float(_) => argument.value_name("NUMBER").value_parser(number),
+            Value::Dtype(_) => argument.value_name("TYPE").value_parser(Dtype::ALL.map(Dtype::name)),
+            Value::Axes(_) => {
+                argument.value_name("N,...").value_delimiter(',').value_parser(value_parser!(i64))
             }
-            Value::Choice(chosen, names) => argument
-                .value_name("NAME")
-                .value_parser(PossibleValuesParser::new(names))
-                .help(format!("{} (default: {chosen})", option.about)),
-        }
+            Value::Pair([None, None]) => argument.value_name("L,R").value_parser(pair),
+            Value::Pair(_) => argument.value_name("MxN").value_parser(pair),
+            Value::Choice(_, names) => {
+                argument.value_name("NAME").value_parser(PossibleValuesParser::new(names))
+            }
+            Value::Text(_) | Value::Unset(_) => argument.value_name("NAME"),
+            Value::Bool(_) => argument.allow_hyphen_values(false).action(ArgAction::SetTrue),
+        };
+        argument.help(help)
     };
     let command = Command::new(declaration.name)
         .args(operands)
@@ -84,30 +109,47 @@ fn command(declaration: &'static Declaration) -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Overwrite the outputs if they exist"),
         )
-        .arg(
-            Arg::new("tuning")
-                .long("tuning")
-                .value_name("FILE.json")
-                .value_parser(value_parser!(PathBuf))
-                .help("Use the plans that `moye tune OPERATION` has stored in this file"),
-        )
         .arg_required_else_help(true);
+    let tuning = || {
+        Arg::new("tuning")
+            .long("tuning")
+            .value_name("FILE.json")
+            .value_parser(value_parser!(PathBuf))
+            .help("Use the plans that `moye tune OPERATION` has stored in this file")
+    };
+    let dtype = || {
+        Arg::new("dtype")
+            .long("dtype")
+            .value_name("TYPE")
+            .value_parser(EnumValueParser::<DtypeOfFile>::new())
+            .help("Element type of files that do not store it: bfloat16 in uint16, 8-bit floats in uint8")
+    };
+    let command = if plans { command.arg(tuning()) } else { command };
+    let command = if has_dtype(declaration) { command.arg(dtype()) } else { command };
     // The group's own description would replace one that is set before.
     DeviceArgument::augment_args(command).about(declaration.summary)
 }
 
-/// The operations of `moye run`.
+/// The operations that `moye bench` and `moye tune` know by their declaration.
 pub fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
     moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS)
 }
 
-/// The operations that are commands of the program.
-const MOVEMENTS: [&Declaration; 2] = [&moye::COPY, &moye::TRANSPOSE];
+/// The operations that are commands of the program. Their plans are not tuned: copies and
+/// transposes have one candidate, attention chooses by its model.
+const NAMED: [&Declaration; 3] = [&moye::ATTENTION, &moye::COPY, &moye::TRANSPOSE];
+
+/// The operations of `moye run`, and whether their plans may be tuned. `moye matmul` is a separate
+/// command: it also multiplies random matrices, and compares products with float64.
+fn runnable() -> impl Iterator<Item = (&'static Declaration, bool)> {
+    let tuned = operations().copied().chain([&moye::MATMUL]);
+    tuned.map(|declaration| (declaration, true)).chain(NAMED.map(|declaration| (declaration, false)))
+}
 
 impl Args for Run {
     fn augment_args(command: Command) -> Command {
         command
-            .subcommands(operations().map(|declaration| self::command(declaration)))
+            .subcommands(runnable().map(|(declaration, plans)| self::command(declaration, plans)))
             .subcommand_required(true)
     }
 
@@ -118,7 +160,7 @@ impl Args for Run {
 
 impl FromArgMatches for Run {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Declared::named(matches, operations().copied()).map(Self)
+        Declared::named(matches, runnable().map(|(declaration, _)| declaration)).map(Self)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -127,9 +169,9 @@ impl FromArgMatches for Run {
     }
 }
 
-impl Subcommand for Movement {
+impl Subcommand for Named {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(MOVEMENTS.map(self::command))
+        command.subcommands(NAMED.map(|declaration| self::command(declaration, false)))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -137,13 +179,13 @@ impl Subcommand for Movement {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        MOVEMENTS.iter().any(|declaration| declaration.name == name)
+        NAMED.iter().any(|declaration| declaration.name == name)
     }
 }
 
-impl FromArgMatches for Movement {
+impl FromArgMatches for Named {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Declared::named(matches, MOVEMENTS.into_iter()).map(Self)
+        Declared::named(matches, NAMED.into_iter()).map(Self)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -192,9 +234,10 @@ macro_rules! of_elements {
             Dtype::I32 => $function::<i32>($($argument),*),
             Dtype::I64 => $function::<i64>($($argument),*),
             Dtype::I8 => $function::<i8>($($argument),*),
-            Dtype::U8 => $function::<u8>($($argument),*),
+            Dtype::U8 | Dtype::Bool => $function::<u8>($($argument),*),
             Dtype::E4m3 => $function::<F8E4M3>($($argument),*),
             Dtype::E5m2 => $function::<F8E5M2>($($argument),*),
+            Dtype::F64 => $function::<f64>($($argument),*),
         }
     };
 }
@@ -211,19 +254,63 @@ fn upload<T: InFile + Default>(
     Ok((Box::new(buffer), array))
 }
 
-/// Memory for a result.
-fn uninit<T: InFile + Default>(device: &Device, elements: usize) -> Result<Box<dyn Elements>> {
-    Ok(Box::new(device.alloc_uninit::<T>(elements)?))
+/// Memory for a result; `value` is that of elements that the call does not write.
+fn result<T: InFile + Default>(
+    device: &Device,
+    elements: usize,
+    dtype: Dtype,
+    value: Option<f64>,
+) -> Result<Box<dyn Elements>> {
+    let Some(value) = value else { return Ok(Box::new(device.alloc_uninit::<T>(elements)?)) };
+    let mut bytes = [0; 8];
+    dtype.write(value, &mut bytes[..T::BYTES]);
+    // SAFETY: `T` is the type of the bytes' element, and every byte pattern is an element.
+    let element = unsafe { bytes.as_ptr().cast::<T>().read_unaligned() };
+    Ok(Box::new(transfer::upload(device, &vec![element; elements])?))
 }
 
-/// The element type of a file that is passed for an operand.
-fn dtype(operand: &OperandOf, file: &NpyFile) -> Result<Dtype> {
-    // Commands of declared operations have no option of the element type: the program writes e4m3
-    // as bytes without a type.
+/// The extents of a product of shapes that memory may hold.
+fn elements(shape: &[usize]) -> Result<usize> {
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    match shape.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent)) {
+        Some(elements) => Ok(elements),
+        None => bail!("results of shape {shape:?} are larger than any memory; check the shapes of the files"),
+    }
+}
+
+/// The elements of a file as float64.
+fn values<T: InFile + Default>(file: &NpyFile, dtype: Dtype) -> Result<Vec<f64>> {
+    let Strided { elements, shape, strides } = file.array::<T>()?;
+    let count = if shape.contains(&0) { 0 } else { shape.iter().product() };
+    let place = |index: usize| {
+        let (mut rest, mut place) = (index, 0);
+        for (extent, stride) in shape.iter().zip(&strides).rev() {
+            place += rest % extent * *stride as usize;
+            rest /= extent;
+        }
+        place
+    };
+    let value = |index: usize| {
+        let bits = elements[place(index)].stored_bits().to_le_bytes();
+        dtype.read(&bits[..T::BYTES])
+    };
+    Ok((0..count).map(value).collect())
+}
+
+/// The element type of a file that is passed for an operand; `given` is that of the command line,
+/// if the command has the option.
+fn dtype(operand: &OperandOf, file: &NpyFile, given: Option<Option<DtypeOfFile>>) -> Result<Dtype> {
+    // The program writes e4m3 as bytes without a type.
     let takes = |dtype| operand.dtypes.contains(&dtype);
-    let bytes = match file.kind()? {
-        Kind::Bytes(1) if takes(Dtype::E4m3) => Some(DtypeOfFile::E4m3),
-        Kind::Other("uint16") => bail!(
+    let bytes = match (file.kind()?, given) {
+        (Kind::Other("bool"), _) if takes(Dtype::Bool) => return Ok(Dtype::Bool),
+        (Kind::Other("bool"), _) if takes(Dtype::U8) => return Ok(Dtype::U8),
+        (Kind::Other("uint8") | Kind::Bytes(1), Some(Some(given))) if given.is_float8() => Some(given),
+        (Kind::Bytes(1), _) if takes(Dtype::E4m3) => Some(DtypeOfFile::E4m3),
+        (Kind::Other("uint16"), Some(given)) => given,
+        (Kind::Other("uint16"), None) => bail!(
             "{} holds uint16; if it stores bfloat16, save a.view(ml_dtypes.bfloat16), otherwise convert it with \
              a.astype('float32')",
             file.name()
@@ -242,7 +329,7 @@ impl Run {
     }
 }
 
-impl Movement {
+impl Named {
     pub fn run(self) -> Result<()> {
         self.0.run()
     }
@@ -254,7 +341,7 @@ impl Declared {
         let path = |operand: &OperandOf| matches.get_one::<PathBuf>(operand.name);
         let mut options = Options::of(declaration);
         for option in declaration.options {
-            let value = match option.default {
+            let value = match option.default.of_type() {
                 Value::Int(_) => matches.get_one(option.name).copied().map(Value::Int),
                 Value::Axes(_) => matches
                     .get_many::<i64>(option.name)
@@ -262,6 +349,13 @@ impl Declared {
                     .transpose()?
                     .map(Value::Axes),
                 Value::Float(_) => matches.get_one(option.name).copied().map(Value::Float),
+                Value::Pair(_) => matches.get_one(option.name).copied().map(Value::Pair),
+                Value::Text(_) | Value::Unset(_) => {
+                    if let Some(text) = matches.get_one::<String>(option.name) {
+                        options.set_text(declaration.name, option.name, text)?;
+                    }
+                    None
+                }
                 Value::Dtype(_) => matches
                     .get_one::<String>(option.name)
                     .and_then(|name| Dtype::named(name))
@@ -278,9 +372,11 @@ impl Declared {
                 options.set(declaration.name, option.name, value)?;
             }
         }
-        if let Some(file) = matches.get_one::<PathBuf>("tuning") {
+        // Commands without the option do not know it.
+        if let Ok(Some(file)) = matches.try_get_one::<PathBuf>("tuning") {
             Plans::load(file)?.apply();
         }
+        let given = has_dtype(declaration).then(|| matches.get_one::<DtypeOfFile>("dtype").copied());
         // Outputs are opened first, so that a wrong path is reported immediately.
         let force = matches.get_flag("force");
         let mut outputs = Vec::new();
@@ -291,6 +387,7 @@ impl Declared {
         let mut report = Output::report(outputs.first().and_then(Option::as_ref));
         let device = DeviceArgument::from_arg_matches(&matches)?.open(&mut report)?;
         let (mut memory, mut operands, mut types) = (Vec::new(), Vec::new(), Vec::new());
+        let mut known = Vec::new();
         for operand in declaration.operands.iter().filter(|operand| operand.role.is_input()) {
             let Some(path) = path(operand) else {
                 operands.push(None);
@@ -298,18 +395,27 @@ impl Declared {
                 continue;
             };
             let file = NpyFile::read(path)?;
-            let dtype = dtype(operand, &file)?;
+            let dtype = dtype(operand, &file, given)?;
+            if operand.known.is_some() {
+                known.push((operand.name, of_elements!(dtype, values, &file, dtype)?));
+            }
             let (elements, array) = of_elements!(dtype, upload, &device, &file, dtype)?;
             types.push(Some(array.ty()));
             operands.push(Some(array));
             memory.push(elements);
         }
+        declaration.know(&types, &known, &mut options)?;
         let wanted = (declaration.results)(&types, &options)?;
         let mut results = Vec::new();
         for ((ty, output), operand) in wanted.iter().zip(&outputs).zip(written()) {
-            let elements = ty.shape.iter().product();
+            let elements = elements(&ty.shape)?;
+            let is_given = |name: &str| declaration.operands.iter().position(|of| of.name == name);
+            let partial = operand
+                .partial
+                .filter(|(when, _)| is_given(when).and_then(|index| types.get(index)?.as_ref()).is_some());
+            let value = partial.map(|(_, value)| value);
             let elements = match output.is_some() || operand.role == Role::Result {
-                true => Some(of_elements!(ty.dtype, uninit, &device, elements)?),
+                true => Some(of_elements!(ty.dtype, result, &device, elements, ty.dtype, value)?),
                 false => None,
             };
             operands.push(elements.as_ref().map(|elements| Array::row_major(ty, elements.address())));
@@ -320,16 +426,16 @@ impl Declared {
         let call = Call { operands: &operands, options: &options };
         declaration.check(&call)?;
         let stream = device.default_stream();
-        let problem: Vec<_> = declaration
-            .operands
-            .iter()
-            .zip(&operands)
-            .filter_map(|(operand, array)| {
-                let array = array.as_ref().filter(|_| operand.role.is_input())?;
-                Some(format!("{} {:?} {}", operand.name, array.shape, array.dtype))
-            })
-            .collect();
-        report.line("problem", problem.join(", "));
+        let inputs = declaration.operands.iter().zip(&operands).filter(|(of, _)| of.role.is_input());
+        let inputs: Vec<_> = inputs.filter_map(|(of, array)| Some((of.name, array.as_ref()?))).collect();
+        let problem = inputs.iter().enumerate().map(|(index, (name, array))| {
+            // The type follows the last of several operands that have it.
+            match inputs.get(index + 1) {
+                Some((_, next)) if next.dtype == array.dtype => format!("{name} {:?}", array.shape),
+                _ => format!("{name} {:?} {}", array.shape, array.dtype),
+            }
+        });
+        report.line("problem", problem.collect::<Vec<_>>().join(", "));
         if call.operand(0).elements() > 0 {
             report.line("kernel", (declaration.explain)(&stream, &call)?);
         }
@@ -347,9 +453,12 @@ impl Declared {
         let time = device.time(|_| run())?;
         bar.finish_and_clear();
         report.line("time", format_args!("{:.3} ms", time.as_secs_f64() * 1e3));
-        for ((elements, output), ty) in results.iter().zip(outputs).zip(&wanted) {
+        for (((elements, output), ty), operand) in results.iter().zip(outputs).zip(&wanted).zip(written()) {
             if let (Some(elements), Some(output)) = (elements, output) {
-                elements.write(output, &ty.shape)?;
+                // The file of the log-sum-exp has another mode, of one column.
+                let mut shape = ty.shape.clone();
+                shape.extend((operand.name == "lse" && declaration.name == "attention").then_some(1));
+                elements.write(output, &shape)?;
             }
         }
         drop(memory);
@@ -359,10 +468,22 @@ impl Declared {
 
 #[cfg(test)]
 mod tests {
+    use super::{command, pair, runnable};
+
     #[test]
     fn every_operation_is_a_command() {
-        for declaration in super::operations().copied().chain(super::MOVEMENTS) {
-            super::command(declaration).debug_assert();
+        for (declaration, plans) in runnable() {
+            command(declaration, plans).debug_assert();
+        }
+    }
+
+    #[test]
+    fn a_pair_is_two_numbers_or_dashes() {
+        assert_eq!(pair("128,0"), Ok([Some(128), Some(0)]));
+        assert_eq!(pair("-, 5"), Ok([None, Some(5)]));
+        assert_eq!(pair("64x128"), Ok([Some(64), Some(128)]));
+        for text in ["", "5", "5,", "-1,3", "1,2,3", "64x"] {
+            assert!(pair(text).unwrap_err().contains("L,R"), "{text}");
         }
     }
 }

@@ -5,14 +5,15 @@ use super::report::Report;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use moye::operation::{Declaration, Plans};
-use moye::{Choice, Tuning};
+use moye::{TunedProduct, Tuning};
 use moye_bench::{Kind, Majors, Plan, Size};
-use moye_tune::{Found, Way};
+use moye_tune::{Candidate, Found};
 use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct Tune {
-    /// Operations of `moye run` to tune, at the sizes of `moye bench` (default: products)
+    /// Operations of `moye run` to tune, at the sizes that they declare (default: products of the
+    /// given sizes, each tile with each number of slices)
     #[arg(value_parser = declared::parser(), value_name = "OPERATION")]
     operations: Vec<&'static Declaration>,
     /// Element types, separated by commas (default: f16 for products, bf16 and f32 for operations).
@@ -37,8 +38,8 @@ pub struct Tune {
         value_name = "SIZES"
     )]
     sizes: Vec<Size>,
-    /// File for the choices; existing entries for other problems stay (default: moye/tuning.json,
-    /// or moye/plans.json for operations, in the user's configuration folder).
+    /// File for the plans; those for other problems stay (default: moye/tuning.json in the user's
+    /// configuration folder).
     #[arg(long, value_name = "FILE.json")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -62,8 +63,8 @@ impl Tune {
                 for &size in &self.sizes {
                     let found = moye_tune::search(&device, kind, majors, size, Plan::default())
                         .with_context(|| format!("{kind} {majors} {size}"))?;
-                    let Found { problem, best: Way { tile, splits }, seconds, untuned, tried } = found;
-                    tuning.insert(&device, problem, Choice { tile, splits, seconds });
+                    let Found { problem, best: Candidate { tile, splits }, seconds, untuned, tried } = found;
+                    tuning.insert(&device, problem, TunedProduct { tile, splits, seconds });
                     // Save each result as soon as it is known: the next one may take long.
                     tuning.save(&file)?;
                     let operations = 2.0 * size.m as f64 * size.n as f64 * size.k as f64 / 1e12;
@@ -92,17 +93,23 @@ impl Tune {
 impl Tune {
     /// Tunes the plans of operations.
     fn run_operations(self) -> Result<()> {
-        let file = match self.file {
-            Some(file) => file,
-            None => tuning_file(None)?.with_file_name("plans.json"),
-        };
+        let file = tuning_file(self.file)?;
         let mut plans = if file.exists() { Plans::load(&file)? } else { Plans::default() };
         let works = declared::works(&self.operations, &self.types)?;
         let device = self.device.open("tune")?;
         let mut report = Report::to_stdout();
         report.line("device", format_args!("{} ({})", device.name(), device.arch()));
         for work in &works {
-            for plan in declared::tune(&device, work).with_context(|| work.to_string())? {
+            let tuned = declared::tune(&device, work).with_context(|| work.to_string())?;
+            if tuned.plans.is_empty() {
+                report.line("tuned", format_args!("{work}: there is one plan, and nothing to choose"));
+            }
+            for failed in &tuned.failed {
+                let (kernel, candidate) = (failed.kernel, failed.candidate + 1);
+                report
+                    .line("left out", format_args!("{work}: {kernel} (plan {candidate}): {}", failed.error));
+            }
+            for plan in tuned.plans {
                 report.line(
                     "tuned",
                     format_args!(

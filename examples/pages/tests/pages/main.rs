@@ -7,7 +7,7 @@ mod common;
 mod gated;
 mod map;
 #[allow(dead_code, reason = "each test uses some of it")]
-#[path = "../../../../tools/bench/attention/oracle.rs"]
+#[path = "../../../../ops/attention/host/oracle.rs"]
 mod oracle;
 mod ptx;
 mod rows;

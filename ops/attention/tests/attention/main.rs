@@ -14,7 +14,7 @@ mod large;
 mod machine;
 mod operands;
 #[allow(dead_code, reason = "each test uses some of it")]
-#[path = "../../../../tools/bench/attention/oracle.rs"]
+#[path = "../../../../ops/attention/host/oracle.rs"]
 mod oracle;
 mod random;
 mod reference;

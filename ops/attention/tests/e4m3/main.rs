@@ -8,7 +8,7 @@ mod case;
 #[path = "../../../../tests/fixtures/common/lines.rs"]
 mod lines;
 #[allow(dead_code, reason = "each test uses some of it")]
-#[path = "../../../../tools/bench/attention/oracle.rs"]
+#[path = "../../../../ops/attention/host/oracle.rs"]
 mod oracle;
 #[path = "../attention/random.rs"]
 mod random;

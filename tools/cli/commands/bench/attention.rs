@@ -1,10 +1,17 @@
 //! The cases of `moye bench attention`: the default ones, or those given by shapes and options.
 
-use crate::commands::attention::{Window, single};
+use crate::commands::matmul::number;
+use crate::commands::run::pair;
 use clap::Args;
+use moye::Factor;
 use moye_bench::Size;
 use moye_bench::attention::{Case, Options, Order, cases, cases_of_e4m3};
 use std::str::FromStr;
+
+/// Parses an f32. A value that f32 rounds to infinity or to 0 is an error.
+fn single(text: &str) -> Result<f32, String> {
+    f32::of(number(text)?).ok_or_else(|| format!("`{text}` is outside of {}", f32::TAKES))
+}
 
 /// Default head sizes, in columns.
 const COLUMNS: [usize; 3] = [64, 128, 256];
@@ -39,8 +46,8 @@ pub struct Cases {
     causal: bool,
     /// Sliding window: hide the keys more than L before or R after a query's position; `-` means no
     /// limit.
-    #[arg(long, value_name = "L,R")]
-    window: Option<Window>,
+    #[arg(long, value_name = "L,R", value_parser = pair)]
+    window: Option<[Option<i64>; 2]>,
     /// Replace each score s by CAP tanh(s / CAP).
     #[arg(long, value_name = "CAP", value_parser = single)]
     softcap: Option<f32>,
@@ -83,7 +90,7 @@ impl Cases {
             window: if self.causal {
                 [None, Some(0)]
             } else {
-                self.window.map_or([None; 2], |Window(window)| window)
+                self.window.unwrap_or_default().map(|side| side.and_then(|side| u32::try_from(side).ok()))
             },
             softcap: self.softcap.unwrap_or(0.0),
             alibi: self.alibi,
@@ -203,5 +210,16 @@ mod tests {
             let said = text.parse::<Heads>().unwrap_err();
             assert!(said.starts_with(&format!("`{text}` is not a number of heads")), "{said}");
         }
+    }
+
+    #[test]
+    fn a_scale_that_f32_does_not_hold_is_refused_with_the_range() {
+        assert_eq!(single("0.125"), Ok(0.125));
+        assert_eq!(single("-1e-44"), Ok(-1e-44));
+        for text in ["1e39", "1e-50"] {
+            let said = single(text).unwrap_err();
+            assert!(said.starts_with(&format!("`{text}` is outside of a float of 32 bits")), "{said}");
+        }
+        assert!(single("1e400").unwrap_err().contains("too large"));
     }
 }

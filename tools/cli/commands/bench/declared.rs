@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use moye::Device;
 use moye::operation::{
-    Case, Declaration, Dtype, Measured, OperandOf, Role, TunedPlan, Value, measure, tune as fastest,
+    Case, Declaration, Dtype, Measured, OperandOf, Role, Tuned, Value, measure, tune as fastest,
 };
 use moye_bench::results::{Figure, Row};
 use moye_bench::{Kind, Monitor, Seen};
@@ -28,9 +28,11 @@ pub fn names() -> impl Iterator<Item = PossibleValue> {
         .map(|declaration| PossibleValue::new(declaration.name).help(declaration.summary))
 }
 
-/// Parses an operation's name.
+/// Parses the name of an operation to tune: products are among them, which `moye bench` measures
+/// by their own cases.
 pub fn parser() -> impl TypedValueParser<Value = &'static Declaration> {
-    PossibleValuesParser::new(names()).map(|name| named(&name).expect("it is one of these names"))
+    let products = PossibleValue::new(moye::MATMUL.name).help(moye::MATMUL.summary);
+    PossibleValuesParser::new(names().chain([products])).map(|name| named(&name).unwrap_or(&moye::MATMUL))
 }
 
 /// One measurement.
@@ -102,7 +104,7 @@ impl Work {
 ///
 /// # Errors
 /// As for [`row`].
-pub fn tune(device: &Device, work: &Work) -> Result<Vec<TunedPlan>> {
+pub fn tune(device: &Device, work: &Work) -> Result<Tuned> {
     Ok(fastest(work.declaration, device, work.case, work.dtype)?)
 }
 
@@ -173,7 +175,8 @@ mod tests {
         const CASE: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8]), None]);
         let work = Work { declaration: named("linear_few").unwrap(), case: &CASE, dtype: Dtype::F32 };
         assert_eq!(work.to_string(), format!("linear_few {} 1x8 1x8", Dtype::F32));
-        let plans = tune(&Device::sim(), &work).unwrap();
+        let Tuned { plans, failed } = tune(&Device::sim(), &work).unwrap();
+        assert!(failed.is_empty(), "{failed:?}");
         let [plan] = &plans[..] else { panic!("{plans:?}") };
         assert!(plan.us <= plan.untuned_us && plan.kernel.starts_with("linear_few_f32_"), "{plan:?}");
     }

@@ -147,6 +147,8 @@ impl Kind {
             Self::Other("uint16") => matches!(dtype, Dtype::F16 | Dtype::Bf16),
             Self::Bytes(2) => dtype == Dtype::Bf16,
             Self::Other("uint8") => dtype.is_float8() || dtype == Dtype::U8,
+            // A byte that is 0 or 1.
+            Self::Other("bool") => dtype == Dtype::U8,
             Self::Bytes(1) => dtype.is_float8(),
             _ => false,
         }

@@ -4,7 +4,7 @@ use crate::oracle::{dot, row};
 use crate::{failed, in_fortran_order, moye, save, succeeded};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, Scalar};
-use ndarray::{Array1, Array4, s};
+use ndarray::{Array1, Array2, Array4, s};
 use ndarray_npy::ReadNpyExt;
 use std::fs::{self, File};
 use std::path::Path;
@@ -183,14 +183,12 @@ fn attention_of_8_bit_floats_has_scale_factors_by_file() {
         save(folder, name, &array.map(|&x| F8E4M3::nearest(x).to_bits()));
         relabel(folder, name, "|u1", "<V1");
     }
-    let said = failed(&moye(folder, &FILES));
-    assert!(said.contains("add --dtype e4m3"), "{said}");
-
     // One factor for each query head, one for the keys, one for each head of the values.
     save(folder, "sq.npy", &Array1::from_vec(vec![2.0f32, 0.5]));
     save(folder, "sk.npy", &Array1::from_vec(vec![1.5f32]));
     save(folder, "sv.npy", &Array1::from_vec(vec![3.0f32]));
-    let options = ["--dtype", "e4m3", "--lse", "lse.npy", "--causal"];
+    // The one type of 8 bits that attention takes.
+    let options = ["--lse", "lse.npy", "--causal"];
     let scales = ["--scale-q", "sq.npy", "--scale-k", "sk.npy", "--scale-v", "sv.npy"];
     let [mut q, mut k, mut v] = arrays.clone();
     for (given, factors) in [(&[][..], [1.0, 1.0, 1.0, 1.0]), (&scales, [2.0, 0.5, 1.5, 3.0])] {
@@ -209,11 +207,14 @@ fn attention_of_8_bit_floats_has_scale_factors_by_file() {
 
     save(folder, "sq.npy", &Array1::from_vec(vec![1.0f32; 3]));
     let said = failed(&moye(folder, &[&FILES[..], &options, &scales].concat()));
-    assert!(said.contains("the scales of q: 3 factors; give 1, 2 (one for each head)"), "{said}");
+    assert!(said.contains("q_scale has shape (3,), and must have (1,) or (2,) or (1, 2)"), "{said}");
+    save(folder, "sq.npy", &Array1::from_vec(vec![1.0f32, 0.0]));
+    let said = failed(&moye(folder, &[&FILES[..], &options, &scales].concat()));
+    assert!(said.contains("q_scale has 0, and its factors must be positive"), "{said}");
     let (half, _) = files();
     save(half.path(), "sq.npy", &Array1::from_vec(vec![1.0f32]));
     let said = failed(&moye(half.path(), &[&FILES[..], &["--scale-q", "sq.npy"]].concat()));
-    assert!(said.contains("are for float8_e4m3fn, and q.npy holds float16"), "{said}");
+    assert!(said.contains("are for float8_e4m3fn, and q has elements of float16"), "{said}");
 }
 
 #[test]
@@ -223,9 +224,41 @@ fn files_that_do_not_fit_are_refused_and_nothing_is_written() {
     save_half(folder, "k.npy", &arrays[0]);
     let said = failed(&moye(folder, &["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy"]));
     assert!(said.contains("q [1, 2, 3, 64], k [1, 2, 3, 64], v [1, 1, 5, 64]"), "{said}");
-    let flat = ndarray::Array2::<f32>::zeros((3, 64));
+    let flat = Array2::<f32>::zeros((3, 64));
     save(folder, "q.npy", &flat);
     let said = failed(&moye(folder, &["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy"]));
-    assert!(said.contains("float32; attention needs float16, bfloat16 or float8_e4m3fn"), "{said}");
+    assert!(
+        said.contains("q.npy: q has elements of float32, and must have bfloat16, float16 or float8_e4m3fn"),
+        "{said}"
+    );
     assert!(!folder.join("o.npy").exists());
+}
+
+/// Options that only the declaration has: lengths, offsets and pages by files.
+#[test]
+fn sequences_of_files_are_attended_to_each_by_itself_and_wrong_offsets_are_refused() {
+    let (folder, [q, k, v]) = files();
+    let folder = folder.path();
+    save(folder, "q_offsets.npy", &Array1::from_vec(vec![0i32, 1, 3]));
+    save(folder, "k_offsets.npy", &Array1::from_vec(vec![0i32, 4, 5]));
+    let run = ["run", "attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--force"];
+    let offsets = ["--q_offsets", "q_offsets.npy", "--k_offsets", "k_offsets.npy"];
+    succeeded(&moye(folder, &[&run[..], &offsets].concat()));
+    let got = load_half(folder, "o.npy");
+    // The second sequence has two queries and one key, whose value is the result.
+    for (head, query) in [(0, 1), (0, 2), (1, 1), (1, 2)] {
+        for column in 0..64 {
+            assert_eq!(got[[0, head, query, column]], v[[0, 0, 4, column]], "{head} {query} {column}");
+        }
+    }
+    assert_eq!((q.shape()[2], k.shape()[2]), (3, 5));
+    save(folder, "q_offsets.npy", &Array1::from_vec(vec![0i32, 1, 4]));
+    let said = failed(&moye(folder, &[&run[..], &offsets].concat()));
+    assert!(
+        said.contains("q_offsets is [0, 1, 4]: it must ascend from 0 to at most the 3 tokens of q"),
+        "{said}"
+    );
+    save(folder, "mask.npy", &Array2::from_shape_fn((3, 5), |(_, key)| key == 2));
+    succeeded(&moye(folder, &[&run[..], &["--mask", "mask.npy"]].concat()));
+    assert_eq!(load_half(folder, "o.npy")[[0, 1, 0, 7]], v[[0, 0, 2, 7]], "the one key that is not hidden");
 }

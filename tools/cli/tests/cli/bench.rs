@@ -155,6 +155,70 @@ fn a_product_of_files_obeys_the_choice_for_its_problem() {
     assert!(!told(&["--tuning", "tuning.json"]).contains("tf32"), "another problem");
 }
 
+/// Plans and choices for products are in one file, which each command with `--tuning` reads.
+#[test]
+fn an_operation_of_files_takes_the_plan_of_a_file_and_products_find_theirs_beside_it() {
+    use moye::operation::{Case, Dtype, Plans, tune};
+    const CASE: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8]), None]);
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    crate::save(folder, "x.npy", &crate::matrix(1, 8, false));
+    let file = folder.join("tuning.json");
+    let device = moye::Device::sim();
+    let tuned = tune(&moye_products::few::LINEAR_FEW, &device, &CASE, Dtype::F32).unwrap();
+    let [plan] = &tuned.plans[..] else { panic!("{tuned:?}") };
+    let kernel = |arguments: &[&str]| {
+        let run = ["run", "linear_few", "x.npy", "x.npy", "-o", "y.npy", "--force"];
+        let said = succeeded(&moye(folder, &[&run[..], arguments].concat()));
+        said.lines().find_map(|line| line.strip_prefix("kernel")).unwrap().trim().to_owned()
+    };
+    for (candidate, name) in ["linear_few_f32_4", "linear_few_f32_16"].into_iter().enumerate() {
+        let mut plans = Plans::default();
+        plans.insert(moye::operation::TunedPlan { candidate, kernel: name.to_owned(), ..plan.clone() });
+        plans.save(&file).unwrap();
+        assert_eq!(kernel(&["--tuning", "tuning.json"]), name);
+    }
+    let problem = serde_json::json!({
+        "operands": "f32", "result": "f32", "precision": "tf32", "a": "k", "b": "k", "m": 1, "n": 1, "k": 8, "batches": 1
+    });
+    let choice = serde_json::json!({"tile": [64, 64], "splits": 1, "seconds": 1e-5});
+    let mut both: serde_json::Value = serde_json::from_str(&load_text(folder, "tuning.json")).unwrap();
+    both["entries"] = serde_json::json!([{"device": "simulator", "problem": problem, "choice": choice}]);
+    std::fs::write(&file, both.to_string()).unwrap();
+    assert_eq!(kernel(&["--tuning", "tuning.json"]), "linear_few_f32_16");
+    crate::save(folder, "b.npy", &crate::matrix(8, 1, true));
+    let product = ["matmul", "x.npy", "b.npy", "--tf32", "--tuning", "tuning.json"];
+    assert!(succeeded(&moye(folder, &product)).contains("_64x64"));
+    // Each keeps the other's part.
+    moye::Tuning::load(&file).unwrap().save(&file).unwrap();
+    Plans::load(&file).unwrap().save(&file).unwrap();
+    let kept: serde_json::Value = serde_json::from_str(&load_text(folder, "tuning.json")).unwrap();
+    assert_eq!([&kept["plans"], &kept["entries"]].map(|part| part.as_array().unwrap().len()), [1, 1]);
+    // A command whose operation has one plan has no such option.
+    let output = moye(folder, &["copy", "x.npy", "-o", "y.npy", "--tuning", "tuning.json"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("unexpected argument '--tuning'"));
+}
+
+#[test]
+fn a_declared_product_of_files_is_that_of_ndarray_with_its_epilogue() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let (a, b) = (crate::matrix(20, 30, false), crate::matrix(30, 10, true));
+    let bias = ndarray::Array1::from_shape_fn(10, |j| j as f32);
+    crate::save(folder, "a.npy", &a);
+    crate::save(folder, "b.npy", &b);
+    crate::save(folder, "bias.npy", &bias);
+    let run = ["run", "matmul", "a.npy", "b.npy", "-o", "c.npy", "--force"];
+    let options = ["--bias", "bias.npy", "--alpha", "2", "--tile", "64x64"];
+    let said = succeeded(&moye(folder, &[&run[..], &options].concat()));
+    assert!(said.contains("a [20, 30], b [30, 10], bias [10] float32"), "{said}");
+    let expected = 2.0 * a.dot(&b) + &bias;
+    let apart = (crate::load(folder, "c.npy") - &expected).mapv(f32::abs).sum();
+    assert!(apart <= 1e-5 * expected.mapv(f32::abs).sum(), "{apart}");
+    let said = failed(&moye(folder, &[&run[..], &["--beta", "2"]].concat()));
+    assert!(said.contains("beta is 2, and there is no c"), "{said}");
+}
+
 #[test]
 fn on_a_gpu_the_fastest_way_is_kept_and_obeyed() {
     if gpu().is_none() {

@@ -9,7 +9,7 @@ mod doctor;
 mod elements;
 mod headers;
 #[allow(dead_code, reason = "each test uses some of it")]
-#[path = "../../../../tools/bench/attention/oracle.rs"]
+#[path = "../../../../ops/attention/host/oracle.rs"]
 mod oracle;
 mod profile;
 #[cfg(unix)]
@@ -201,11 +201,12 @@ fn help_says_what_each_operation_computes() {
     // Lines of help may break after that.
     let beginning = |summary: &str| summary.chars().take(20).collect::<String>();
     let all = help(&["run", "--help"]);
-    for operation in moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS) {
+    let named: [&moye::operation::Declaration; 2] = [&moye::ATTENTION, &moye::MATMUL];
+    for operation in moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS).chain(&named) {
         assert!(all.contains(&beginning(operation.summary)), "{}: {all}", operation.name);
         assert!(help(&["run", operation.name, "--help"]).starts_with(&beginning(operation.summary)));
     }
-    for operation in [&moye::COPY, &moye::TRANSPOSE] {
+    for operation in [&moye::ATTENTION, &moye::COPY, &moye::TRANSPOSE] {
         assert!(help(&[operation.name, "--help"]).starts_with(&beginning(operation.summary)));
         assert!(help(&["--help"]).contains(&beginning(operation.summary)), "{}", operation.name);
     }

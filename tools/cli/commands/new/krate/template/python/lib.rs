@@ -43,7 +43,7 @@ mod host {
         run: |stream, call| unsafe {
             run_elementwise::<Silu, 1>(stream, [Some(call.operand(0))], call.operand(1), ())
         },
-        explain: |_, _| Ok(silu.name()),
+        explain: |_, _| Ok(silu.name().into()),
         reference: |inputs, _| {
             let of = |values: &Vec<f64>| values.iter().map(|x| x / (1.0 + (-x).exp())).collect();
             inputs.iter().flatten().map(|(_, values)| of(values)).collect()

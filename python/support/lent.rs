@@ -1,7 +1,7 @@
 //! Workspaces from the allocator of the arrays' library: in a CUDA graph they belong to the graph's
 //! memory, as the library's own workspaces do.
 
-use moye::{Error, Stream};
+use moye_runtime::{Error, Stream};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 

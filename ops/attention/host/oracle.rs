@@ -1,5 +1,6 @@
 //! Attention in float64, one query of one head at a time: the reference of all tests, which include
-//! this file.
+//! this file or take it from the crate.
+#![allow(missing_docs, reason = "the fields and parameters are named in the functions' documentation")]
 
 /// A query's row of results.
 pub struct Row {

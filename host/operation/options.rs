@@ -1,0 +1,298 @@
+//! The options of an operation, and their values in a call.
+
+use super::{Axes, Declaration, Dtype};
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// An option, with its default.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionOf {
+    /// Its name.
+    pub name: &'static str,
+    /// Its effect.
+    pub about: &'static str,
+    /// Its default value; other values have the same type.
+    pub default: Value,
+    /// What may be given, for messages; `None` for any value of the type.
+    pub takes: Option<&'static str>,
+}
+
+impl OptionOf {
+    /// An option of any value of the default's type.
+    pub const fn new(name: &'static str, about: &'static str, default: Value) -> Self {
+        Self { name, about, default, takes: None }
+    }
+
+    /// The option, with what may be given, for messages.
+    #[must_use]
+    pub const fn takes(self, takes: &'static str) -> Self {
+        Self { takes: Some(takes), ..self }
+    }
+}
+
+/// The value of an option.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// An integer.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Yes or no.
+    Bool(bool),
+    /// An element type.
+    Dtype(Dtype),
+    /// Axes of an array.
+    Axes(Axes),
+    /// One of several names: the chosen one, and all of them.
+    Choice(&'static str, &'static [&'static str]),
+    /// Two integers. `None` is no limit; a default of numbers takes numbers alone.
+    Pair([Option<i64>; 2]),
+    /// A name of which the operation has the list, such as that of a kernel: see
+    /// [`Options::set_text`].
+    Text(&'static str),
+    /// No value, of an option that is not set by default: an example of its values.
+    Unset(&'static Value),
+}
+
+impl Value {
+    /// A value of the option's type.
+    pub const fn of_type(self) -> Self {
+        match self {
+            Self::Unset(example) => *example,
+            value => value,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Dtype(dtype) => write!(f, "{dtype}"),
+            Self::Axes(axes) => write!(f, "{axes}"),
+            Self::Choice(name, _) | Self::Text(name) => f.write_str(name),
+            Self::Pair(pair) => {
+                let [first, second] = pair.map(|number| number.map_or("-".to_owned(), |n| n.to_string()));
+                write!(f, "{first},{second}")
+            }
+            Self::Unset(_) => f.write_str("none"),
+        }
+    }
+}
+
+/// The values of all options of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options(Vec<(&'static str, Value)>);
+
+impl Options {
+    /// The default options of an operation.
+    pub fn of(declaration: &Declaration) -> Self {
+        Self(declaration.options.iter().map(|option| (option.name, option.default)).collect())
+    }
+
+    /// The value of an option, for modification.
+    fn find(&mut self, operation: &'static str, name: &str) -> Result<&mut Value> {
+        let Some(index) = self.0.iter().position(|(known, _)| *known == name) else {
+            let names = self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            let detail = format!("there is no option {name}; there are {names}");
+            return Err(Error::Unsupported { operation, detail });
+        };
+        Ok(&mut self.0[index].1)
+    }
+
+    /// Sets an option to one of its names.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if there is no such option or name, or the option's values are not
+    /// names.
+    pub fn choose(&mut self, operation: &'static str, name: &str, chosen: &str) -> Result<()> {
+        let known = self.find(operation, name)?;
+        let Value::Choice(_, names) = known.of_type() else {
+            let detail = format!("{name} is {known} by default, and takes no name ({chosen:?})");
+            return Err(Error::Unsupported { operation, detail });
+        };
+        let Some(chosen) = names.iter().find(|of| **of == chosen) else {
+            let detail = format!("{name} is {chosen:?}, and must be one of {}", names.join(", "));
+            return Err(Error::Unsupported { operation, detail });
+        };
+        *known = Value::Choice(chosen, names);
+        Ok(())
+    }
+
+    /// Sets an option of names that the operation knows.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if there is no such option, or its values have another type.
+    pub fn set_text(&mut self, operation: &'static str, name: &str, text: &str) -> Result<()> {
+        /// Each text that was given: names of kernels, which are few. More are refused.
+        static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        const MOST: usize = 4096;
+        let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = match texts.get(text) {
+            Some(kept) => kept,
+            None if texts.len() < MOST && text.len() <= MOST => {
+                let kept: &'static str = text.to_owned().leak();
+                texts.insert(kept);
+                kept
+            }
+            None => {
+                let detail = format!("{name} has had {MOST} values, and can have no other");
+                return Err(Error::Unsupported { operation, detail });
+            }
+        };
+        self.set(operation, name, Value::Text(kept))
+    }
+
+    /// Sets an option.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if there is no such option, or its values have another type. A number
+    /// option accepts an integer.
+    pub fn set(&mut self, operation: &'static str, name: &str, value: Value) -> Result<()> {
+        if let Value::Choice(chosen, _) = value {
+            return self.choose(operation, name, chosen);
+        }
+        let unsupported = |detail| Error::Unsupported { operation, detail };
+        let known = self.find(operation, name)?;
+        *known = match (known.of_type(), value) {
+            (Value::Float(_), Value::Int(value)) => Value::Float(value as f64),
+            (Value::Axes(_), Value::Int(axis)) => Value::Axes(Axes::new([axis])),
+            (Value::Int(_), Value::Int(_))
+            | (Value::Float(_), Value::Float(_))
+            | (Value::Bool(_), Value::Bool(_))
+            | (Value::Dtype(_), Value::Dtype(_))
+            | (Value::Axes(_), Value::Axes(_))
+            | (Value::Text(_), Value::Text(_)) => value,
+            (Value::Pair(of), Value::Pair(pair)) if of.contains(&None) || !pair.contains(&None) => value,
+            (Value::Int(_), other) => {
+                return Err(unsupported(format!("{name} is a whole number, not {other}")));
+            }
+            (Value::Float(_), other) => {
+                return Err(unsupported(format!("{name} is a number, not {other}")));
+            }
+            (Value::Bool(_), other) => {
+                return Err(unsupported(format!("{name} is true or false, not {other}")));
+            }
+            (Value::Dtype(_), other) => {
+                return Err(unsupported(format!("{name} is the name of an element type, not {other}")));
+            }
+            (Value::Axes(_), other) => {
+                return Err(unsupported(format!("{name} is the number of an axis or several, not {other}")));
+            }
+            (Value::Choice(_, names), other) => {
+                return Err(unsupported(format!("{name} is one of {}, not {other}", names.join(", "))));
+            }
+            (Value::Text(_), other) => {
+                return Err(unsupported(format!("{name} is a name, not {other}")));
+            }
+            (Value::Pair(_) | Value::Unset(_), other) => {
+                return Err(unsupported(format!("{name} is two whole numbers, not {other}")));
+            }
+        };
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> Value {
+        let known = self.0.iter().find(|(known, _)| *known == name);
+        known.unwrap_or_else(|| panic!("the operation declares no option `{name}`")).1
+    }
+
+    /// Whether an option has a value: always, unless its default is [`Value::Unset`].
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn is_set(&self, name: &str) -> bool {
+        !matches!(self.get(name), Value::Unset(_))
+    }
+
+    /// The value of an integer option.
+    ///
+    /// # Panics
+    /// The operation does not declare such an option.
+    pub fn int(&self, name: &str) -> i64 {
+        match self.get(name) {
+            Value::Int(value) => value,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of a number option.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn float(&self, name: &str) -> f64 {
+        match self.get(name) {
+            Value::Float(value) => value,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an option that is true or false.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn bool(&self, name: &str) -> bool {
+        match self.get(name) {
+            Value::Bool(value) => value,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an element type option.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn dtype(&self, name: &str) -> Dtype {
+        match self.get(name) {
+            Value::Dtype(dtype) => dtype,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an axes option.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn axes(&self, name: &str) -> Axes {
+        match self.get(name) {
+            Value::Axes(axes) => axes,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an option that is one of several names.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn choice(&self, name: &str) -> &'static str {
+        match self.get(name) {
+            Value::Choice(chosen, _) => chosen,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+    /// The value of an option that is a name.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn text(&self, name: &str) -> &'static str {
+        match self.get(name) {
+            Value::Text(text) => text,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an option of two integers.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn pair(&self, name: &str) -> [Option<i64>; 2] {
+        match self.get(name) {
+            Value::Pair(pair) => pair,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+}
