@@ -45,7 +45,9 @@ cargo xtask COMMAND
       --json           as JSON, with every instruction
   results [WORD ...]   Prints the measurements of the files in docs/results whose names have these words
                        (h200 rows), or writes the overview in docs/results/README.md.
-  size                 Lines of Rust, of each folder and of each operation.
+  size [--at COMMIT] [WORD ...]
+                       Lines of Rust, of each folder and of each operation, now or at a commit; and the source files
+                       with each word in their path.
   dist [--packages]    Writes the packages, with their PTX and machine code, and the Python package's wheel into
                        `target/dist`; with --packages no wheel, whose build takes minutes.
   bundle [--to DIR]    Gathers test, example and benchmark executables into one folder (`bundle`), to be run on a
@@ -147,8 +149,15 @@ fn run() -> Result<ExitCode> {
             }
         }
         "size" => {
-            nothing_more(&mut arguments)?;
-            size::run(&checkout)?;
+            let (mut at, mut words) = (None, Vec::new());
+            while let Some(argument) = arguments.next()? {
+                match argument {
+                    Arg::Long("at") => at = Some(arguments.value()?.string()?),
+                    Arg::Value(word) => words.push(word.string()?),
+                    other => return Err(other.unexpected().into()),
+                }
+            }
+            size::run(&checkout, at.as_deref(), &words)?;
         }
         "dist" => {
             let packages_alone = match arguments.next()? {

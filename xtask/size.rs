@@ -1,11 +1,10 @@
-//! `cargo xtask size`: lines of Rust, by folder and by operation.
+//! `cargo xtask size`: lines of Rust, by folder and by operation, now or at a commit.
 
 use crate::checkout::Checkout;
 use crate::steps::quietly;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 use std::process::Command;
 
 /// The files of an operation's folder, in reading order.
@@ -16,29 +15,45 @@ const OPERATIONS: &str = "ops/";
 /// The lines of a file, by its name in the checkout.
 type File = (String, usize);
 
-/// Prints the lines of Rust of each top-level folder, and of each operation's folder.
+/// Prints the lines of Rust of each top-level folder, and of each operation's folder; then, for
+/// each word, the source files of Rust and Python with that word in their path. All are counted in
+/// the checkout's tracked files, or as they were `at` a commit.
 ///
 /// # Errors
-/// The files of the checkout cannot be listed or read.
-pub fn run(checkout: &Checkout) -> Result<()> {
-    let mut list = Command::new("git");
-    list.current_dir(&checkout.root).args(["ls-files", "-z", "--", "*.rs"]);
-    let names = quietly(&mut list).context("the files of the checkout cannot be listed")?;
-    let (mut files, mut registries) = (Vec::new(), String::new());
-    for name in names.split('\0').filter(|name| !name.is_empty()) {
-        let path = checkout.root.join(name);
-        // A link's target is counted under its own name; a removed file is not.
-        if path.is_symlink() || !path.is_file() {
-            continue;
-        }
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
-        files.push((name.to_owned(), text.lines().count()));
-        if name.starts_with(OPERATIONS) && name.ends_with("/lib.rs") {
-            registries += &text;
-        }
+/// The files of the checkout or of the commit cannot be listed or read.
+pub fn run(checkout: &Checkout, at: Option<&str>, words: &[String]) -> Result<()> {
+    let git = |arguments: &[&str], paths: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(&checkout.root).args(arguments).args(at).arg("--").args(paths);
+        quietly(&mut git).context("the files cannot be listed")
+    };
+    // Links are not followed, and files without a line have no entry.
+    let counts = git(&["grep", "--count", "-e", ""], &["*.rs", "*.py"])?;
+    let mut sources = Vec::new();
+    for count in counts.lines() {
+        let count = at.map_or(count, |at| count.trim_start_matches(at).trim_start_matches(':'));
+        let (name, lines) = count.rsplit_once(':').context("git prints a name and a count")?;
+        sources.push((name.to_owned(), lines.parse().context("git prints a count")?));
     }
-    print!("{}", table(&files, &registries));
+    let rust = |(name, _): &&File| name.ends_with(".rs");
+    let files: Vec<File> = sources.iter().filter(rust).cloned().collect();
+    // Before there were operations, there is no list of them.
+    let registries = git(&["grep", "-h", "-e", ""], &["ops/*/lib.rs"]).unwrap_or_default();
+    print!("{}{}", table(&files, &registries), named(&sources, words));
     Ok(())
+}
+
+/// The number and the lines of files that have a word in their path, as text.
+fn named(files: &[File], words: &[String]) -> String {
+    let mut text = String::new();
+    if !words.is_empty() {
+        text += "\nin the path         files   lines\n";
+    }
+    for word in words {
+        let lines = files.iter().filter(|(name, _)| name.contains(word.as_str())).map(|(_, lines)| lines);
+        let _ = writeln!(text, "{word:<18} {:>6} {:>7}", lines.clone().count(), lines.sum::<usize>());
+    }
+    text
 }
 
 /// Whether a file contains only tests.
@@ -110,12 +125,15 @@ mod tests {
             ("ops/rows/lib.rs", 5),
         ];
         let registry = "\"all\" add: ADD, SUBTRACT;\n&crate::norm::NORM,\n&crate::other::ADD";
-        let text = table(&files.map(|(name, lines)| (name.to_owned(), lines)), registry);
+        let text = table(&files.clone().map(|(name, lines)| (name.to_owned(), lines)), registry);
         let has = |row: &[&str]| text.lines().any(|line| line.split_whitespace().eq(row.iter().copied()));
         assert!(has(&["host", "2", "17", "7"]), "{text}");
         assert!(has(&["all", "7", "79", "7"]), "{text}");
         assert!(has(&["ops/rows/add", "50", "2", "30", "20", "0", "0", "0"]), "{text}");
         assert!(has(&["ops/rows/norm", "4", "1", "4", "0", "0", "0", "0"]), "{text}");
         assert!(!text.contains("ops/rows  "), "{text}");
+        let files = files.map(|(name, lines)| (name.to_owned(), lines));
+        let text = named(&files, &["norm".to_owned(), "rows".to_owned()]);
+        assert!(text.ends_with("norm                    1       4\nrows                    4      59\n"), "{text}");
     }
 }

@@ -3,6 +3,7 @@
 use crate::reference::Reference;
 use crate::synthetic::{self, CONTEXT, END, VOCABULARY};
 use moye::{Device, DeviceChoice};
+use moye_llama::config::Config;
 use moye_llama::engine::{Engine, Limits, Sampling};
 use moye_llama::gguf::Gguf;
 use moye_llama::model::Model;
@@ -73,32 +74,58 @@ fn greatest(logits: &[f64]) -> (usize, f64) {
     (order[0], logits[order[0]] - logits[order[1]])
 }
 
+/// Writes a copy of a file whose metadata say that it has `layers` layers: the later ones are not
+/// read, and the logits are computed from the state after the last that is.
+fn write_first_layers(file: &[u8], layers: usize, copy: &Path) {
+    let key = b".block_count";
+    let value = file.windows(key.len()).position(|window| window == key).unwrap() + key.len() + 4;
+    let mut file = file.to_vec();
+    assert!(layers <= u32::from_le_bytes(file[value..][..4].try_into().unwrap()) as usize);
+    file[value..][..4].copy_from_slice(&(layers as u32).to_le_bytes());
+    std::fs::write(copy, file).unwrap();
+}
+
+/// The relative error of the logits after the tokens of a row, beside the reference's logits.
+fn logits_error(engine: &mut Engine, row: usize, reference: &Reference) -> (f64, Vec<f64>) {
+    let wanted = reference.logits(engine.tokens(row)).pop().unwrap();
+    engine.step().unwrap();
+    let logits = engine.logits(row).unwrap();
+    let squares: f64 = logits.iter().zip(&wanted).map(|(is, wanted)| (f64::from(*is) - wanted).powi(2)).sum();
+    let norm: f64 = wanted.iter().map(|wanted| wanted * wanted).sum();
+    ((squares / norm).sqrt(), wanted)
+}
+
+/// The row of a prompt, of which all but the last token are read.
+fn read(engine: &mut Engine, prompt: &[u32], most: usize) -> usize {
+    let row = engine.join(prompt, most).unwrap().unwrap();
+    while engine.unread() > 0 {
+        assert!(engine.step().unwrap().is_empty());
+    }
+    row
+}
+
 fn logits_are_those_of_float64(architecture: &'static str) {
     let file = synthetic::model(architecture);
-    let reference = Reference::of(&file.path);
-    for device in devices() {
-        let mut engine = engine(&device, &file.path, Limits { chunk: 7, ..PLAIN }, GREEDY);
-        // One token, and more than two chunks.
-        for (count, seed) in [(1, 1), (16, 2)] {
-            let prompt = prompt(count, seed);
-            let row = engine.join(&prompt, 2).unwrap().unwrap();
-            while engine.unread() > 0 {
-                assert!(engine.step().unwrap().is_empty());
+    let whole = std::fs::read(&file.path).unwrap();
+    for layers in 1..=Config::of(&Gguf::open(&file.path).unwrap()).unwrap().layers {
+        let first = file.path.with_file_name("first.gguf");
+        write_first_layers(&whole, layers, &first);
+        let reference = Reference::of(&first);
+        for device in devices() {
+            let mut engine = engine(&device, &first, Limits { chunk: 7, ..PLAIN }, GREEDY);
+            // One token, and more than two chunks.
+            for (count, seed) in [(1, 1), (16, 2)] {
+                let row = read(&mut engine, &prompt(count, seed), 2);
+                for _ in 0..2 {
+                    let before = engine.tokens(row).len();
+                    let (error, wanted) = logits_error(&mut engine, row, &reference);
+                    assert!(error < 2e-3, "{architecture}, {layers} layers, {before} tokens: {error}");
+                    let (token, margin) = greatest(&wanted);
+                    let drawn = *engine.tokens(row).last().unwrap();
+                    assert!(margin < 0.05 || drawn == token as u32, "{drawn}, not {token} by {margin}");
+                }
+                engine.leave(row);
             }
-            for _ in 0..2 {
-                let before = engine.tokens(row).to_vec();
-                let drawn = engine.step().unwrap().to_vec();
-                let (logits, wanted) =
-                    (engine.logits(row).unwrap(), reference.logits(&before).pop().unwrap());
-                let error: f64 =
-                    logits.iter().zip(&wanted).map(|(is, wanted)| (f64::from(*is) - wanted).powi(2)).sum();
-                let norm: f64 = wanted.iter().map(|wanted| wanted * wanted).sum();
-                let error = (error / norm).sqrt();
-                assert!(error < 2e-3, "{architecture}, {} tokens: a relative error of {error}", before.len());
-                let (token, margin) = greatest(&wanted);
-                assert!(margin < 0.05 || drawn == [(row, token as u32)], "{drawn:?}, {token} by {margin}");
-            }
-            engine.leave(row);
         }
     }
 }
@@ -222,6 +249,33 @@ const PROMPTS: [&str; 20] = [
     "What language is spoken in Brazil?",
     "Finish: once upon a time",
 ];
+
+/// With `MOYE_LLAMA_MODEL` and a GPU.
+#[test]
+fn logits_after_each_layer_of_a_real_model_are_those_of_float64() {
+    let Some(path) = std::env::var_os("MOYE_LLAMA_MODEL").map(PathBuf::from) else {
+        eprintln!("skipped: MOYE_LLAMA_MODEL names no model");
+        return;
+    };
+    let device = devices().pop().unwrap();
+    if !device.is_gpu() {
+        eprintln!("skipped: thirty models take too long on the simulator");
+        return;
+    }
+    let whole = std::fs::read(&path).unwrap();
+    let config = Config::of(&Gguf::open(&path).unwrap()).unwrap();
+    let prompt: Vec<u32> = (0..20).map(|token| token * 997 % config.vocabulary as u32).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("first.gguf");
+    for layers in 1..=config.layers {
+        write_first_layers(&whole, layers, &first);
+        let mut engine = engine(&device, &first, PLAIN, GREEDY);
+        let row = read(&mut engine, &prompt, 1);
+        let (error, _) = logits_error(&mut engine, row, &Reference::of(&first));
+        println!("{layers} layers: a relative error of {error:.1e}");
+        assert!(error < 2e-3, "{layers} layers: {error}");
+    }
+}
 
 /// With `MOYE_LLAMA_MODEL`, the path of a model such as one fetched by `cargo xtask model smollm2`.
 #[test]
