@@ -53,7 +53,7 @@ mod host {
         results: |inputs, _| call::results(inputs),
         // SAFETY: the contract of `Declaration::run`.
         run: |stream, call| unsafe { call::run(stream, call) },
-        explain: call::explain,
+        explain: |stream, call| call::explain(stream, call).map(Into::into),
         reference: oracle::gated,
         tolerance: oracle::tolerance,
         cases: cases::CASES,
