@@ -11,8 +11,9 @@ use core::marker::PhantomData;
 /// [`kernel`](crate::kernel) attribute's `shared`: gradients of weights are sums over all rows, and
 /// a block that takes many rows in turn forms them without reading the rows again. A thread adds
 /// its own elements to its own places, 16 bytes at a time; [`each`](Self::each) combines those of
-/// the block's rows. It has no memory for [`Chunks`](super::Chunks), for rows that start anywhere,
-/// whose addresses take the registers, and if `K` sums of a tile, with the tiles of `K`
+/// the block's rows. It has no memory for [`Chunks`](super::Chunks), for rows that start anywhere
+/// (registers hold the addresses of their elements), for threads whose elements are not whole words
+/// of 16 bytes, and if `K` sums of a tile, with the tiles of `K`
 /// [`RowStage`](super::RowStage)s, take more than 96 KB, or 200 KB in the blocks of a cluster
 /// ([`HOLDS`](Self::HOLDS)).
 ///
@@ -90,7 +91,8 @@ impl<T: Element, C: RowShape, const K: usize> RowSums<T, C, K> {
     /// Bytes of one sum of a tile.
     const SUM: usize = Self::TILE * size_of::<f32>();
     /// Whether it has memory.
-    pub const HOLDS: bool = !C::Blocks::CHUNKS
+    pub const HOLDS: bool = C::ELEMENTS.is_multiple_of(WORD as u32)
+        && !C::Blocks::CHUNKS
         && C::ALIGN > 1
         && K * (Self::SUM + if C::AHEAD { Self::TILE * T::BYTES } else { 0 })
             <= if <C::Blocks as RowBlocks>::CLUSTER { 200 << 10 } else { 96 << 10 };

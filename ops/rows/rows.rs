@@ -274,6 +274,11 @@ pub struct RowLaunch<'a> {
 }
 
 impl RowLaunch<'_> {
+    /// The blocks of the launch, or the clusters.
+    pub const fn groups(&self) -> u32 {
+        self.plan.groups()
+    }
+
     /// Launches the plan's instance of a kernel.
     ///
     /// # Errors

@@ -134,7 +134,7 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
                 (false, true) => (1.0 - smoothing, smoothing / n as f32),
                 (false, false) => (0.0, f32::NAN),
             };
-            // A target that is no class is no column.
+            // A target outside of the classes has no column.
             let target = if is_known { target as i32 } else { -1 };
             let scale = if is_ignored { 0.0 } else { scale };
             let tXcX = load.partition_s(team.coordinates::<T>()); // (CPY, CPY_M, CPY_N)

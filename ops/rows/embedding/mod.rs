@@ -1,7 +1,7 @@
 //! Rows of a table by indices, as `torch.nn.functional.embedding` has it.
 //!
 //! The elements are copied bit by bit: f32, f16 or bf16. Indices are i32 or i64, on the device. An
-//! index that is no row of the table, a negative one for example, gives a row of zeros and reads
+//! index outside of the table's rows, a negative one for example, gives a row of zeros and reads
 //! nothing: a table that is split over devices gives the other devices' rows so.
 
 mod call;
@@ -15,7 +15,7 @@ declare! {
     /// Rows of a table by indices.
     pub static EMBEDDING = {
         name: "embedding",
-        summary: "the rows of a table that indices name, zeros for an index that is no row",
+        summary: "the rows of a table that indices name, zeros for an index outside of it",
         operands: &[
             OperandOf::new(Role::Input, "indices", "int32 or int64, of any shape and strides")
                 .of(Dtype::INTEGERS),

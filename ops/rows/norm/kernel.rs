@@ -162,7 +162,7 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
                 _ => store::<T, bf16, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
             }
         } else {
-            // Out of bounds it is 0, or NaN, which is no maximum.
+            // Out of bounds it is 0, or NaN, which a maximum leaves out.
             let amax = tXrX.fold_rows(&tXrX.rows(0.0f32), |max, x| max.max(x.abs())); // (CPY_M)
             let (scale, inverse) = scale_of(code, team.reduce(amax, f32::max)[0]);
             if let Some(row) = team.leader().filter(|&row| row < m) {

@@ -60,14 +60,18 @@ impl RowKernel<5> for Rows {
     }
 
     unsafe fn launch(&self, on: &RowLaunch<'_>, arrays: [RowArray; 5]) -> Result<()> {
-        // SAFETY: the caller's contract.
+        // SAFETY: the arrays hold the rows; there are no sums.
         unsafe { self.launch_on(on, arrays) }
     }
 }
 
 /// The same with sums of columns, by blocks that step over all rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct RowsAndSums(Rows);
+struct RowsAndSums {
+    rows: Rows,
+    /// The rows of the sums: the blocks or clusters of the launch.
+    groups: u32,
+}
 
 macro_rules! summing {
     ($($shape:ident: $blocks:literal,)+) => {
@@ -108,12 +112,16 @@ impl RowKernel<5> for RowsAndSums {
     }
 
     fn variant(&self) -> u32 {
-        2 | self.0.variant()
+        2 | self.rows.variant()
     }
 
     unsafe fn launch(&self, on: &RowLaunch<'_>, arrays: [RowArray; 5]) -> Result<()> {
-        // SAFETY: the caller's contract.
-        unsafe { self.0.launch_on(on, arrays) }
+        if on.groups() != self.groups {
+            let detail = "the tuned plans were replaced during the call; call it again";
+            return unsupported("norm_backward", detail.to_owned());
+        }
+        // SAFETY: the arrays hold the rows, and the sums have a row for each group of the plan.
+        unsafe { self.rows.launch_on(on, arrays) }
     }
 }
 
@@ -202,13 +210,20 @@ pub unsafe fn compute(name: &'static str, center: bool, on: &On<'_>, call: &Call
         // SAFETY: the call's arrays are on the stream's device until the work is complete.
         return unsafe { rows.launch(name, on, |_| plain) };
     }
+    if [x, call.operand(1)].iter().any(|read| read.address == call.operand(4).address) && x.elements() > 0 {
+        let detail = "out is x or dy, which the sums of dweight and dbias may read after out is written; give another \
+                      array, or leave both out";
+        return unsupported(name, detail.to_owned());
+    }
     // Rows of partial sums of a launch: one for each block that holds its sums, or for each slice
     // of rows, enough of them for four blocks of an SM.
     let (launches, tiles) = (rows.launches.len() as u32, rows.rows.div_ceil(Columns::ROWS));
     let blocks = rows.columns.div_ceil(Columns::COLUMNS).max(1).saturating_mul(launches.max(1));
     let slices = (4 * on.card().multiprocessors / blocks).clamp(1, tiles.max(1));
     let tiles_of_slice = tiles.div_ceil(slices).max(1);
-    let held = rows.plan(name, on, &RowsAndSums(plain)).map(|plan| plan.groups());
+    // Several launches would have the workspaces of as many grids.
+    let kernel = RowsAndSums { rows: plain, groups: 0 };
+    let held = if launches == 1 { rows.plan(name, on, &kernel).map(|plan| plan.groups()) } else { None };
     let groups = held.unwrap_or(tiles.div_ceil(tiles_of_slice));
     let stats = if held.is_some() { 0 } else { u64::from(rows.rows) * size_of::<Stats>() as u64 };
     let partials = u64::from(groups) * u64::from(rows.columns) * 4;
@@ -225,7 +240,8 @@ pub unsafe fn compute(name: &'static str, center: bool, on: &On<'_>, call: &Call
     // workspace has room for the statistics and sums of each launch.
     unsafe {
         if held.is_some() {
-            rows.launch(name, on, |launch| RowsAndSums(Rows { sums: sums_of(launch), ..plain }))?;
+            let of_rows = |launch| Rows { sums: sums_of(launch), ..plain };
+            rows.launch(name, on, |launch| RowsAndSums { rows: of_rows(launch), groups })?;
         } else {
             rows.launch(name, on, |launch| Rows { stats: stats_of(launch), ..plain })?;
             rows.launch(name, on, |launch| Slices {
@@ -234,7 +250,7 @@ pub unsafe fn compute(name: &'static str, center: bool, on: &On<'_>, call: &Call
                 tiles: tiles_of_slice,
             })?;
         }
-        let rows_of_sums = launches * groups;
+        let rows_of_sums = launches.saturating_mul(groups);
         for (sums, wanted) in sums.into_iter().zip(wanted) {
             let Some(to) = wanted else { continue };
             let shape = vec![rows_of_sums.max(1) as usize, rows.columns as usize];

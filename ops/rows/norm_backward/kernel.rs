@@ -1,6 +1,6 @@
 //! The gradients of RMSNorm and LayerNorm: a kernel for the gradient of x, which also forms the sums
 //! of columns for the gradients of weight and bias where its blocks hold them, and a kernel of these
-//! sums for other rows. The order depends on the shape and the card alone.
+//! sums for other rows. The order is that of the plan.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::moments::moments;
@@ -34,11 +34,11 @@ pub struct Strides {
 ///
 /// Shapes that hold [`RowSums`] also write the sums of `dy normed(x)` to `dweight` and of `dy` to
 /// `dbias`, a row for each block, or cluster, which steps over the rows; the address of a sum that
-/// is not wanted is 0. Otherwise the address of `stats` is not 0.
+/// is not wanted is 0. Other shapes write `stats`, unless its address is 0.
 ///
 /// # Safety
 /// `x`, `dy`, `dx` and `dsum` hold `m` rows of `n` elements, `weight` `n`, with the strides `ld`;
-/// `stats` hold.dsum `m`, `dweight` and `dbias` `n` for each block or cluster. Rows and `weight` are aligned to `C::ALIGN` bytes, and `n` is
+/// `stats` holds `m`, `dweight` and `dbias` `n` for each block or cluster. Rows and `weight` are aligned to `C::ALIGN` bytes, and `n` is
 /// at most `C::COLUMNS`, times the blocks of a cluster. `dx` is the same as, or disjoint from, each
 /// of the others.
 #[kernel(
@@ -119,7 +119,7 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
         tXrX.apply_rows(&scale, |x, scale| x * scale);
         if let Some(row) = team.leader()
             && row < m
-            && (!holds || stats.address() != 0)
+            && stats.address() != 0
         {
             stats.write(row, [means[0], means[1], scale[0], 0.0]);
         }

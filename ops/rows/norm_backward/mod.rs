@@ -3,9 +3,12 @@
 //!
 //! `x` is what was normed: the sum with the residual, where the forward pass added one. `dsum`, the
 //! gradient of that sum from elsewhere, is added to `dx`. The means and deviations are computed
-//! again. The gradients of weight and bias are sums over all rows, in f32: sums of slices of rows,
-//! then the sum of these, both in an order that shape and card decide, so that two runs give the
-//! same bits. Elements are f32, f16 or bf16.
+//! again. The gradients of weight and bias are sums over all rows, in f32: sums of the rows of a
+//! block, or of slices of rows, then the sum of these, both in an order that the plan decides, so
+//! that two runs give the same bits. Elements are f32, f16 or bf16.
+//!
+//! A NaN or an infinite element of a row makes the row's gradients NaN, and those of weight and
+//! bias in all columns that it reaches, as in PyTorch.
 
 mod call;
 mod cases;
@@ -27,7 +30,7 @@ const WEIGHT: OperandOf =
     OperandOf::new(Role::Optional, "weight", "that of the forward pass, of the type of x");
 const DSUM: OperandOf =
     OperandOf::new(Role::Optional, "dsum", "added to the gradient of x, of its shape and type");
-const DX: OperandOf = OperandOf::new(Role::Result, "out", "the gradient of x, of its shape and type");
+const DX: OperandOf = OperandOf::new(Role::Result, "out", "the gradient of x, of its shape and type; x or dy itself without dweight and dbias");
 const DWEIGHT: OperandOf =
     OperandOf::new(Role::OptionalResult, "dweight", "the gradient of weight, of the type of x");
 const DBIAS: OperandOf =

@@ -58,7 +58,7 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
         n => {
             return unsupported(
                 NAME,
-                format!("rows have {} elements; there is none to draw", n.unwrap_or(0)),
+                format!("rows have {} elements; a draw needs at least one", n.unwrap_or(0)),
             );
         }
     }

@@ -19,6 +19,7 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[4, 3000]), None]).options(&[("min_p", number(0.5)), ("seed", Value::Int(-1))]),
     Case::new(&[Some(&[0, 70]), None]),
     Case::new(&[Some(&[2, 5003]), None]).options(&[("top_k", Value::Int(600)), ("top_p", number(0.9))]),
+    Case::new(&[Some(&[1, 131_072]), None]).options(&[("top_k", Value::Int(50)), ("seed", Value::Int(3))]),
 ];
 
 /// A vocabulary.

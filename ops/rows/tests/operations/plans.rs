@@ -2,7 +2,7 @@
 //! for each kind of call.
 
 use super::{array, run};
-use moye::operation::{Case, Declaration, Dtype, Plans, Value, harness, tune};
+use moye::operation::{Array, Case, Declaration, Dtype, Plans, Value, harness, tune};
 use moye::profile::Card;
 use moye::{Device, Grid};
 use moye_device::algorithm::RowStride;
@@ -134,5 +134,49 @@ fn a_masked_softmax_has_another_plan_than_a_plain_one_by_the_name_of_its_entry_p
     assert_eq!(plans.iter().len(), 2, "{plans:?}");
     for plan in plans.iter() {
         assert!(plan.kernel.starts_with("softmax_f32_") && plan.problem.contains("softmax"), "{plan:?}");
+    }
+}
+
+/// The blocks of a card with two SMs take several tiles of rows, and clusters several rows.
+#[test]
+fn sums_of_columns_are_those_of_float64_where_blocks_step_over_the_rows() {
+    let small = Device::sim_of(&Card { multiprocessors: 2, ..Card::named("H100").unwrap() });
+    for declaration in moye_rows::OPERATIONS.iter().filter(|is| is.name.ends_with("norm_backward")) {
+        harness::check_on(declaration, &small, |case| case.inputs[0].is_some_and(|shape| shape[0] > 2));
+    }
+}
+
+/// Rows that blocks hold, that start anywhere, that take chunks; and `out` is an input.
+#[test]
+fn gradients_of_norms_need_no_place_for_the_gradient_of_the_weight() {
+    const LENGTHS: [usize; 4] = [5, 264, 9000, 17_001];
+    for device in [Device::sim(), ampere()] {
+        for n in LENGTHS {
+            let all: Vec<f32> = (0..2 * n).map(|i| ((i * 37) % 1009) as f32 / 128.0 - 4.0).collect();
+            let [x, dy] = [0, 1].map(|_| device.upload(&all).unwrap());
+            let [dx, dw] = [2 * n, n].map(|elements| device.alloc_uninit::<f32>(elements).unwrap());
+            let [of_x, of_dy, of_dx] = [&x, &dy, &dx].map(|buffer| array(buffer, &[2, n]));
+            let backward = &moye_rows::norm_backward::RMS_NORM_BACKWARD;
+            let inputs = [of_x.clone(), of_dy, None, None];
+            let call = |out: &Option<Array>, dweight: Option<Array>| {
+                let operands = [&inputs[..], &[out.clone(), dweight]].concat();
+                run(&device, backward, &operands, &[])
+            };
+            call(&of_dx, array(&dw, &[n])).unwrap();
+            let wanted = dx.download().unwrap();
+            let refused = call(&of_x, array(&dw, &[n])).unwrap_err().to_string();
+            assert!(refused.contains("out is x or dy"), "{refused}");
+            call(&of_x, None).unwrap();
+            assert_eq!(x.download().unwrap(), wanted, "{n} elements");
+        }
+    }
+}
+
+/// Two million rows, on a GPU.
+#[test]
+fn millions_of_rows_are_those_of_float64() {
+    const ROWS: &[Case] = &[Case::new(&[Some(&[2_000_003, 3]), None, None])];
+    for device in harness::devices().into_iter().filter(Device::is_gpu) {
+        harness::check_on(&Declaration { cases: ROWS, ..moye_rows::softmax::SOFTMAX }, &device, |_| true);
     }
 }
