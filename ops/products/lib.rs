@@ -9,6 +9,8 @@
 
 #[cfg(feature = "block_scaled")]
 pub mod block_scaled;
+#[cfg(feature = "block_scaled_groups")]
+pub mod block_scaled_groups;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, unused_macros, unused_imports, reason = "some operation needs it")]
 mod builder;
@@ -54,10 +56,11 @@ mod host {
     }
     operations! {
         "block_scaled" block_scaled: BLOCK_SCALED;
+        "block_scaled_groups" block_scaled_groups: BLOCK_SCALED_PAIRS, BLOCK_SCALED_K;
         "few" few: LINEAR_FEW;
         "fused" fused: LINEAR_RESIDUAL, LINEAR_QKV, LINEAR_E4M3;
         "gated" gated: LINEAR_GATED;
-        "grouped" grouped: GROUPED;
+        "grouped" grouped: GROUPED, GROUPED_PAIRS;
         "grouped_k" grouped_k: GROUPED_K;
         "moe" moe: MOE;
         "weights" weights: LINEAR_QUANTIZED, LINEAR_QUANTIZED_A8, PACK_WEIGHTS, UNPACK_WEIGHTS;
@@ -82,7 +85,7 @@ mod guide_language_model {}
 #[cfg(all(doctest, feature = "block_scaled"))]
 #[doc = include_str!("../../docs/guide/block_scaled.md")]
 mod guide_block_scaled {}
-#[cfg(all(doctest, feature = "fused"))]
+#[cfg(all(doctest, feature = "fused", feature = "gated"))]
 #[doc = include_str!("../../docs/guide/fused.md")]
 mod guide_fused {}
 #[cfg(all(doctest, feature = "grouped_k", feature = "moe"))]

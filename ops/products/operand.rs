@@ -339,6 +339,15 @@ mod host {
         }
     }
 
+    impl Results {
+        /// The kernel's parameter of matrices of `rows` rows, without a tensor map: `group` is the
+        /// distance from one to the next.
+        pub fn matrices<O: Element>(self, rows: u32) -> Target<O> {
+            let (_, target) = self.plain();
+            Target { group: target.group + i64::from(rows) * target.row, ..target }
+        }
+    }
+
     /// The tensor map of a result, if it has one.
     pub struct Mapped(Option<TensorMap>);
 
@@ -394,6 +403,15 @@ mod host {
             "the kernels need TMA and wgmma (sm_90a: H100, H200), and the device is of {arch}; the simulator runs them"
         );
         Err(Error::Unsupported { operation, detail })
+    }
+
+    /// An extent in 32 bits, of which a kernel's tiles have one sign.
+    pub fn extent(operation: &'static str, name: &str, index: usize, extent: usize) -> Result<u32> {
+        i32::try_from(extent).map(|extent| extent as u32).map_err(|_| {
+            let most = i32::MAX;
+            let detail = format!("{name} {index} has an extent of {extent}, and may have {most}; divide it");
+            Error::Unsupported { operation, detail }
+        })
     }
 
     /// The kernel of an operation's plan for a problem.

@@ -276,6 +276,44 @@ def block_scaled(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def block_scaled_k(
+    a: A,
+    b: A,
+    scale_a: A,
+    scale_b: A,
+    ends: A,
+    *,
+    dtype: str = "bfloat16",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def block_scaled_pairs(
+    a0: A,
+    b0: A,
+    scale_a0: A,
+    scale_b0: A,
+    a1: A | None = None,
+    b1: A | None = None,
+    scale_a1: A | None = None,
+    scale_b1: A | None = None,
+    a2: A | None = None,
+    b2: A | None = None,
+    scale_a2: A | None = None,
+    scale_b2: A | None = None,
+    a3: A | None = None,
+    b3: A | None = None,
+    scale_a3: A | None = None,
+    scale_b3: A | None = None,
+    *,
+    dtype: str = "bfloat16",
+    out0: A | None = None,
+    out1: A | None = None,
+    out2: A | None = None,
+    out3: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
 def cast(
     x: A, *, dtype: str = "float32", out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
@@ -352,6 +390,23 @@ def grouped(
 def grouped_k(
     a: A, b: A, ends: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
+def grouped_pairs(
+    a0: A,
+    b0: A,
+    a1: A | None = None,
+    b1: A | None = None,
+    a2: A | None = None,
+    b2: A | None = None,
+    a3: A | None = None,
+    b3: A | None = None,
+    *,
+    out0: A | None = None,
+    out1: A | None = None,
+    out2: A | None = None,
+    out3: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
 def histc(
     x: A,
     *,
@@ -415,6 +470,9 @@ def linear_e4m3(
 def linear_few(
     x: A, w: A, residual: A | None = None, *, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
+def linear_gated(
+    x: A, gate_up: A, *, tile: str = "auto", out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
 def linear_qkv(
     x: A,
     w: A,
@@ -448,6 +506,7 @@ def linear_quantized(
     gated: bool = False,
     eps: float = 1e-06,
     tile: str = "auto",
+    e4m3: bool = False,
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -465,6 +524,7 @@ def linear_quantized_a8(
     eps: float = 1e-06,
     tile: str = "auto",
     dtype: str = "float16",
+    e4m3: bool = False,
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -738,6 +798,7 @@ def unpack_weights(
     columns: int = 0,
     offset: int = 8,
     dtype: str = "float16",
+    e4m3: bool = False,
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,

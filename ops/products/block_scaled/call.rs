@@ -89,7 +89,7 @@ const PLANS: [Plan; 4] = [
 ];
 
 /// Scales: the address, and the strides of rows, blocks and matrices.
-type Scales = (u64, [u32; 3]);
+pub type Scales = (u64, [u32; 3]);
 
 /// Addresses and strides.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -321,7 +321,7 @@ macro_rules! of_results {
 }
 
 /// The address and the strides of scales: 0 where one scale is for all.
-fn scales(name: &str, of: &Array, padded: bool) -> Result<Scales> {
+pub fn scales(name: &str, of: &Array, padded: bool) -> Result<Scales> {
     let ([batches, rows, blocks], at) = operand::place(of);
     let extents = [rows, blocks, batches];
     let strides = [at.row, at.column, at.batch];

@@ -23,6 +23,34 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[0, 16]), Some(&[2, 9, 16]), Some(&[2])]).values(&[("ends", &[0.0, 0.0])]),
 ];
 
+/// Lists: of whole tiles, ragged ones and none; of one product; with a gap.
+pub const PAIRS: &[Case] = &[
+    Case::new(&[
+        Some(&[200, 72]),
+        Some(&[264, 72]),
+        Some(&[1, 8]),
+        Some(&[9, 8]),
+        Some(&[0, 16]),
+        Some(&[5, 16]),
+        Some(&[65, 130]),
+        Some(&[40, 130]),
+    ]),
+    Case::new(&[Some(&[3, 20]), Some(&[17, 20]), None, None, None, None, None, None]),
+    Case::new(&[Some(&[2, 0]), Some(&[9, 0]), None, None, Some(&[130, 264]), Some(&[24, 264]), None, None]),
+];
+
+/// Four layers of adapters of different ranks, and the projections of a layer.
+pub const BENCH_PAIRS: &[Case] = &[Case::new(&[
+    Some(&[4096, 4096]),
+    Some(&[4096, 4096]),
+    Some(&[4096, 4096]),
+    Some(&[1024, 4096]),
+    Some(&[4096, 4096]),
+    Some(&[1024, 4096]),
+    Some(&[512, 14_336]),
+    Some(&[4096, 14_336]),
+])];
+
 /// The experts of models: 8 even ones, and 64 and 128 uneven ones.
 pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[8192, 4096]), Some(&[8, 4096, 4096]), Some(&[8])]).values(&[("ends", &EVEN)]),

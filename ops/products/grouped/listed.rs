@@ -1,15 +1,14 @@
 //! Lists of products on the host.
 
 use super::kernel::{CopyA, CopyB, Wide};
-use super::list::{GroupedListKernels, List, Listed, Loop, MAP, WORDS};
+use super::list::{GroupedListKernels, List, Loop, MAP, WORDS};
+use super::pairs::{listed, tiles_in_32_bits};
 use crate::operand;
-use moye_device::atom::tma::TmaTile;
+use moye_device::atom::tma::{TmaElement, TmaTile};
 use moye_device::collective::Mainloop as _;
 use moye_device::memory::{Global, TensorMap as Map};
 use moye_runtime::operation::{Array, Dtype, check_device};
-use moye_runtime::{
-    Buffer, Device, Element, Error, Grid, KernelArg, Matrix, MatrixMut, Result, Stream, TensorMap,
-};
+use moye_runtime::{Buffer, Device, Element, Error, Grid, KernelArg, Matrix, MatrixMut, Result, Stream};
 use std::marker::PhantomData;
 
 /// The name in messages.
@@ -89,42 +88,27 @@ impl<'a, T: Element> GroupedList<'a, T> {
             for (argument, of) in [a.device(), b.device(), c.device()].into_iter().enumerate() {
                 check_device(NAME, &stream, 3 * i + argument, of)?;
             }
-            let [Ok(of_m), Ok(of_n), Ok(of_k)] = [m, n, k].map(u32::try_from) else {
-                let detail = format!(
-                    "product {i} is of {:?} and {:?}, and extents are {} at most; divide it",
-                    [m, k],
-                    [n, k],
-                    u32::MAX
-                );
-                return Err(Error::Unsupported { operation: NAME, detail });
-            };
-            let of_c = Array::of_mut(NAME, c)?;
-            let listed = Listed {
-                c: of_c.address,
-                row: of_c.strides[0],
-                column: of_c.strides[1],
-                extents: [of_m, of_n, of_k],
-                aligned: u32::from(operand::is_aligned(&of_c)),
-            };
+            let of_k = operand::extent(NAME, "product", i, k)?;
+            operand::extent(NAME, "product", i, m.max(n))?;
+            let of_c = listed(&Array::of_mut(NAME, c)?, of_k);
             let place = &mut words[i * WORDS..][..WORDS];
-            place[2 * MAP..][..5].copy_from_slice(&listed.words());
+            place[2 * MAP..][..5].copy_from_slice(&of_c.words());
             if m == 0 || n == 0 {
                 continue;
             }
             let (tile_a, tile_b) = tiles_of(dtype);
             for (name, matrix, tile, to) in [("a", a, tile_a, 0), ("b", b, tile_b, MAP)] {
-                place[to..][..MAP].copy_from_slice(&map(&stream, dtype, i, name, matrix, tile)?);
+                let of = (i, name);
+                let map = match dtype {
+                    Dtype::F16 => map::<half::f16, _>(NAME, &stream, of, matrix, tile)?,
+                    _ => map::<half::bf16, _>(NAME, &stream, of, matrix, tile)?,
+                };
+                place[to..][..MAP].copy_from_slice(&map);
             }
             let (block_m, block_n, _) = Loop::<half::bf16>::TILE;
-            tiles += u64::from(of_m.div_ceil(block_m)) * u64::from(of_n.div_ceil(block_n));
+            tiles += u64::from(of_c.m.div_ceil(block_m)) * u64::from(of_c.n.div_ceil(block_n));
         }
-        // Tiles are counted in 32 bits.
-        let Ok(tiles) = u32::try_from(tiles) else {
-            let detail =
-                format!("the products have {tiles} tiles, and may have {}; divide the list", u32::MAX);
-            return Err(Error::Unsupported { operation: NAME, detail });
-        };
-        let blocks = device.rates().multiprocessors.min(tiles);
+        let blocks = device.rates().multiprocessors.min(tiles_in_32_bits(NAME, tiles)?);
         let (table, count) = (device.upload(&words)?, products.len() as u32);
         Ok(Self { device: device.clone(), table, count, blocks, dtype, matrices: PhantomData })
     }
@@ -172,28 +156,24 @@ const fn tiles_of(dtype: Dtype) -> (&'static TmaTile, &'static TmaTile) {
     }
 }
 
-/// The words of the tensor map of an operand.
-fn map<T: Element>(
+/// The words of the tensor map of the operand `name` of a product, of elements `E` for TMA.
+pub(crate) fn map<E: TmaElement, T: Element>(
+    operation: &'static str,
     stream: &Stream,
-    dtype: Dtype,
-    product: usize,
-    name: &str,
+    (product, name): (usize, &str),
     matrix: &Matrix<'_, T>,
     tile: &TmaTile,
 ) -> Result<[u64; MAP]> {
-    let array = Array::of(NAME, matrix)?;
+    let array = Array::of(operation, matrix)?;
     let Some(rows) = operand::taken(&array) else {
         let detail = format!(
             "{name} of product {product} has strides {:?} from address {:#x} on, and K must be contiguous and rows begin \
              at multiples of 16 bytes; copy it",
             array.strides, array.address
         );
-        return Err(Error::Unsupported { operation: NAME, detail });
+        return Err(Error::Unsupported { operation, detail });
     };
-    let map: TensorMap = match dtype {
-        Dtype::F16 => rows.map::<half::f16>(stream, tile)?,
-        _ => rows.map::<half::bf16>(stream, tile)?,
-    };
+    let map = rows.map::<E>(stream, tile)?;
     let map: Map = (&map).pass();
     // SAFETY: a tensor map is its 128 bytes, each of which is initialised.
     Ok(unsafe { std::mem::transmute::<Map, [u64; MAP]>(map) })

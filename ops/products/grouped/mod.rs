@@ -14,7 +14,9 @@ pub(crate) mod cases;
 mod oracle;
 
 #[cfg(not(target_arch = "nvptx64"))]
-mod listed;
+pub(crate) mod listed;
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) mod pairs;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
@@ -23,7 +25,7 @@ pub use listed::GroupedList;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use super::{call, cases, oracle};
+    use super::{call, cases, oracle, pairs};
     use crate::builder::option;
     use crate::operand;
     use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value};
@@ -66,6 +68,48 @@ mod host {
         tolerance: oracle::tolerance,
         cases: cases::CASES,
         bench: cases::BENCH,
+    };
+
+    const fn pair(role: Role, name: &'static str) -> OperandOf {
+        OperandOf::new(role, name, "float16 or bfloat16, as all: (m, k) of its product").of(ELEMENTS)
+    }
+
+    const fn other(role: Role, name: &'static str) -> OperandOf {
+        OperandOf::new(role, name, "(n, k) of its product").of(ELEMENTS)
+    }
+
+    const fn product(role: Role, name: &'static str) -> OperandOf {
+        OperandOf::new(role, name, "(m, n), the result of its product").of(ELEMENTS)
+    }
+
+    /// Up to four products of matrices of different shapes. [`GroupedList`](super::GroupedList) has
+    /// any number.
+    pub static GROUPED_PAIRS: Declaration = Declaration {
+        name: pairs::NAME,
+        summary: "a0 b0^T, a1 b1^T and so on, up to four products of different shapes anywhere in memory, in one launch",
+        operands: &[
+            pair(Role::Input, "a0"),
+            other(Role::Input, "b0"),
+            pair(Role::Optional, "a1"),
+            other(Role::Optional, "b1"),
+            pair(Role::Optional, "a2"),
+            other(Role::Optional, "b2"),
+            pair(Role::Optional, "a3"),
+            other(Role::Optional, "b3"),
+            product(Role::Result, "out0"),
+            product(Role::OptionalResult, "out1"),
+            product(Role::OptionalResult, "out2"),
+            product(Role::OptionalResult, "out3"),
+        ],
+        options: &[],
+        results: |inputs, _| pairs::results(inputs),
+        // SAFETY: the contract of `Declaration::run`.
+        run: |stream, call| unsafe { pairs::run(stream, call) },
+        explain: pairs::explain,
+        reference: oracle::pairs,
+        tolerance: oracle::tolerance,
+        cases: cases::PAIRS,
+        bench: cases::BENCH_PAIRS,
     };
 
     /// Products by group: rows of `a` that follow each other times a matrix of their group.

@@ -17,6 +17,17 @@ pub fn grouped(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec
     vec![c]
 }
 
+/// `a[i] b[i]^T` of each pair.
+pub fn pairs(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec<f64>> {
+    let of = |pair: &[Option<(ArrayType, Vec<f64>)>]| {
+        let [Some((of_a, a)), Some((of_b, b))] = pair else { return Vec::new() };
+        let (&[m, k], n) = (&of_a.shape[..], of_b.shape[0]) else { panic!("checked: a has two modes") };
+        let dot = |at: usize| (0..k).map(|l| a[at / n * k + l] * b[at % n * k + l]).sum();
+        (0..m * n).map(dot).collect()
+    };
+    inputs.chunks(2).map(of).collect()
+}
+
 /// Rounding of the result.
 pub fn tolerance(dtype: Dtype) -> f64 {
     if dtype == Dtype::F16 { 4e-4 } else { 2.5e-3 }

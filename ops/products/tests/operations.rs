@@ -79,44 +79,65 @@ fn products_of_few_rows_are_those_of_float64() {
     harness::check(&moye_products::few::LINEAR_FEW);
 }
 
-#[cfg(feature = "few")]
+#[cfg(all(feature = "few", feature = "grouped"))]
 #[test]
-fn applied_plans_are_taken_and_those_of_other_candidates_are_not() {
+fn applied_plans_are_taken_for_their_element_type_and_those_of_other_candidates_are_not() {
     use moye::Device;
-    use moye::operation::{Array, ArrayType, Call, Case, Dtype, Options, Plans, TunedPlan, tune};
+    use moye::operation::{
+        Array, ArrayType, Call, Case, Declaration, Dtype, Options, Plans, TunedPlan, tune,
+    };
     use moye_products::few::LINEAR_FEW;
-    const CASE: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8]), None]);
-    const KERNELS: [&str; 2] = ["linear_few_f32_4", "linear_few_f32_16"];
+    use moye_products::grouped::GROUPED;
+    const FEW: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8]), None]);
+    const GROUP: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8, 8]), Some(&[1])]).values(&[("ends", &[1.0])]);
+    type Operands<'a> = &'a [(Option<&'a [usize]>, Option<Dtype>)];
     let device = Device::sim();
-    let plans = tune(&LINEAR_FEW, &device, &CASE, Dtype::F32).unwrap().plans;
-    let [plan] = &plans[..] else { panic!("{plans:?}") };
-    assert!(plan.us <= plan.untuned_us && plan.candidates == 2, "{plan:?}");
-    assert_eq!(plan.kernel, KERNELS[plan.candidate]);
-    // The arrays have no memory: a launch would be a fault.
-    let array = |columns: usize| {
-        let ty = ArrayType { dtype: Dtype::F32, shape: vec![1, columns] };
-        Some(Array::row_major(&ty, 1 << 20))
+    let check = |declaration: &'static Declaration,
+                 case: &Case,
+                 [dtype, other]: [Dtype; 2],
+                 shapes: Operands<'_>,
+                 kernels: &[&'static str]| {
+        let plans = tune(declaration, &device, case, dtype).unwrap().plans;
+        let [plan] = &plans[..] else { panic!("{plans:?}") };
+        assert!(plan.us <= plan.untuned_us && plan.candidates == kernels.len(), "{plan:?}");
+        assert_eq!(plan.kernel, kernels[plan.candidate]);
+        let kernel = |dtype: Dtype| {
+            // The arrays have no memory: a launch would be a fault.
+            let array = |&(shape, of): &(Option<&[usize]>, Option<Dtype>)| {
+                let ty = ArrayType { dtype: of.unwrap_or(dtype), shape: shape?.to_vec() };
+                Some(Array::row_major(&ty, 1 << 20))
+            };
+            let operands: Vec<_> = shapes.iter().map(array).collect();
+            let call = Call { operands: &operands, options: &Options::of(declaration) };
+            (declaration.explain)(&device.default_stream(), &call).unwrap().into_owned()
+        };
+        let apply = |candidate: usize, kernel: &str| {
+            let mut plans = Plans::default();
+            plans.insert(TunedPlan { candidate, kernel: kernel.to_owned(), ..plan.clone() });
+            plans.apply();
+        };
+        let (cheapest, of_other) = (kernel(dtype), kernel(other));
+        for (candidate, name) in kernels.iter().enumerate() {
+            apply(candidate, name);
+            assert_eq!([&kernel(dtype), &kernel(other)], [*name, &of_other]);
+        }
+        apply(1, "a kernel of an earlier version");
+        assert_eq!(kernel(dtype), cheapest);
+        apply(1, kernels[1]);
+        Plans::default().apply();
+        assert_eq!(kernel(dtype), cheapest);
     };
-    let operands = [array(8), array(8), None, array(1)];
-    let kernel = || {
-        let call = Call { operands: &operands, options: &Options::of(&LINEAR_FEW) };
-        (LINEAR_FEW.explain)(&device.default_stream(), &call).unwrap()
-    };
-    let apply = |candidate: usize, kernel: &str| {
-        let mut plans = Plans::default();
-        plans.insert(TunedPlan { candidate, kernel: kernel.to_owned(), ..plan.clone() });
-        plans.apply();
-    };
-    let cheapest = kernel();
-    for (candidate, name) in KERNELS.into_iter().enumerate() {
-        apply(candidate, name);
-        assert_eq!(kernel(), name);
-    }
-    apply(1, "linear_few_f32_of_an_earlier_version");
-    assert_eq!(kernel(), cheapest);
-    apply(1, KERNELS[1]);
-    Plans::default().apply();
-    assert_eq!(kernel(), cheapest);
+    let few: Operands<'_> =
+        &[(Some(&[1, 8]), None), (Some(&[1, 8]), None), (None, None), (Some(&[1, 1]), None)];
+    check(&LINEAR_FEW, &FEW, [Dtype::F32, Dtype::F16], few, &["linear_few_f32_4", "linear_few_f32_16"]);
+    let group: Operands<'_> = &[
+        (Some(&[1, 8]), None),
+        (Some(&[1, 8, 8]), None),
+        (Some(&[1]), Some(Dtype::I32)),
+        (Some(&[1, 8]), None),
+    ];
+    let kernels = ["grouped_f16_128x256", "grouped_f16_128x256_alone", "grouped_f16_128x128"];
+    check(&GROUPED, &GROUP, [Dtype::F16, Dtype::Bf16], group, &kernels);
 }
 
 #[cfg(feature = "few")]
@@ -164,6 +185,24 @@ fn gated_products_are_those_of_float64() {
 #[test]
 fn grouped_products_are_those_of_float64() {
     harness::check_with_workspace(&moye_products::grouped::GROUPED);
+}
+
+#[cfg(feature = "grouped")]
+#[test]
+fn products_of_declared_lists_are_those_of_float64() {
+    harness::check_with_workspace(&moye_products::grouped::GROUPED_PAIRS);
+}
+
+#[cfg(feature = "block_scaled_groups")]
+#[test]
+fn scaled_products_of_declared_lists_are_those_of_float64() {
+    harness::check_with_workspace(&moye_products::block_scaled_groups::BLOCK_SCALED_PAIRS);
+}
+
+#[cfg(feature = "block_scaled_groups")]
+#[test]
+fn scaled_products_along_the_rows_of_groups_are_those_of_float64() {
+    harness::check_with_workspace(&moye_products::block_scaled_groups::BLOCK_SCALED_K);
 }
 
 #[cfg(feature = "grouped_k")]

@@ -126,3 +126,61 @@ fn a_quantised_result_times_its_scales_is_the_product() {
         assert!(own < 0.04, "{device:?}: {own:e}");
     }
 }
+
+#[cfg(feature = "block_scaled_groups")]
+#[test]
+fn products_of_a_list_with_scales_are_those_of_float64() {
+    use moye_products::block_scaled_groups::{BlockScaledList, ScaledProduct};
+    // Several tiles, one row, ragged ones; no rows.
+    let shapes = [[130, 136, 272], [1, 9, 16], [65, 257, 144], [0, 16, 32]];
+    for device in harness::devices() {
+        let products = shapes.map(Product::new);
+        let up = |of: &[f32]| device.upload(if of.is_empty() { &[0.0] } else { of }).unwrap();
+        let zero = [F8E4M3::from_f32(0.0)];
+        let bytes = |of: &[F8E4M3]| device.upload(if of.is_empty() { &zero } else { of }).unwrap();
+        let uploaded: Vec<_> = products
+            .iter()
+            .map(|of| (bytes(&of.a), bytes(&of.b), up(&of.scale_a), up(&of.scale_b)))
+            .collect();
+        let poison = -777.0f32;
+        let mut buffers: Vec<_> = shapes
+            .iter()
+            .map(|&[m, n, _]| device.upload(&vec![poison; (m * (n + 3)).max(1)]).unwrap())
+            .collect();
+        let operands: Vec<_> = products
+            .iter()
+            .zip(&uploaded)
+            .map(|(of, (a, b, scale_a, scale_b))| {
+                let ([m, n, k], along_k) = (of.shape, of.shape[2].div_ceil(128));
+                ScaledProduct {
+                    a: Matrix::row_major(a, m, k).unwrap(),
+                    b: Matrix::row_major(b, n, k).unwrap(),
+                    scale_a: Matrix::row_major(scale_a, m, along_k).unwrap(),
+                    scale_b: Matrix::row_major(scale_b, n.div_ceil(128), along_k).unwrap(),
+                }
+            })
+            .collect();
+        // Rows of results have three elements more than columns.
+        let results = shapes.iter().zip(&mut buffers);
+        let results = results.map(|(&[m, n, _], c)| MatrixMut::new(c, m, n, (n + 3, 1)).unwrap()).collect();
+        BlockScaledList::new(&device, &operands, results).unwrap().run().unwrap();
+        for (product, c) in products.iter().zip(&buffers) {
+            let ([m, n, _], c) = (product.shape, c.download().unwrap());
+            let rows = c.chunks(n + 3).take(m);
+            assert!(rows.clone().all(|row| row[n..].iter().all(|&c| c == poison)), "{:?}", product.shape);
+            let got = rows.flat_map(|row| row[..n].iter().map(|&c| f64::from(c)));
+            let own = if m == 0 { 0.0 } else { error(got, &product.exact()) };
+            assert!(own < 4e-4, "{device:?} {:?}: {own:e}", product.shape);
+        }
+        let other = ScaledProduct { scale_a: operands[1].scale_a.clone(), ..operands[0].clone() };
+        let mut c = device.alloc_uninit::<bf16>(130 * 136).unwrap();
+        let c = MatrixMut::row_major(&mut c, 130, 136).unwrap();
+        // A scale for all is taken, one for blocks that there are not is refused.
+        assert!(BlockScaledList::new(&device, &[other], vec![c]).is_ok());
+        let other = ScaledProduct { scale_b: operands[0].scale_b.clone(), ..operands[2].clone() };
+        let mut c = device.alloc_uninit::<bf16>(65 * 257).unwrap();
+        let c = MatrixMut::row_major(&mut c, 65, 257).unwrap();
+        let refused = BlockScaledList::new(&device, &[other], vec![c]).err().unwrap().to_string();
+        assert!(refused.contains("scale_b of product 0 has shape [2, 3], and must have [3, 2]"), "{refused}");
+    }
+}
