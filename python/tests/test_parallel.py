@@ -66,3 +66,14 @@ def test_what_does_not_fit_is_refused_with_what_it_must_be():
         return True
 
     assert ranks(1, act) == [True]
+
+
+def test_a_rank_that_ends_is_named_by_the_others():
+    def act(group):
+        if group.rank == 1:
+            return True
+        with pytest.raises(RuntimeError, match="rank 1 ends its group"):
+            moye.parallel.ParallelMatmul(group, "all_reduce", (4, 8, 16))
+        return True
+
+    assert ranks(2, act) == [True, True]

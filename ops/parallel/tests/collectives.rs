@@ -3,7 +3,7 @@
 
 use moye::half::bf16;
 use moye::{Buffer, Device, Result, Stream};
-use moye_parallel::{Collectives, Form, Group, RankRates, Rendezvous, Summand, Transfer};
+use moye_parallel::{Collectives, Form, Group, RankRates, Rendezvous, Summand, Transfer, measure};
 use std::time::Duration;
 
 fn devices(world: usize) -> Option<Vec<Device>> {
@@ -191,4 +191,16 @@ fn stores_that_take_longer_than_the_products_of_their_rows_set_the_time() {
     let slow = RankRates { link: RATES.link / 10.0, ..RATES };
     let stored = 2.0 * 4096.0 * 8192.0 / slow.link;
     assert!((slow.time(Form::ReduceScatter, [m, n, k], 2) - stored - alone / 2.0 - read).abs() < 1e-9);
+}
+
+#[test]
+fn measurements_on_three_devices_report_the_extents_of_equal_shares() {
+    let devices = Device::sim_peers(3);
+    for (form, whole) in [(Form::AllGather, [65, 24, 16]), (Form::ReduceScatter, [65, 16, 24])] {
+        let measured = measure::product(&devices, form, [65, 16, 16]).unwrap();
+        assert_eq!(measured.extents, whole);
+        assert!(measured.time > 0.0 && measured.alone > 0.0 && measured.rate > 0.0, "{measured:?}");
+    }
+    let (time, extents) = measure::feed_forward(&devices, [67, 8, 40]).unwrap();
+    assert!(time > 0.0 && extents == [67, 8, 48], "{time} {extents:?}");
 }

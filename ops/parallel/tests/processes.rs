@@ -105,7 +105,7 @@ fn ranks_in_processes() {
         }
         let outputs = both(true, apart);
         let said = String::from_utf8_lossy(&outputs[0].stdout);
-        // Without flags rank 0 asks for rank 1, whose connection is closed.
+        // Without flags rank 0 sends a message, and the connection of rank 1 is closed.
         let expected = match on_gpus() && !apart {
             true => "refused: parallel: rank 1 did not come to call 16 within 4 s",
             false => "refused: parallel: rank 1 has left the group: it has ended",

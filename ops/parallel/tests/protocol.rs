@@ -277,6 +277,31 @@ fn connections_of_other_programs_neither_hold_up_nor_end_the_meeting_of_ranks() 
 }
 
 #[test]
+fn a_rank_0_that_answers_nothing_or_ends_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::scope(|scope| {
+        let join = |time: u64| {
+            let rendezvous = Rendezvous::tcp(&address, 1, 2);
+            let timeout = Duration::from_millis(time);
+            Group::join(&Device::sim(), rendezvous, timeout).map(drop).unwrap_err().to_string()
+        };
+        let start = Instant::now();
+        let silent = scope.spawn(move || join(500));
+        // It stays open until the end.
+        let _open = listener.accept().unwrap();
+        let error = silent.join().unwrap();
+        assert!(error.contains("rank 0 did not come within 0.5 s"), "{error}");
+        assert!(start.elapsed() > Duration::from_millis(500), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        let ended = scope.spawn(move || join(60_000));
+        drop(listener.accept().unwrap());
+        let error = ended.join().unwrap();
+        assert!(error.contains("rank 0 has left the group: it has ended"), "{error}");
+    });
+}
+
+#[test]
 fn ranks_with_other_numbers_of_ranks_and_a_second_one_of_a_number_are_refused() {
     for (world, others, expected) in [
         (2, &[(1, 3)][..], "rank 1 has come as one of 3, and rank 0 is one of 2"),

@@ -92,7 +92,7 @@ mod host {
         results: paired::results,
         // SAFETY: the contract of `Declaration::run`, here and below.
         run: |stream, call| unsafe { paired::run(stream, call) },
-        explain: paired::explain,
+        explain: |stream, call| paired::explain(stream, call).map(Into::into),
         reference: oracle::pairs,
         tolerance: oracle::tolerance,
         cases: cases::PAIRS,
@@ -125,7 +125,7 @@ mod host {
         options: &[DTYPE],
         results: along::results,
         run: |stream, call| unsafe { along::run(stream, call) },
-        explain: along::explain,
+        explain: |stream, call| along::explain(stream, call).map(Into::into),
         reference: oracle::along_rows,
         tolerance: oracle::tolerance,
         cases: cases::ALONG,

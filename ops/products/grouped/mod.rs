@@ -105,7 +105,7 @@ mod host {
         results: |inputs, _| pairs::results(inputs),
         // SAFETY: the contract of `Declaration::run`.
         run: |stream, call| unsafe { pairs::run(stream, call) },
-        explain: pairs::explain,
+        explain: |stream, call| pairs::explain(stream, call).map(Into::into),
         reference: oracle::pairs,
         tolerance: oracle::tolerance,
         cases: cases::PAIRS,

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 thread_local!(static CURRENT: Cell<usize> = const { Cell::new(0) });
@@ -18,6 +18,7 @@ type Work = Box<dyn FnMut() -> bool + Send>;
 #[derive(Default)]
 struct Stream {
     queue: Mutex<VecDeque<Work>>,
+    queued: Condvar,
     /// How much of it is not complete.
     outstanding: AtomicUsize,
 }
@@ -33,15 +34,12 @@ fn new_stream() -> usize {
     let stream: &'static Stream = Box::leak(Box::default());
     std::thread::spawn(move || {
         loop {
-            let next = stream.queue.lock().unwrap().pop_front();
-            if let Some(mut work) = next {
-                while !work() {
-                    std::thread::sleep(Duration::from_micros(100));
-                }
-                stream.outstanding.fetch_sub(1, SeqCst);
-            } else {
-                std::thread::sleep(Duration::from_micros(100));
+            let queue = stream.queue.lock().unwrap();
+            let mut work = stream.queued.wait_while(queue, |queue| queue.is_empty()).unwrap().pop_front().unwrap();
+            while !work() {
+                std::thread::sleep(Duration::from_micros(200));
             }
+            stream.outstanding.fetch_sub(1, SeqCst);
         }
     });
     std::ptr::from_ref(stream).expose_provenance()
@@ -57,6 +55,7 @@ unsafe fn queue(handle: usize, work: impl FnMut() -> bool + Send + 'static) -> c
     let stream = unsafe { stream(handle) };
     stream.outstanding.fetch_add(1, SeqCst);
     stream.queue.lock().unwrap().push_back(Box::new(work));
+    stream.queued.notify_one();
     0
 }
 

@@ -5,32 +5,34 @@ use moye::half::bf16;
 use moye::{Device, Matrix, MatrixMut, Result, Stream};
 use moye_parallel::{Group, Operands, ParallelMatmul, Rendezvous, Transfer};
 use std::ffi::{c_int, c_void};
-use std::path::PathBuf;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-const TIMEOUT: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// The variable with which a test starts itself again.
 const AGAIN: &str = "MOYE_TEST_STAND_INS";
 
-/// The folder of the libraries, while it is in use.
-struct Folder(PathBuf);
+/// The libraries by their source.
+const LIBRARIES: [(&str, &str); 2] =
+    [("libcuda.so.1", include_str!("driver.rs")), ("libnccl.so.2", include_str!("nccl.rs"))];
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+/// The folder of the libraries, which the first test compiles; `None` without a compiler.
+fn libraries() -> Option<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    LIBRARIES.hash(&mut hasher);
+    let tests = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let tests = if tests.is_dir() { tests.to_owned() } else { std::env::temp_dir() };
+    let folder = tests.join(format!("stand-ins-{:x}", hasher.finish()));
+    if folder.is_dir() {
+        return Some(folder);
     }
-}
-
-/// Compiles the stand-ins; `None` without a compiler.
-fn libraries(name: &str) -> Option<Folder> {
-    let folder = Folder(std::env::temp_dir().join(format!("moye-{name}-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).unwrap();
-    for (file, source) in
-        [("libcuda.so.1", include_str!("driver.rs")), ("libnccl.so.2", include_str!("nccl.rs"))]
-    {
-        let path = folder.0.join(format!("{file}.rs"));
+    let fresh = tests.join(format!("stand-ins-of-{}", std::process::id()));
+    std::fs::create_dir_all(&fresh).unwrap();
+    for (file, source) in LIBRARIES {
+        let path = fresh.join(format!("{file}.rs"));
         std::fs::write(&path, source).unwrap();
         let mut rustc = Command::new("rustc");
         rustc.args([
@@ -43,28 +45,33 @@ fn libraries(name: &str) -> Option<Folder> {
             "-A",
             "warnings",
         ]);
-        let Ok(output) = rustc.arg("-o").arg(folder.0.join(file)).arg(path).output() else {
+        let Ok(output) = rustc.arg("-o").arg(fresh.join(file)).arg(path).output() else {
             println!("skipped: rustc cannot be run");
             return None;
         };
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
+    // Another test may have been faster.
+    if std::fs::rename(&fresh, &folder).is_err() {
+        std::fs::remove_dir_all(fresh).unwrap();
+    }
     Some(folder)
 }
 
 /// Runs test `name` again with the stand-ins and these variables; returns what it said, and which
-/// communicators ended.
-fn again(name: &str, folder: &Folder, variables: &[(&str, &str)]) -> (String, String) {
-    let notes = folder.0.join("notes");
-    let _ = std::fs::remove_file(&notes);
+/// communicators ended. `None` without a compiler.
+fn again(name: &str, variables: &[(&str, &str)]) -> Option<(String, String)> {
+    let folder = libraries()?;
+    let notes = std::env::temp_dir().join(format!("moye-notes-{}", std::process::id()));
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("stand_ins::{name}"), "--nocapture"]).env(AGAIN, "1");
-    command.env("LD_LIBRARY_PATH", &folder.0).env("STAND_IN_NOTES", &notes);
+    command.env("LD_LIBRARY_PATH", &folder).env("STAND_IN_NOTES", &notes);
     let output = command.envs(variables.iter().copied()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let notes = std::fs::read_to_string(notes).unwrap_or_default();
+    let noted = std::fs::read_to_string(&notes).unwrap_or_default();
+    let _ = std::fs::remove_file(notes);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    (said, notes)
+    Some((said, noted))
 }
 
 /// Runs ranks as threads, each with a GPU, and prints their results. Waits for all but `hung`.
@@ -104,6 +111,15 @@ fn is_again() -> bool {
     std::env::var_os(AGAIN).is_some()
 }
 
+/// Does not return if this rank hangs.
+fn hang(is_hung: bool) {
+    if is_hung {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
 /// A sum by NCCL.
 fn sum(group: &Group, device: &Device, stream: &Stream) -> Result<()> {
     let (from, mut to) = (device.upload(&[1.0f32; 8])?, device.alloc_uninit::<f32>(8)?);
@@ -124,9 +140,8 @@ fn a_communicator_that_a_rank_does_not_create_is_aborted_and_the_rank_named() {
             ParallelMatmul::all_reduce(group, [4, 8, 16]).build::<bf16>().map(drop)
         });
     }
-    let Some(folder) = libraries("create") else { return };
-    let (said, notes) = again(name, &folder, &[("STAND_IN_HANGS", "init 2")]);
-    names(&said, 3, 2, "rank 2 did not come within 1 s");
+    let Some((said, notes)) = again(name, &[("STAND_IN_HANGS", "init 2")]) else { return };
+    names(&said, 3, 2, "rank 2 did not come within 2 s");
     assert!(notes.contains("abort 0") && notes.contains("abort 1"), "{notes}");
 }
 
@@ -136,9 +151,8 @@ fn a_rank_that_hangs_in_a_collective_of_nccl_is_named() {
     if is_again() {
         return run(3, Some(2), |group, device, _| sum(group, device, &device.new_stream()?));
     }
-    let Some(folder) = libraries("collective") else { return };
-    let (said, notes) = again(name, &folder, &[("STAND_IN_HANGS", "call 2")]);
-    names(&said, 3, 2, "rank 2 did not come within 1 s");
+    let Some((said, notes)) = again(name, &[("STAND_IN_HANGS", "call 2")]) else { return };
+    names(&said, 3, 2, "rank 2 did not come within 2 s");
     assert!(notes.contains("abort 0") && notes.contains("abort 1"), "{notes}");
 }
 
@@ -150,16 +164,13 @@ fn a_rank_that_does_not_make_a_collective_of_nccl_is_named_by_the_wait() {
             let stream = device.new_stream()?;
             sum(group, device, &stream)?;
             group.wait(&[&stream])?;
-            while rank == 2 {
-                std::thread::sleep(TIMEOUT);
-            }
+            hang(rank == 2);
             sum(group, device, &stream)?;
             group.wait(&[&stream])
         });
     }
-    let Some(folder) = libraries("wait") else { return };
-    let (said, notes) = again(name, &folder, &[]);
-    names(&said, 3, 2, "rank 2 did not come within 1 s");
+    let Some((said, notes)) = again(name, &[]) else { return };
+    names(&said, 3, 2, "rank 2 did not come within 2 s");
     assert!(notes.contains("abort 0") && notes.contains("abort 1"), "{notes}");
 }
 
@@ -185,15 +196,12 @@ fn a_blocking_communicator_of_the_program_does_not_hang_the_group_and_is_not_abo
             unsafe { group.adopt(&[own])? };
             let stream = device.new_stream()?;
             sum(group, device, &stream)?;
-            while rank == 2 {
-                std::thread::sleep(TIMEOUT);
-            }
+            hang(rank == 2);
             sum(group, device, &stream)
         });
     }
-    let Some(folder) = libraries("adopted") else { return };
-    let (said, notes) = again(name, &folder, &[]);
-    names(&said, 3, 2, "rank 2 did not come within 1 s");
+    let Some((said, notes)) = again(name, &[]) else { return };
+    names(&said, 3, 2, "rank 2 did not come within 2 s");
     assert_eq!(notes, "");
 }
 
@@ -206,8 +214,7 @@ fn communicators_of_a_group_end_with_it() {
             group.wait(&[&stream])
         });
     }
-    let Some(folder) = libraries("ended") else { return };
-    let (said, notes) = again("communicators_of_a_group_end_with_it", &folder, &[]);
+    let Some((said, notes)) = again("communicators_of_a_group_end_with_it", &[]) else { return };
     let mut ended: Vec<_> = notes.lines().collect();
     ended.sort_unstable();
     assert_eq!(ended, ["destroy 0", "destroy 1", "finalize 0", "finalize 1"], "{said}");
@@ -225,9 +232,7 @@ fn of_ranks_that_wait_in_one_call_the_one_that_did_not_come_to_it_is_named() {
             let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
             // Ranks that do not wait issue further calls, each at a different pace.
             for call in 1..6 + rank {
-                while rank == hung && call == 3 {
-                    std::thread::sleep(TIMEOUT);
-                }
+                hang(rank == hung && call == 3);
                 std::thread::sleep(Duration::from_millis(30 * rank as u64));
                 let (a, b) = (Matrix::row_major(&x, 4, 16)?, Matrix::row_major(&x, 8, 16)?);
                 let c = MatrixMut::row_major(&mut y, 4, 8)?;
@@ -237,12 +242,11 @@ fn of_ranks_that_wait_in_one_call_the_one_that_did_not_come_to_it_is_named() {
             group.wait(&[&stream])
         });
     }
-    let Some(folder) = libraries("flags") else { return };
     for (world, hung) in [(3, 2), (3, 0), (4, 1)] {
         let (counts, who) = (world.to_string(), hung.to_string());
         let variables = [("STAND_IN_PEERS", "1"), ("STAND_IN_WORLD", &counts), ("STAND_IN_HUNG", &who)];
-        let (said, _) = again(name, &folder, &variables);
-        names(&said, world, hung, &format!("rank {hung} did not come to call 3 within 1 s"));
+        let Some((said, _)) = again(name, &variables) else { return };
+        names(&said, world, hung, &format!("rank {hung} did not come to call 3 within 2 s"));
     }
 }
 
@@ -255,9 +259,7 @@ fn a_rank_that_waits_in_nccl_before_a_call_with_flags_is_not_named_for_the_missi
             let stream = device.new_stream()?;
             let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
             for call in 0..2 {
-                while rank == 2 && call == 1 {
-                    std::thread::sleep(TIMEOUT);
-                }
+                hang(rank == 2 && call == 1);
                 sum(group, device, &stream)?;
                 let (a, b) = (Matrix::row_major(&x, 4, 16)?, Matrix::row_major(&x, 8, 16)?);
                 let c = MatrixMut::row_major(&mut y, 4, 8)?;
@@ -267,7 +269,6 @@ fn a_rank_that_waits_in_nccl_before_a_call_with_flags_is_not_named_for_the_missi
             group.wait(&[&stream])
         });
     }
-    let Some(folder) = libraries("mixed") else { return };
-    let (said, _) = again(name, &folder, &[("STAND_IN_PEERS", "1")]);
-    names(&said, 3, 2, "rank 2 did not come within 1 s");
+    let Some((said, _)) = again(name, &[("STAND_IN_PEERS", "1")]) else { return };
+    names(&said, 3, 2, "rank 2 did not come within 2 s");
 }
