@@ -70,6 +70,8 @@ const SLICE_ACROSS: u32 = 128;
 const BLOCKS: u32 = 4;
 /// The most elements of a row that a warp reads on its own.
 const WARP_COLUMNS: u32 = 4096;
+/// The most elements of a row that eight lanes read.
+const LANES_COLUMNS: u32 = 256;
 /// The most launches of a pass.
 const LAUNCHES: usize = 4096;
 
@@ -104,13 +106,15 @@ fn divide([groups, rows, columns]: [u32; 3], across: bool, card: &Rates) -> Divi
     let all = rows * groups;
     let share = if across || columns <= 16 && rows >= 32 {
         Share::Lane
+    } else if columns <= LANES_COLUMNS && all >= 16 * card.multiprocessors {
+        Share::Lanes
     } else if columns <= WARP_COLUMNS / 4 || columns <= WARP_COLUMNS && all >= 16 * card.multiprocessors {
         Share::Warp
     } else {
         Share::Block
     };
     let least = match share {
-        Share::Warp => columns.max(1),
+        Share::Lanes | Share::Warp => columns.max(1),
         Share::Block => SLICE,
         Share::Lane => SLICE_ACROSS,
     };

@@ -9,6 +9,8 @@ use moye_device::prelude::*;
 /// Threads of a block.
 pub const THREADS: u32 = 256;
 const WARPS: u32 = THREADS / 32;
+/// Lanes of a row of [`Share::Lanes`].
+const LANES: u32 = 8;
 
 static_layout! {
     /// A state for each thread: (lane, warp).
@@ -19,6 +21,8 @@ static_layout! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Share {
+    /// Eight lanes of a warp: short rows.
+    Lanes,
     /// The lanes of a warp.
     Warp,
     /// All of a block.
@@ -31,6 +35,7 @@ impl Share {
     /// Rows of a block.
     pub const fn rows(self) -> u32 {
         match self {
+            Self::Lanes => THREADS / LANES,
             Self::Warp => WARPS,
             Self::Block => 1,
             Self::Lane => 32,
@@ -151,10 +156,13 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
     let (lane, warp) = (thread % 32, thread / 32);
     let by_lane = shape.share == Share::Lane as u32;
     let by_block = shape.share == Share::Block as u32;
+    let by_lanes = shape.share == Share::Lanes as u32;
     let (row, part, parts) = if by_lane {
         (block.x * 32 + lane, warp, WARPS)
     } else if by_block {
         (block.x, thread, THREADS)
+    } else if by_lanes {
+        (block.x * (THREADS / LANES) + thread / LANES, thread % LANES, LANES)
     } else {
         (block.x * WARPS + warp, lane, 32)
     };
@@ -179,7 +187,9 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
             state = R::combine(state, of);
         });
     }
-    if !by_lane {
+    if by_lanes {
+        state = lanes_reduce::<{ LANES - 1 }, _>(state, R::combine);
+    } else if !by_lane {
         state = warp_reduce(state, R::combine);
     }
     if by_lane || by_block {
@@ -193,7 +203,7 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
             state = R::combine(state, scratch.get((lane, other)));
         }
     }
-    if row < shape.rows && (by_lane || lane == 0) {
+    if row < shape.rows && (by_lane || part.part == 0) {
         if shape.to_states {
             let row = i64::from(block.z) * i64::from(shape.rows) + i64::from(row);
             let at = row * i64::from(grid_dim().y) + i64::from(block.y);
