@@ -280,7 +280,7 @@ where
     #[inline(always)]
     unsafe fn start(fill: F, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self {
         let row = 64 * warpgroup + thread % WARPGROUP / 32 * 16 + accumulator_row(thread % 32);
-        // SAFETY: the caller's contract.
+        // SAFETY: the stages are the kernel's, and the thread and its warpgroup those of the MMA.
         Self { filled: unsafe { Filled::start(fill, stages, thread, warpgroup) }, row }
     }
 
@@ -345,31 +345,31 @@ where
 
     #[inline(always)]
     unsafe fn init(fill: F, stages: &StagesOf<Self>) {
-        // SAFETY: the caller's contract, here and below.
+        // SAFETY: the stages and the fill are those of the mainloop inside, here and below.
         unsafe { Filled::<F, M, STAGES>::init(fill, stages) };
     }
 
     #[inline(always)]
     unsafe fn producer(fill: F, stages: StagesOf<Self>) -> Self::Producer {
-        // SAFETY: as above.
+        // SAFETY: as in `init`.
         unsafe { Filled::<F, M, STAGES>::producer(fill, stages) }
     }
 
     #[inline(always)]
     unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
-        // SAFETY: as above.
+        // SAFETY: as in `init`.
         unsafe { Filled::<F, M, STAGES>::load(producer, tile) };
     }
 
     #[inline(always)]
     unsafe fn finish(producer: Self::Producer) {
-        // SAFETY: as above.
+        // SAFETY: as in `init`.
         unsafe { Filled::<F, M, STAGES>::finish(producer) };
     }
 
     #[inline(always)]
     unsafe fn skip(&mut self, tile: &WorkTile) {
-        // SAFETY: as above.
+        // SAFETY: the other team has issued this tile's products, and a barrier is between.
         unsafe { self.filled.skip(tile) };
     }
 }

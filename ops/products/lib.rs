@@ -3,6 +3,20 @@
 //! Each folder has all of an operation, as in `moye-rows`: what it is and its builder
 //! (`mod.rs`), its kernel (`kernel.rs`), the way from a call to launches (`call.rs`), the float64
 //! reference (`oracle.rs`) and its cases (`cases.rs`).
+//!
+//! # Options that `Matmul` lacks
+//! `moye::Matmul` has scales of operands, rows and columns. Scales of blocks, groups and formats of
+//! weights are operations here instead: their operands have other types and shapes than A and B,
+//! and imports point downwards, so that `moye-matmul` knows no other family. Instead of an option,
+//! write:
+//!
+//! | for | write |
+//! | --- | --- |
+//! | scales of blocks | `block_scaled::BlockScaled::new(a, b).scales(scale_a, scale_b)` |
+//! | groups of rows | `grouped::GroupedMatmul::new(a, b, ends)` |
+//! | matrices anywhere in memory | `grouped::GroupedList::new(&device, &products, results)` |
+//! | weights of 4 and 8 bits | `weights::LinearQuantized::new(x, &weights)` |
+//! | a gate | `gated::LinearGated::new(x, gate_up)` |
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]

@@ -99,9 +99,9 @@ impl ScaledProducts for ScaledList {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct FourScales {
-    /// Of A.
+    /// The scales of A of the first product, and so on.
     pub a0: BlockScales,
-    /// Of B, and so on.
+    /// The scales of B.
     pub b0: BlockScales,
     /// See `a0`.
     pub a1: BlockScales,
@@ -132,7 +132,7 @@ impl Products for PassedScaled {
 
     #[inline(always)]
     unsafe fn of(&self, product: u32) -> Listed {
-        // SAFETY: the caller's contract.
+        // SAFETY: there is the product.
         unsafe { self.passed.of(product) }
     }
 
@@ -175,7 +175,7 @@ where
     f32: CopyAs<O>,
 {
     let (scheduler, sink) = (ListTiles::<Loop<P>, P>::new(list), ToListed::<O, P>::new(list));
-    // SAFETY: the caller's contract.
+    // SAFETY: the list's maps, scales and results are as the contract says; all threads are here.
     unsafe { gemm_warp_specialised::<Loop<P>, _, _, _>(FillListed::new(list), scheduler, (), sink) };
 }
 

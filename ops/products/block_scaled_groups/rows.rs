@@ -153,14 +153,19 @@ pub unsafe fn block_scaled_k_copy(
         let bytes = if from.order.columns && of_group(row) && row + VECTOR <= end {
             Word128::load_global_if(true, place(row, x).address())
         } else {
+            let mut bytes = [0u8; VECTOR as usize];
+            if from.order.rows {
+                for i in 0..VECTOR {
+                    bytes[i as usize] = sX.get((column, part * VECTOR + i));
+                }
+            } else {
+                for i in 0..VECTOR {
+                    bytes[i as usize] = place(row + i, x).read_if(of_group(row + i));
+                }
+            }
             let mut words = [0; 4];
             for i in 0..VECTOR {
-                let byte = if from.order.rows {
-                    sX.get((column, part * VECTOR + i))
-                } else {
-                    place(row + i, x).read_if(of_group(row + i))
-                };
-                words[i as usize / 4] |= u32::from(byte) << (8 * (i % 4));
+                words[i as usize / 4] |= u32::from(bytes[i as usize]) << (8 * (i % 4));
             }
             Word128(words)
         };

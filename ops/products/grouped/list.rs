@@ -374,7 +374,7 @@ where
 {
     let fill = FillListed::<Halves<T>, P>::new(list);
     let (scheduler, sink) = (ListTiles::<Loop<T, P>, P>::new(list), ToListed::<T, P>::new(list));
-    // SAFETY: the caller's contract.
+    // SAFETY: the list's maps, extents and results are as the contract says; all threads are here.
     unsafe { gemm_warp_specialised::<Loop<T, P>, _, _, _>(fill, scheduler, (), sink) };
 }
 
