@@ -48,6 +48,11 @@ impl Dtype {
         Self::F64,
         Self::Bool,
     ];
+    /// The element types other than [`Dtype::Bool`].
+    pub const NUMBERS: &[Self] = {
+        let [numbers @ .., Self::Bool] = &Self::ALL else { unreachable!() };
+        numbers
+    };
     /// The element types that operations compute with.
     pub const FLOATS: &[Self] = &[Self::F32, Self::F16, Self::Bf16];
     /// The element types of indices.

@@ -296,3 +296,34 @@ impl Options {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_without_a_value_take_those_of_their_type_alone() {
+        let values = [
+            ("splits", Value::Unset(&Value::Int(1))),
+            ("window", Value::Unset(&Value::Pair([None; 2]))),
+            ("tile", Value::Unset(&Value::Pair([Some(0); 2]))),
+            ("kernel", Value::Unset(&Value::Text(""))),
+            ("activation", Value::Unset(&Value::Choice("relu", &["relu", "silu"]))),
+        ];
+        let mut options = Options(values.to_vec());
+        assert!(!options.is_set("splits"));
+        options.set("test", "splits", Value::Int(3)).unwrap();
+        assert!(options.is_set("splits") && options.int("splits") == 3);
+        options.set("test", "window", Value::Pair([Some(3), None])).unwrap();
+        assert_eq!(options.pair("window"), [Some(3), None]);
+        assert!(options.set("test", "tile", Value::Pair([Some(3), None])).is_err(), "both are needed");
+        options.set("test", "tile", Value::Pair([Some(64), Some(128)])).unwrap();
+        options.choose("test", "activation", "silu").unwrap();
+        options.set_text("test", "kernel", "one").unwrap();
+        assert_eq!((options.choice("activation"), options.text("kernel")), ("silu", "one"));
+        let said = options.set("test", "splits", Value::Bool(true)).unwrap_err().to_string();
+        assert!(said.contains("splits is a whole number, not true"), "{said}");
+        let said = options.choose("test", "activation", "tanh").unwrap_err().to_string();
+        assert!(said.contains("activation is \"tanh\", and must be one of relu, silu"), "{said}");
+    }
+}

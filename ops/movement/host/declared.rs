@@ -11,8 +11,9 @@ pub static COPY: Declaration = Declaration {
     name: "copy",
     summary: "a copy of an array",
     operands: &[
-        OperandOf::new(Role::Input, "x", "(N,), (M, N) or (batches, M, N), of any strides").of(&Dtype::ALL),
-        OperandOf::new(Role::Result, "out", "the copy, of the shape and type of x").of(&Dtype::ALL),
+        OperandOf::new(Role::Input, "x", "(N,), (M, N) or (batches, M, N), of any strides")
+            .of(Dtype::NUMBERS),
+        OperandOf::new(Role::Result, "out", "the copy, of the shape and type of x").of(Dtype::NUMBERS),
     ],
     options: &[],
     results: |inputs, _| Ok(vec![input::<false>(inputs)?.clone()]),
@@ -41,9 +42,9 @@ pub static TRANSPOSE: Declaration = Declaration {
     name: "transpose",
     summary: "the transposed matrix, or that of each matrix of a batch",
     operands: &[
-        OperandOf::new(Role::Input, "x", "(M, N) or (batches, M, N), of any strides").of(&Dtype::ALL),
+        OperandOf::new(Role::Input, "x", "(M, N) or (batches, M, N), of any strides").of(Dtype::NUMBERS),
         OperandOf::new(Role::Result, "out", "(N, M) or (batches, N, M), of the type of x; it is not x")
-            .of(&Dtype::ALL),
+            .of(Dtype::NUMBERS),
     ],
     results: |inputs, _| {
         let ArrayType { dtype, mut shape } = input::<true>(inputs)?.clone();

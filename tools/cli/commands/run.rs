@@ -306,7 +306,6 @@ fn dtype(operand: &OperandOf, file: &NpyFile, given: Option<Option<DtypeOfFile>>
     let takes = |dtype| operand.dtypes.contains(&dtype);
     let bytes = match (file.kind()?, given) {
         (Kind::Other("bool"), _) if takes(Dtype::Bool) => return Ok(Dtype::Bool),
-        (Kind::Other("bool"), _) if takes(Dtype::U8) => return Ok(Dtype::U8),
         (Kind::Other("uint8") | Kind::Bytes(1), Some(Some(given))) if given.is_float8() => Some(given),
         (Kind::Bytes(1), _) if takes(Dtype::E4m3) => Some(DtypeOfFile::E4m3),
         (Kind::Other("uint16"), Some(given)) => given,

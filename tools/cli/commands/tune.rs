@@ -4,6 +4,7 @@ use super::bench::{GpuArgument, declared};
 use super::report::Report;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use clap::error::ErrorKind;
 use moye::operation::{Declaration, Plans};
 use moye::{TunedProduct, Tuning};
 use moye_bench::{Kind, Majors, Plan, Size};
@@ -12,8 +13,8 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct Tune {
-    /// Operations of `moye run` to tune, at the sizes that they declare (default: products of the
-    /// given sizes, each tile with each number of slices)
+    /// Operations of `moye run` to tune, at the sizes that they declare; `matmul` with --sizes (and
+    /// by default) at these, each tile with each number of slices
     #[arg(value_parser = declared::parser(), value_name = "OPERATION")]
     operations: Vec<&'static Declaration>,
     /// Element types, separated by commas (default: f16 for products, bf16 and f32 for operations).
@@ -21,22 +22,10 @@ pub struct Tune {
     types: Vec<Kind>,
     /// Majors of A and B, as in BLAS: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous),
     /// separated by commas.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "tn",
-        conflicts_with = "operations",
-        value_name = "ORDERS"
-    )]
+    #[arg(long, value_delimiter = ',', default_value = "tn", value_name = "ORDERS")]
     majors: Vec<Majors>,
-    /// Sizes, each `N` or `MxNxK`, separated by commas.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        required_unless_present = "operations",
-        conflicts_with = "operations",
-        value_name = "SIZES"
-    )]
+    /// Sizes of products, each `N` or `MxNxK`, separated by commas.
+    #[arg(long, value_delimiter = ',', required_unless_present = "operations", value_name = "SIZES")]
     sizes: Vec<Size>,
     /// File for the plans; those for other problems stay (default: moye/tuning.json in the user's
     /// configuration folder).
@@ -48,8 +37,15 @@ pub struct Tune {
 
 impl Tune {
     pub fn run(self) -> Result<()> {
-        if !self.operations.is_empty() {
+        if self.sizes.is_empty() {
             return self.run_operations();
+        }
+        if let Some(other) = self.operations.iter().find(|of| of.name != moye::MATMUL.name) {
+            let said = format!(
+                "the argument '--sizes <SIZES>' cannot be used with '{}', which is tuned at the sizes that it declares\n",
+                other.name
+            );
+            clap::Error::raw(ErrorKind::ArgumentConflict, said).exit();
         }
         let types = if self.types.is_empty() { vec![Kind::F16] } else { self.types };
         let file = tuning_file(self.file)?;

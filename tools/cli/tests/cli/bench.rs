@@ -209,7 +209,7 @@ fn a_declared_product_of_files_is_that_of_ndarray_with_its_epilogue() {
     crate::save(folder, "b.npy", &b);
     crate::save(folder, "bias.npy", &bias);
     let run = ["run", "matmul", "a.npy", "b.npy", "-o", "c.npy", "--force"];
-    let options = ["--bias", "bias.npy", "--alpha", "2", "--tile", "64x64"];
+    let options = ["--bias", "bias.npy", "--alpha", "2", "--tile", "128x128"];
     let said = succeeded(&moye(folder, &[&run[..], &options].concat()));
     assert!(said.contains("a [20, 30], b [30, 10], bias [10] float32"), "{said}");
     let expected = 2.0 * a.dot(&b) + &bias;
