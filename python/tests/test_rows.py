@@ -309,3 +309,15 @@ def test_plans_of_a_file_are_taken_and_other_files_are_refused(tmp_path):
         file.write_text(text)
         with pytest.raises(moye.DeviceError, match=wrong):
             moye.use_plans(file)
+
+
+def test_samples_are_those_of_the_rule_and_of_the_seed():
+    x = np.zeros((64, 1000), np.float32)
+    x[:, 7], x[:, 90] = 20.0, 20.0
+    drawn = moye.sample(x, seed=3, device="sim")
+    assert drawn.shape == (64,) and set(drawn) == {7, 90}
+    assert (drawn == moye.sample(x, seed=3, device="sim")).all()
+    assert (drawn != moye.sample(x, seed=4, device="sim")).any()
+    x[:, 500] = 21.0
+    for options in [{"temperature": 0.0}, {"top_k": 1}, {"top_p": 0.3}, {"min_p": 0.9}]:
+        assert (moye.sample(x, device="sim", **options) == 500).all(), options

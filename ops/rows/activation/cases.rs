@@ -42,6 +42,10 @@ pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[8192, 14_336]), Some(&[8192, 14_336])]),
     Case::new(&[Some(&[8192, 28_672]), None]),
     Case::new(&[Some(&[8192, 28_672]), None]).options(&[PAIRS]),
+    Case::new(&[Some(&[262_144, 256]), None]),
+    Case::new(&[Some(&[32_768, 2048]), None]),
+    Case::new(&[Some(&[1024, 65_536]), None]),
+    Case::new(&[Some(&[256, 262_144]), None]),
 ];
 /// As [`BENCH`].
 pub const BENCH_BIASED: &[Case] =

@@ -45,4 +45,8 @@ pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[16_384, 4096]), Some(&[4096])]),
 ];
 /// As [`BENCH`], of one operand.
-pub const BENCH_OF_ONE: &[Case] = &[Case::new(&[Some(&[16_384, 4096])])];
+pub const BENCH_OF_ONE: &[Case] = &[
+    Case::new(&[Some(&[16_384, 4096])]),
+    Case::new(&[Some(&[524_288, 128])]),
+    Case::new(&[Some(&[512, 131_072])]),
+];

@@ -34,6 +34,7 @@ pub const CASES: &[Case] = &[
 /// Vocabularies of language models, with the gradient.
 pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[65_536, 1000]), Some(&[65_536]), Some(&[65_536])]).ranges(&[("targets", 0.0, 1000.0)]),
+    Case::new(&[Some(&[16_384, 4096]), Some(&[16_384]), Some(&[16_384])]).ranges(&[("targets", 0.0, 4096.0)]),
     Case::new(&[Some(&[4096, 32_000]), Some(&[4096]), Some(&[4096])]).ranges(&[("targets", 0.0, 32_000.0)]),
     Case::new(&[Some(&[4096, 50_304]), Some(&[4096]), Some(&[4096])]).ranges(&[("targets", 0.0, 50_304.0)]),
     Case::new(&[Some(&[2048, 128_256]), Some(&[2048]), Some(&[2048])]).ranges(&[("targets", 0.0, 128_256.0)]),

@@ -32,4 +32,8 @@ pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[16_384, 4096])]).bare().options(TILE),
     Case::new(&[Some(&[16_384, 4096])]).bare().options(&[WHOLE]),
     Case::new(&[Some(&[16_384, 4096])]).options(TILE),
+    Case::new(&[Some(&[524_288, 128])]).bare(),
+    Case::new(&[Some(&[65_536, 1024])]).bare(),
+    Case::new(&[Some(&[2048, 32_768])]).bare(),
+    Case::new(&[Some(&[512, 131_072])]).bare(),
 ];

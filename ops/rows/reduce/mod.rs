@@ -1,5 +1,6 @@
 //! Reductions along an axis, along several, or of a whole array: sum, mean, norm, max, min,
-//! log-sum-exp, variance, argmax and argmin. The result has no such axes.
+//! log-sum-exp, variance, argmax and argmin. The result has no such axes. As in NumPy, argmax and
+//! argmin take one axis, or the whole array.
 //!
 //! Elements are f32, f16 or bf16, computed in f32; indices are i64. As in PyTorch the maximum of
 //! NaN is NaN, and argmax finds the first one; of equal elements it finds the first. Long rows are

@@ -359,3 +359,26 @@ fn nan_is_kept_by_floats_of_8_bits_and_does_not_change_the_scale() {
     of.run(&device, &mut to.unwrap(), &mut by.unwrap()).unwrap();
     assert_eq!(integers.download().unwrap(), [0, 64, -127, 0, 0, 0]);
 }
+
+#[cfg(feature = "norm")]
+#[test]
+fn norms_of_rows_with_nan_or_infinite_elements_are_those_of_pytorch_and_other_rows_are_unchanged() {
+    use moye::{Matrix, MatrixMut};
+    const N: usize = 300;
+    let device = Device::sim();
+    let mut x = vec![1.0f32; 3 * N];
+    (x[5], x[N + 7], x[2 * N]) = (f32::NAN, f32::INFINITY, -1.0);
+    let x = device.upload(&x).unwrap();
+    let mut y = device.alloc_uninit::<f32>(3 * N).unwrap();
+    let of_x = Matrix::row_major(&x, 3, N).unwrap();
+    let mut results = |norm: moye_rows::norm::Norm<'_, f32>| {
+        norm.run(&device, &mut MatrixMut::row_major(&mut y, 3, N).unwrap()).unwrap();
+        y.download().unwrap()
+    };
+    let (rms, layer) =
+        (results(moye_rows::norm::Norm::rms(of_x.clone())), results(moye_rows::norm::Norm::layer(of_x)));
+    assert!(rms[..N].iter().chain(&layer[..2 * N]).all(|y| y.is_nan()));
+    let zeros = rms[N..2 * N].iter().enumerate().filter(|(_, y)| **y == 0.0).count();
+    assert!(rms[N + 7].is_nan() && zeros == N - 1);
+    assert!(rms[2 * N..].iter().chain(&layer[2 * N..]).all(|y| y.is_finite()));
+}
