@@ -382,3 +382,52 @@ impl Array {
         RowStride { row: of(0), element: of(1) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::ArrayType;
+    use moye_device::algorithm::{AnyCluster, Cluster1024};
+
+    #[test]
+    fn rows_of_matrices_have_one_shape_and_extents_of_a_launch_or_are_refused_with_their_values() {
+        let array = |shape: &[usize], address| {
+            Array::row_major(&ArrayType { dtype: Dtype::Bf16, shape: shape.to_vec() }, address)
+        };
+        let of = |shape: &[usize], other: &[usize], address| {
+            RowProblem::of("scaled", &[&array(shape, 4096), &array(other, address)])
+                .map_err(|error| error.to_string())
+        };
+        let rows = of(&[3, 40], &[3, 40], 4096).unwrap();
+        assert_eq!((rows.rows, rows.columns, rows.dtype, rows.aligned), (3, 40, Dtype::Bf16, true));
+        assert!(!of(&[3, 40], &[3, 40], 4098).unwrap().aligned, "the second starts at another address");
+        assert!(!of(&[3, 41], &[3, 41], 4096).unwrap().aligned, "the second row starts there");
+        let refused = of(&[3, 40], &[40], 4096).unwrap_err();
+        assert!(refused.contains("arrays have shapes [[3, 40], [40]]"), "{refused}");
+        let refused = of(&[1 << 31, 2], &[1 << 31, 2], 4096).unwrap_err();
+        assert!(
+            refused.contains("2147483648 rows of 2 elements") && refused.contains("at most 2147483647"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn blocks_of_clusters_that_a_grid_does_not_have_are_no_plan() {
+        let of = |aligned| RowProblem {
+            kernel: "scaled",
+            variant: 0,
+            rows: i32::MAX as u32,
+            columns: 131_072,
+            dtype: Dtype::Bf16,
+            aligned,
+        };
+        let plans =
+            |instance, aligned| RowPlan::candidates(&[instance], |_| "scaled", &of(aligned), &Rates::H100);
+        // A cluster for each row, and clusters that step over the rows.
+        assert!(plans(RowInstance::of::<AnyCluster>(), false).is_empty());
+        let plans = plans(RowInstance::of::<Cluster1024>(), true);
+        assert_eq!(plans.len(), 1);
+        let (blocks, cluster) = (plans[0].grid().blocks.x, plans[0].grid().cluster.x);
+        assert!(blocks <= MAX_BLOCKS[0] && blocks.is_multiple_of(cluster), "{blocks} {cluster}");
+    }
+}
