@@ -19,6 +19,8 @@ use moye_runtime::{BufferSlice, Device, Matrix, MatrixMut, Result, Stream};
 /// kernel reads is first rearranged into a workspace. The kernel is chosen by the shapes and the
 /// device.
 ///
+/// Scales of blocks, groups of rows and quantised weights are operations of `moye-products`.
+///
 /// ```
 /// use moye::{Device, Matmul, Matrix, MatrixMut};
 /// let device = Device::sim();

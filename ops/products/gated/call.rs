@@ -76,7 +76,6 @@ const fn plans<T: Grouped>() -> [Plan; 4] {
             pair: None,
             blocks: 2,
             rate: 0.35,
-            ..of
         },
     ]
 }

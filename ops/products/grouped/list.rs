@@ -146,6 +146,7 @@ pub struct Passed {
 #[inline(always)]
 pub fn chosen<V: Copy>(values: [V; MOST], product: u32) -> V {
     let mut value = values[0];
+    #[allow(clippy::needless_range_loop, reason = "an index is a constant once it is unrolled")]
     for i in 1..MOST {
         if product == i as u32 {
             value = values[i];
