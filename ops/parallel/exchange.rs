@@ -134,6 +134,11 @@ impl Hub {
         self.changed.notify_all();
     }
 
+    /// Why there are no further exchanges, when rank 0 has left.
+    fn reason(&self) -> String {
+        self.state().failed.clone().unwrap_or_else(|| left_by(&[0]))
+    }
+
     /// The messages of all ranks, given that of `rank`. The timeout counts from the first rank that
     /// comes, so all ranks that have come name the same others, at the same time.
     fn all(&self, own: Vec<u8>, rank: usize) -> std::result::Result<Vec<Vec<u8>>, String> {
@@ -193,6 +198,8 @@ impl Peer {
                 }
             }
             hub.leave(rank);
+            // For a rank that comes when rank 0 has left.
+            let _ = send(&mut own, &answer(Err(hub.reason())));
         };
         let thread = std::thread::Builder::new().name(format!("rank {rank}")).spawn(speak);
         Ok(Self { stream, thread: Some(thread.map_err(failed)?) })
@@ -251,8 +258,9 @@ impl Remote {
         self.stream.set_nodelay(true)?;
         self.stream.set_write_timeout(Some(self.timeout.max(GRACE)))?;
         self.stream.set_read_timeout(Some(self.timeout.saturating_add(GRACE)))?;
-        send(&mut self.stream, own)?;
-        let all = receive(&mut self.stream)?;
+        let sent = send(&mut self.stream, own);
+        // If rank 0 has left, the reason was sent before.
+        let all = receive(&mut self.stream).map_err(|reason| sent.err().unwrap_or(reason))?;
         let (mut rest, mut messages) = (&all[..], Vec::new());
         while !rest.is_empty() {
             messages.push(receive(&mut rest)?);

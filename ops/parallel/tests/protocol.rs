@@ -184,7 +184,7 @@ fn free_address() -> String {
 
 #[test]
 fn all_ranks_that_come_name_the_same_missing_rank_within_the_timeout() {
-    let timeout = Duration::from_millis(1500);
+    let timeout = Duration::from_millis(2500);
     let case = |(world, missing, by_tcp)| {
         let (devices, address) = (Device::sim_peers(world), free_address());
         std::thread::scope(|scope| {
@@ -202,9 +202,9 @@ fn all_ranks_that_come_name_the_same_missing_rank_within_the_timeout() {
                     let start = Instant::now();
                     let built = ParallelMatmul::all_reduce(&group, [4, 8, 16]).build::<bf16>();
                     let error = built.err().unwrap().to_string();
-                    let expected = format!("rank {missing} did not come within 1.5 s");
+                    let expected = format!("rank {missing} did not come within 2.5 s");
                     assert!(error.contains(&expected), "rank {rank} of {world}: {error}");
-                    assert!(start.elapsed() < timeout.mul_f64(1.5), "{:?}", start.elapsed());
+                    assert!(start.elapsed() < 2 * timeout, "{:?}", start.elapsed());
                 });
             }
         });
@@ -217,27 +217,29 @@ fn all_ranks_that_come_name_the_same_missing_rank_within_the_timeout() {
 }
 
 #[test]
-fn a_rank_that_ends_is_named_before_the_timeout() {
-    let (devices, address, start) = (Device::sim_peers(3), free_address(), Instant::now());
-    std::thread::scope(|scope| {
-        for (rank, device) in devices.iter().enumerate() {
-            let way = Rendezvous::tcp(&address, rank, 3);
-            scope.spawn(move || {
-                let group = Group::join(device, way, Duration::from_secs(60)).unwrap();
-                let built = match rank {
+fn a_rank_that_ends_is_named_before_the_timeout_also_when_rank_0_has_left_for_it() {
+    let start = Instant::now();
+    for late in [0, 300] {
+        let (devices, address) = (Device::sim_peers(3), free_address());
+        std::thread::scope(|scope| {
+            for (rank, device) in devices.iter().enumerate() {
+                let way = Rendezvous::tcp(&address, rank, 3);
+                scope.spawn(move || {
+                    let group = Group::join(device, way, Duration::from_secs(60)).unwrap();
+                    if rank == 2 {
+                        std::thread::sleep(Duration::from_millis(late));
+                    }
                     // Rank 1 is refused a call that the others make, and ends.
-                    1 => sum(&group, device, 16),
-                    _ => sum(&group, device, 8),
-                };
-                let error = built.unwrap_err().to_string();
-                let expected = match rank {
-                    1 => "rank 1 gives 8 elements and receives 16",
-                    _ => "rank 1 has left the group",
-                };
-                assert!(error.contains(expected), "rank {rank}: {error}");
-            });
-        }
-    });
+                    let error = sum(&group, device, if rank == 1 { 16 } else { 8 }).unwrap_err().to_string();
+                    let expected = match rank {
+                        1 => "rank 1 gives 8 elements and receives 16",
+                        _ => "rank 1 has left the group",
+                    };
+                    assert!(error.contains(expected), "rank {rank}: {error}");
+                });
+            }
+        });
+    }
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
 }
 

@@ -63,7 +63,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         // Report the cause before the errors of ranks that waited for the failed one.
         errors.sort_by_key(|error| {
             let said = error.to_string();
-            said.contains("did not come") || said.contains("has left the group")
+            ["did not come", "has left the group", "ends its group"].iter().any(|waits| said.contains(waits))
         });
         errors.into_iter().next().map_or(Ok(()), Err)
     })
