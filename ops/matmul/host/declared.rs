@@ -1,5 +1,6 @@
 //! Products as a declared operation: `moye run matmul`, Python's function and the test come from
 //! it. A call becomes one of [`Matmul`], by the types of its elements.
+#![cfg_attr(not(feature = "all"), allow(unused, reason = "each element type uses some of it"))]
 
 use super::builder::Matmul;
 use super::element::{Factor as _, Operand, Output, Precision};
