@@ -134,6 +134,9 @@ mod tests {
         assert!(!text.contains("ops/rows  "), "{text}");
         let files = files.map(|(name, lines)| (name.to_owned(), lines));
         let text = named(&files, &["norm".to_owned(), "rows".to_owned()]);
-        assert!(text.ends_with("norm                    1       4\nrows                    4      59\n"), "{text}");
+        assert!(
+            text.ends_with("norm                    1       4\nrows                    4      59\n"),
+            "{text}"
+        );
     }
 }

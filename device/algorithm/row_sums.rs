@@ -103,7 +103,7 @@ impl<T: Element, C: RowShape, const K: usize> RowSums<T, C, K> {
         self.0 + (k * Self::SUM + i * C::BLOCK as usize * 16) as u32 + thread * 16
     }
 
-    /// Sets a thread's sums to 0, before the first [`add`](Self::add).
+    /// Sets the thread's places to 0, before the first [`add`](Self::add).
     ///
     /// # Safety
     /// The memory belongs to the sums until the kernel ends.
@@ -121,20 +121,14 @@ impl<T: Element, C: RowShape, const K: usize> RowSums<T, C, K> {
         }
     }
 
-    /// Adds a thread's elements of the team's tile to its sums `k`; those of rows that a matrix of
-    /// `m` rows lacks are left out.
+    /// Adds a thread's elements of the team's tile to its places of sum `k`. Elements of rows that
+    /// a matrix of `m` rows lacks are left out.
     ///
     /// # Safety
     /// Same contract as [`clear`](Self::clear), which was called before; `k` is below `K`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn add<L: StaticLayout>(
-        self,
-        team: &RowTeam<C>,
-        m: u32,
-        k: usize,
-        values: &Fragment<f32, L>,
-    ) {
+    pub unsafe fn add<L: StaticLayout>(self, team: &RowTeam<C>, m: u32, k: usize, values: &Fragment<f32, L>) {
         if const { !Self::HOLDS } || team.row() >= m {
             return;
         }
@@ -151,7 +145,7 @@ impl<T: Element, C: RowShape, const K: usize> RowSums<T, C, K> {
         }
     }
 
-    /// Calls `f` with each column of the block's tile and its sums over all rows of the block, in
+    /// Calls `f` with each column of the block's tile and the sums over all rows of the block, in
     /// one thread for each column. The bits depend only on the shape and the grid.
     ///
     /// # Safety
@@ -163,7 +157,7 @@ impl<T: Element, C: RowShape, const K: usize> RowSums<T, C, K> {
             return;
         }
         sync_threads();
-        // Elements of a vector of RowCopy: a thread has one, and then one C::THREADS vectors further.
+        // Elements of a vector of RowCopy: a thread's next vector is C::THREADS vectors further.
         let vector = const { 16 / T::BYTES as u32 };
         let mut column = thread_idx().x;
         while column < C::COLUMNS {

@@ -86,7 +86,7 @@ impl<C: RowShape> RowTeam<C> {
     }
 
     /// [`step`](Self::step) also for shapes that are not [`AHEAD`](RowShape::AHEAD): for a kernel
-    /// whose blocks take many tiles in turn for another reason, such as [`RowSums`](super::RowSums).
+    /// whose blocks take many tiles in turn anyway, as with [`RowSums`](super::RowSums).
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -193,12 +193,7 @@ impl<const N: usize> RowsOf<N> {
     }
 
     /// The plan of a kernel on each of them; `None` if no instance computes them.
-    pub fn plan<K: RowKernel<N>>(
-        &self,
-        operation: &'static str,
-        on: &On<'_>,
-        kernel: &K,
-    ) -> Option<RowPlan> {
+    pub fn plan<K: RowKernel<N>>(&self, operation: &'static str, on: &On<'_>, kernel: &K) -> Option<RowPlan> {
         let problem = self.problem(operation, self.launches.first()?, kernel);
         on.plan::<Planned<K, N>>(&problem).ok()
     }

@@ -81,7 +81,10 @@ fn tensors_that_an_operation_does_not_take_are_refused_with_the_way_out() -> Res
     let (softmax, few) = (|| Declared::new(&SOFTMAX), || Declared::new(&LINEAR_FEW));
     let int8 = Declared::new(&QUANTIZE).option("dtype", Value::Dtype(Dtype::I8));
     for (said, part) in [
-        (said(Ok(softmax()), &[Some(&double)]), "x has elements of float64, and must have float32, float16 or"),
+        (
+            said(Ok(softmax()), &[Some(&double)]),
+            "x has elements of float64, and must have float32, float16 or",
+        ),
         (said(Ok(softmax()), &[Some(&double)]), "convert it by `to_dtype`"),
         (said(Ok(softmax()), &[]), "softmax has no tensor; give x"),
         (said(Ok(few()), &[Some(&x)]), "linear_few: w is left out; it is not optional"),

@@ -24,20 +24,11 @@ impl Rows {
     ///
     /// # Safety
     /// As for [`RowKernel::launch`].
-    unsafe fn launch_on(
-        self,
-        on: &RowLaunch<'_>,
-        [x, dy, weight, dsum, dx]: [RowArray; 5],
-    ) -> Result<()> {
+    unsafe fn launch_on(self, on: &RowLaunch<'_>, [x, dy, weight, dsum, dx]: [RowArray; 5]) -> Result<()> {
         let (m, n, eps, center) = (on.rows, on.columns, f32::from_bits(self.eps), self.center);
         let stats = GlobalMut::from_address(self.stats);
-        let ld = Strides {
-            x: x.stride,
-            dy: dy.stride,
-            weight: weight.stride,
-            dsum: dsum.stride,
-            dx: dx.stride,
-        };
+        let ld =
+            Strides { x: x.stride, dy: dy.stride, weight: weight.stride, dsum: dsum.stride, dx: dx.stride };
         let [dweight, dbias] = self.sums.map(GlobalMut::from_address);
         // SAFETY: the arrays hold the rows, the statistics an element for each, and the sums a row
         // for each block or cluster.
@@ -215,7 +206,7 @@ pub unsafe fn compute(name: &'static str, center: bool, on: &On<'_>, call: &Call
                       array, or leave both out";
         return unsupported(name, detail.to_owned());
     }
-    // Rows of partial sums of a launch: one for each block that holds its sums, or for each slice
+    // Rows of partial sums of a launch: one for each block that holds sums, or for each slice
     // of rows, enough of them for four blocks of an SM.
     let (launches, tiles) = (rows.launches.len() as u32, rows.rows.div_ceil(Columns::ROWS));
     let blocks = rows.columns.div_ceil(Columns::COLUMNS).max(1).saturating_mul(launches.max(1));

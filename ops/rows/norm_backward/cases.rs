@@ -3,7 +3,8 @@
 use moye_runtime::operation::{Case, Value};
 
 /// With and without weight and the gradient of the sum, rows shorter and longer than each shape of
-/// kernels, more rows than a slice has, more than the first tiles of all blocks, rows whose mean is far larger than their deviation.
+/// kernels, more rows than a slice has, more than the first tiles of all blocks, rows whose mean is
+/// far larger than their deviation.
 pub const CASES: &[Case] = &[
     Case::new(&[Some(&[3, 5]), Some(&[3, 5]), Some(&[5]), None]).options(&[("eps", Value::Float(1e-2))]),
     Case::new(&[Some(&[300, 256]), Some(&[300, 256]), None, Some(&[300, 256])]),

@@ -1,6 +1,6 @@
-//! The gradients of RMSNorm and LayerNorm: a kernel for the gradient of x, which also forms the sums
-//! of columns for the gradients of weight and bias where its blocks hold them, and a kernel of these
-//! sums for other rows. The order is that of the plan.
+//! The gradients of RMSNorm and LayerNorm: a kernel for the gradient of x, which also forms the
+//! sums of columns for the gradients of weight and bias where its blocks hold them, and a kernel of
+//! these sums for other rows. The order is that of the plan.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::moments::moments;
@@ -38,9 +38,9 @@ pub struct Strides {
 ///
 /// # Safety
 /// `x`, `dy`, `dx` and `dsum` hold `m` rows of `n` elements, `weight` `n`, with the strides `ld`;
-/// `stats` holds `m`, `dweight` and `dbias` `n` for each block or cluster. Rows and `weight` are aligned to `C::ALIGN` bytes, and `n` is
-/// at most `C::COLUMNS`, times the blocks of a cluster. `dx` is the same as, or disjoint from, each
-/// of the others.
+/// `stats` holds `m`, `dweight` and `dbias` `n` for each block or cluster. Rows and `weight` are
+/// aligned to `C::ALIGN` bytes, and `n` is at most `C::COLUMNS`, times the blocks of a cluster.
+/// `dx` is the same as, or disjoint from, each of the others.
 #[kernel(
     threads = C::BLOCK,
     shared = (

@@ -30,7 +30,11 @@ const WEIGHT: OperandOf =
     OperandOf::new(Role::Optional, "weight", "that of the forward pass, of the type of x");
 const DSUM: OperandOf =
     OperandOf::new(Role::Optional, "dsum", "added to the gradient of x, of its shape and type");
-const DX: OperandOf = OperandOf::new(Role::Result, "out", "the gradient of x, of its shape and type; x or dy itself without dweight and dbias");
+const DX: OperandOf = OperandOf::new(
+    Role::Result,
+    "out",
+    "the gradient of x, of its shape and type; x or dy itself without dweight and dbias",
+);
 const DWEIGHT: OperandOf =
     OperandOf::new(Role::OptionalResult, "dweight", "the gradient of weight, of the type of x");
 const DBIAS: OperandOf =

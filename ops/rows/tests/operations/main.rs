@@ -215,8 +215,7 @@ fn the_kernel_of_a_call_is_named_without_a_launch() {
         let inputs: Vec<_> = types.collect();
         let results = (declaration.results)(&inputs, &options).unwrap().into_iter().map(Some);
         let all = inputs.iter().cloned().chain(results).take(declaration.operands.len());
-        let operands: Vec<_> =
-            all.zip(1..).map(|(ty, i)| Some(Array::row_major(&ty?, i << 20))).collect();
+        let operands: Vec<_> = all.zip(1..).map(|(ty, i)| Some(Array::row_major(&ty?, i << 20))).collect();
         let call = Call { operands: &operands, options: &options };
         declaration.check(&call).unwrap();
         let kernel = (declaration.explain)(&stream, &call).unwrap();
