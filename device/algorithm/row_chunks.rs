@@ -116,6 +116,7 @@ pub(super) struct Passes {
 }
 
 impl Passes {
+    #[allow(clippy::declare_interior_mutable_const, reason = "each team begins with a copy")]
     pub(super) const START: Self =
         Self { columns: Cell::new(0), pass: 0, exchanges: 0, count: 0, is_first: true, values: [0.0; 4] };
 
@@ -196,6 +197,11 @@ impl Passes {
     /// `places` belongs to the passes; all threads of the block pass the same values.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[allow(
+        clippy::needless_range_loop,
+        clippy::manual_memcpy,
+        reason = "loops over N are unrolled, so that the values stay in registers"
+    )]
     pub(super) unsafe fn combine<const N: usize>(
         &mut self,
         values: [f32; N],
