@@ -125,7 +125,7 @@ mod tests {
             ("ops/rows/lib.rs", 5),
         ];
         let registry = "\"all\" add: ADD, SUBTRACT;\n&crate::norm::NORM,\n&crate::other::ADD";
-        let text = table(&files.clone().map(|(name, lines)| (name.to_owned(), lines)), registry);
+        let text = table(&files.map(|(name, lines)| (name.to_owned(), lines)), registry);
         let has = |row: &[&str]| text.lines().any(|line| line.split_whitespace().eq(row.iter().copied()));
         assert!(has(&["host", "2", "17", "7"]), "{text}");
         assert!(has(&["all", "7", "79", "7"]), "{text}");
