@@ -85,8 +85,8 @@ impl Window {
         self.peers[at] + from as u64 * u64::from(FLAG_BYTES)
     }
 
-    /// The address of the word in which a rank that gave up waiting writes one more than its number,
-    /// in the workspace of rank `at`.
+    /// The address of the word in rank `at`'s workspace in which a rank that gave up waiting writes
+    /// one more than its number.
     pub fn failed(&self, at: usize) -> u64 {
         self.flag(at, MOST_RANKS)
     }

@@ -14,8 +14,8 @@ impl Group {
     /// # Errors
     /// A rank whose part of a call did not arrive within the group's timeout: the message names it,
     /// the work that waits for it is released, its results are wrong, and the group is unusable.
-    /// Another rank has done so while it waited for this one or a third: what this rank received may
-    /// be wrong. The group failed in an earlier call. The fault of a kernel, or an error of the
+    /// Another rank has done so while it waited for this one or a third: what this rank received
+    /// may be wrong. The group failed in an earlier call. The fault of a kernel, or an error of the
     /// driver.
     ///
     /// The timeout counts from this call. Calls by NCCL raise no flags: this rank then asks which
