@@ -91,21 +91,11 @@ impl<'g> ParallelMatmulBuilder<'g> {
         let mut state = group.state()?;
         state.built += 1;
         let own = format!(
-            "product {} of the group: {form:?} of {} {m} x {n} x {k}, shards {shards:?}",
+            "builds product {} of the group: {form:?} of {} {m} x {n} x {k}, shards {shards:?}",
             state.built,
             <T as moye_runtime::Element>::NAME
         );
-        let all = group.exchange.all(vec![own.clone().into_bytes(); group.members.len()]);
-        let all = all.inspect_err(|reason| group.fail(&mut state, reason, &[]))?;
-        if let Some(other) = all.iter().position(|said| said != own.as_bytes()) {
-            let said = String::from_utf8_lossy(&all[other]);
-            let refused = error(format!(
-                "rank {} builds {own}, and rank {other} {said}; all ranks build the same products in the same order",
-                group.members[0].rank
-            ));
-            group.fail(&mut state, &refused, &[]);
-            return Err(refused);
-        }
+        group.agree(&own).inspect_err(|reason| group.fail(&mut state, reason, &[]))?;
         let row = n.next_multiple_of(8);
         let bytes = 2 * match form {
             Form::AllGather => world * apart(&shards) * k,
@@ -118,7 +108,8 @@ impl<'g> ParallelMatmulBuilder<'g> {
         for rows in &shards {
             ends.push(ends.last().copied().unwrap_or(0) + *rows as i32);
         }
-        let tables = group.members.iter().map(|member| member.device.upload(&ends)).collect::<Result<_>>()?;
+        let tables = group.members.iter().map(|member| member.device.upload(&ends)).collect::<Result<_>>();
+        let tables = tables.inspect_err(|reason| group.fail(&mut state, reason, &[]))?;
         let product = ParallelMatmul {
             group,
             form,
@@ -131,7 +122,8 @@ impl<'g> ParallelMatmulBuilder<'g> {
             elements: PhantomData,
         };
         drop(state);
-        product.load_kernels()?;
+        // The others have the product, and would wait for this rank in its first call.
+        group.checked(product.load_kernels())?;
         Ok(product)
     }
 }

@@ -16,6 +16,10 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of flags before the data of a workspace.
 const FLAGS: usize = 4096;
+/// Bytes of a rank's message about its workspace without the handle.
+const MESSAGE: usize = 28;
+/// The number of a simulator in that message, in place of a GPU's.
+const SIMULATOR: u32 = u32::MAX;
 
 /// Ranks that multiply together, each with a GPU: all GPUs of one process, or one GPU of each of
 /// several processes on a host.
@@ -24,6 +28,8 @@ const FLAGS: usize = 4096;
 /// halves, which alternate between calls. Flags count calls and are never reset: a rank raises the
 /// flag of a call after all its work of earlier calls, and waits for the flags of all others. So a
 /// half is written only after all ranks have read what the call before the previous one left in it.
+/// A rank that gives up waiting breaks this order, and first writes a word to all workspaces by
+/// which the others know.
 pub struct Group {
     pub(crate) world: usize,
     pub(crate) members: Vec<Member>,
@@ -54,8 +60,9 @@ pub(crate) struct State {
     pub windows: Vec<Window>,
     /// Bytes of half a workspace.
     half: usize,
-    /// For each member the stream of its last call, 0 on a simulator, and the call's end.
-    pub last: Vec<Option<(usize, Event)>>,
+    /// For each member the stream of its last call, kept alive so that no other one gets its
+    /// handle, and the call's end.
+    pub last: Vec<Option<(Stream, Event)>>,
     /// Why the group is unusable.
     pub failed: Option<String>,
     /// Kinds of calls that all ranks have made.
@@ -76,6 +83,17 @@ impl Window {
     /// The address of the flag that rank `from` raises in the workspace of rank `at`.
     pub fn flag(&self, at: usize, from: usize) -> u64 {
         self.peers[at] + from as u64 * u64::from(FLAG_BYTES)
+    }
+
+    /// The address of the word in rank `at`'s workspace in which a rank that gave up waiting writes
+    /// one more than its number.
+    pub fn failed(&self, at: usize) -> u64 {
+        self.flag(at, MOST_RANKS)
+    }
+
+    /// Whether the workspace of rank `at` is mapped.
+    pub fn reaches(&self, at: usize) -> bool {
+        self.peers[at] != 0
     }
 
     /// The address of rank `at`'s data for a call.
@@ -202,7 +220,7 @@ impl Group {
     /// Bytes of half a workspace: at least `bytes`, equal on all ranks.
     pub(crate) fn reserve(&self, state: &mut State, bytes: usize) -> Result<usize> {
         if bytes > state.half {
-            self.release(state, "needs more workspace")?;
+            self.release(state, &format!("needs a workspace of {bytes} bytes"))?;
             if let Some(reason) = self.map(state, bytes)?
                 && self.apart.is_none()
             {
@@ -216,12 +234,25 @@ impl Group {
     /// the message of a rank that makes another call.
     fn release(&self, state: &mut State, why: &str) -> Result<()> {
         self.settle(state)?;
-        self.exchange.all(vec![why.into(); self.members.len()])?;
+        self.agree(why)?;
         // All ranks unmap a workspace before its rank frees it.
         state.windows.iter_mut().for_each(|window| window.shared.clear());
-        self.exchange.all(vec![Vec::new(); self.members.len()])?;
+        self.agree("has unmapped the workspaces")?;
         state.windows.clear();
         Ok(())
+    }
+
+    /// Meets the other ranks; an error that names both if one of them does something else.
+    pub(crate) fn agree(&self, own: &str) -> Result<()> {
+        let all = self.exchange.all(vec![own.into(); self.members.len()])?;
+        match all.iter().position(|said| said != own.as_bytes()) {
+            None => Ok(()),
+            Some(other) => Err(error(format!(
+                "rank {} {own}, and rank {other} {}; all ranks make the same calls in the same order",
+                self.members[0].rank,
+                String::from_utf8_lossy(&all[other])
+            ))),
+        }
     }
 
     /// Allocates workspaces, and maps those of all ranks. Returns the reason if that is impossible.
@@ -239,12 +270,17 @@ impl Group {
             let mut message = here.0.to_le_bytes().to_vec();
             message.extend(here.1.to_le_bytes());
             message.extend(memory.address().to_le_bytes());
-            message.extend(member.device.index().unwrap_or(0).to_le_bytes());
+            message.extend(member.device.index().unwrap_or(SIMULATOR).to_le_bytes());
             message.extend(handle);
             messages.push(message);
             own.push(memory);
         }
         let all = self.exchange.all(messages)?;
+        if let Some(short) = all.iter().position(|message| message.len() < MESSAGE) {
+            return Err(error(format!(
+                "rank {short} says nothing of its workspace: all ranks need the same version of this program"
+            )));
+        }
         let mut windows = Vec::new();
         let mut apart = None;
         for (memory, member) in own.into_iter().zip(&self.members) {
@@ -254,6 +290,20 @@ impl Group {
                 let (same, near) = (of(0, 8) == here.0.to_le_bytes(), of(8, 8) == here.1.to_le_bytes());
                 let address = u64::from_le_bytes(of(16, 8).try_into().expect("8 bytes"));
                 let number = u32::from_le_bytes(of(24, 4).try_into().expect("4 bytes"));
+                if member.device.is_gpu() == (number == SIMULATOR) {
+                    return Err(error(format!(
+                        "{:?} of rank {} beside {} of rank {rank}: give all ranks GPUs, or all simulators",
+                        member.device,
+                        member.rank,
+                        if number == SIMULATOR { "a simulator" } else { "a GPU" }
+                    )));
+                }
+                if same && rank != member.rank && member.device.index() == Some(number) {
+                    return Err(error(format!(
+                        "{:?} is that of rank {} and of rank {rank}; each rank has a device",
+                        member.device, member.rank
+                    )));
+                }
                 let reached = if rank == member.rank {
                     Some(address)
                 } else if same {
@@ -269,7 +319,7 @@ impl Group {
                 } else {
                     // Whatever the driver's reason is, the product with collectives needs no
                     // mapping.
-                    let handle = message[28..].try_into().ok().filter(|_| near);
+                    let handle = message[MESSAGE..].try_into().ok().filter(|_| near);
                     let opened = handle.map(|handle| member.device.open_shared(handle));
                     opened.and_then(|opened| opened.ok().flatten()).map(|opened| {
                         let address = opened.address();

@@ -8,7 +8,7 @@
 //! blocking, so their calls are on a thread, which is left behind after the timeout.
 
 use crate::collectives::{Collective, Issue};
-use crate::exchange::error;
+use crate::exchange::{detail, error};
 use crate::group::Group;
 use moye_runtime::{Result, Stream};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -192,25 +192,25 @@ impl Communicators {
     pub fn new(group: &Group) -> Result<Self> {
         let opened = library();
         let mut id = UniqueId([0; 128]);
-        let own = match &opened {
-            Ok(library) if group.members[0].rank == 0 => {
+        let opened = opened.and_then(|library| {
+            if group.members[0].rank == 0 {
                 // SAFETY: the pointer is writable.
-                check(library, "ncclGetUniqueId", unsafe { (library.unique_id)(&mut id) }).map_or_else(
-                    |error| format!("{:129}", error.to_string()).into_bytes(),
-                    |()| id.0.to_vec(),
-                )
+                check(library, "ncclGetUniqueId", unsafe { (library.unique_id)(&mut id) })?;
             }
-            Ok(_) => id.0.to_vec(),
-            // No message has the length of an identity.
-            Err(error) => format!("{:129}", error.to_string()).into_bytes(),
+            Ok(library)
+        });
+        let own = match &opened {
+            Ok(_) => "opens NCCL's communicators".to_owned(),
+            Err(reason) => format!("has no NCCL: {}", detail(reason)),
         };
-        let all = group.exchange.all(vec![own; group.members.len()])?;
+        let agreed = group.agree(&own);
         let library = opened?;
-        if let Some(rank) = all.iter().position(|said| said.len() != 128) {
-            let said = String::from_utf8_lossy(&all[rank]);
-            return Err(error(format!("rank {rank} has no NCCL: {}", said.trim_end())));
-        }
-        id.0.copy_from_slice(&all[0]);
+        agreed?;
+        let all = group.exchange.all(vec![id.0.to_vec(); group.members.len()])?;
+        let Ok(identity) = all[0][..].try_into() else {
+            return Err(error("rank 0 gives no identity of NCCL: all ranks need the same program"));
+        };
+        id = UniqueId(identity);
         let mut communicators = vec![std::ptr::null_mut(); group.members.len()];
         let begun = together(library, || {
             for (member, communicator) in group.members.iter().zip(&mut communicators) {

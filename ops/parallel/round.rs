@@ -1,6 +1,5 @@
 //! A round: one call of all ranks, in the same order on all of them.
 
-use crate::exchange::error;
 use crate::group::{Group, State};
 use moye_runtime::{Result, Stream};
 
@@ -14,9 +13,18 @@ pub(crate) struct Kind {
     pub numbers: [usize; 2],
 }
 
+impl Kind {
+    /// What a rank says that it does.
+    fn said(&self, call: u32) -> String {
+        let Self { name, element, numbers: [one, other] } = self;
+        format!("runs {name} {one} {other} {element} as call {call}")
+    }
+}
+
 /// A call that has started.
 pub(crate) struct Round<'g> {
     group: &'g Group,
+    kind: Kind,
     pub state: &'g State,
     /// The number of the call, which its flags reach.
     pub epoch: u32,
@@ -27,10 +35,10 @@ pub(crate) struct Round<'g> {
 impl Round<'_> {
     /// A simulator runs work when it is issued, so all ranks must issue theirs before any waits.
     pub fn meet(&self) -> Result<()> {
-        if self.group.members.iter().any(|member| !member.device.is_gpu()) {
-            self.group.exchange.all(vec![Vec::new(); self.group.members.len()])?;
+        match self.group.members.iter().all(|member| member.device.is_gpu()) {
+            true => Ok(()),
+            false => self.group.agree(&self.kind.said(self.epoch)),
         }
-        Ok(())
     }
 }
 
@@ -63,16 +71,7 @@ impl Group {
         issue: impl FnOnce(&Round<'_>) -> Result<()>,
     ) -> Result<()> {
         if !state.known.contains(&kind) {
-            let Kind { name, element, numbers: [one, other] } = kind;
-            let own = format!("{name} {one} {other} {element} as call {}", state.epoch);
-            let all = self.exchange.all(vec![own.clone().into_bytes(); self.members.len()])?;
-            if let Some(other) = all.iter().position(|said| said != own.as_bytes()) {
-                let said = String::from_utf8_lossy(&all[other]);
-                return Err(error(format!(
-                    "rank {} runs {own}, and rank {other} {said}; all ranks make the same calls",
-                    self.members[0].rank
-                )));
-            }
+            self.agree(&kind.said(state.epoch))?;
             state.known.insert(kind);
         }
         let half = self.reserve(state, bytes.unwrap_or(0))?;
@@ -80,23 +79,21 @@ impl Group {
             state.epoch = state.epoch.wrapping_add(1);
         }
         for (stream, last) in streams.iter().zip(&state.last) {
-            // A stream orders its own work.
-            match last {
-                Some((handle, last)) if *handle == 0 || *handle != stream.raw_handle()?.addr() => {
-                    stream.wait(last)?;
-                }
-                _ => {}
+            // A stream orders its own work; on a simulator all have the handle 0.
+            if let Some((of, last)) = last
+                && (of.raw_handle()?.is_null() || of.raw_handle()? != stream.raw_handle()?)
+            {
+                stream.wait(last)?;
             }
         }
-        issue(&Round { group: self, state, epoch: state.epoch, half })?;
+        issue(&Round { group: self, kind, state, epoch: state.epoch, half })?;
         for (stream, last) in streams.iter().zip(&mut state.last) {
-            let handle = stream.raw_handle()?.addr();
             match last {
                 Some((of, event)) => {
                     event.record_again(stream)?;
-                    *of = handle;
+                    *of = (*stream).clone();
                 }
-                none => *none = Some((handle, stream.record()?)),
+                none => *none = Some(((*stream).clone(), stream.record()?)),
             }
         }
         Ok(())

@@ -91,6 +91,13 @@ impl Group {
         };
         let own = parts.iter().map(|part| bytes(part.from, given, part.stream)?.download());
         let all = self.exchange.all(own.collect::<Result<_>>()?)?;
+        if let Some(other) = all.iter().position(|part| part.len() != given) {
+            return Err(error(format!(
+                "rank {} gives {given} bytes, and rank {other} {}; all ranks make the same calls in the same order",
+                self.members[0].rank,
+                all[other].len()
+            )));
+        }
         let summed = || {
             let mut total = all[0].clone();
             if let Some(sum) = sum {

@@ -14,7 +14,9 @@ impl Group {
     /// # Errors
     /// A rank whose part of a call did not arrive within the group's timeout: the message names it,
     /// the work that waits for it is released, its results are wrong, and the group is unusable.
-    /// The group failed in an earlier call. The fault of a kernel, or an error of the driver.
+    /// Another rank has done so while it waited for this one or a third: what this rank received
+    /// may be wrong. The group failed in an earlier call. The fault of a kernel, or an error of the
+    /// driver.
     ///
     /// The timeout counts from this call. Calls by NCCL raise no flags: this rank then asks which
     /// others wait too, once more at most for the timeout.
@@ -22,7 +24,29 @@ impl Group {
         if !self.ends(streams)? {
             return Err(self.give_up(&mut *self.state()?)?);
         }
-        self.state().map(drop)
+        self.intact(&mut *self.state()?)
+    }
+
+    /// An error if another rank has released work that waited: its later work ran in an order that
+    /// flags no longer decide, so what this rank has received may be wrong. Read after this rank's
+    /// work, because the word is written before the release.
+    pub(crate) fn intact(&self, state: &mut State) -> Result<()> {
+        if self.members.len() == self.world {
+            return Ok(());
+        }
+        for (member, window) in self.members.iter().zip(&state.windows) {
+            // SAFETY: the word is in the workspace.
+            let by = unsafe { member.device.read_flag(window.failed(member.rank))? };
+            if let Some(by) = by.checked_sub(1) {
+                let failed = format!(
+                    "rank {by} gave up waiting for another rank, so results here may be wrong: see the output \
+                     of rank {by}, or raise the timeout"
+                );
+                state.failed = Some(failed.clone());
+                return Err(error(failed));
+            }
+        }
+        Ok(())
     }
 
     /// Waits until the calls of the members are complete, at most until the timeout.
@@ -36,7 +60,7 @@ impl Group {
             }
         }
         match self.ends(&self.members.iter().map(|member| &member.side).collect::<Vec<_>>())? {
-            true => Ok(()),
+            true => self.intact(state),
             false => Err(self.give_up(state)?),
         }
     }
@@ -95,6 +119,15 @@ impl Group {
                     behind[from] = calls.max(behind[from]);
                     waiting.push((&member.device, flag));
                 }
+            }
+        }
+        // The released work stores to the other ranks and raises their flags, though this rank has
+        // not received what it needs: they learn it first.
+        for (member, window) in self.members.iter().zip(&state.windows) {
+            for to in (0..self.world).filter(|&to| window.reaches(to) && self.ranks().all(|own| own != to)) {
+                // A word that cannot be written is in memory that the work does not reach either.
+                // SAFETY: the word is in the workspace of rank `to`.
+                let _ = unsafe { member.device.raise_now(window.failed(to), 1 + member.rank as u32) };
             }
         }
         for (device, flag) in waiting {

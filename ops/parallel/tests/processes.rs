@@ -130,7 +130,7 @@ fn nccl_waits_for_a_rank_that_creates_no_communicator_until_the_timeout() {
         };
         // Rank 1 of two, on another host; its answers up to an identity of NCCL; then silence.
         stream.write_all(b"moye-par\x01\0\0\0\x02\0\0\0").unwrap();
-        for message in [&[0; 28][..], &[], &[0; 128]] {
+        for message in [&[0; 28][..], &[], b"opens NCCL's communicators", &[0; 128]] {
             stream.write_all(&(message.len() as u32).to_le_bytes()).unwrap();
             stream.write_all(message).unwrap();
         }

@@ -192,6 +192,25 @@ fn each_form_is_the_product_of_one_device_on_any_shards() {
 }
 
 #[test]
+fn random_extents_and_shards_of_one_to_eight_ranks_are_the_product_of_one_device() {
+    let mut state = 57u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for world in [5, 6, 7, 1, 2, 3, 4, 8] {
+        let shards: Vec<_> = (0..world).map(|_| next(3) * next(12)).collect();
+        let extents = [shards.iter().sum(), 1 + next(40), 8 * (1 + next(9))];
+        let Some(devices) = devices(world) else { continue };
+        let group = Group::local(&devices).unwrap();
+        for form in FORMS {
+            let case = Case { form, extents, shards: &shards, padding: next(4), tile: None };
+            check::<bf16>(&group, &devices, &case, 2);
+        }
+    }
+}
+
+#[test]
 fn ranks_that_do_not_reach_each_others_memory_compute_the_same_by_collectives() {
     let on_gpus = std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu"));
     let (group, devices, shards) = if on_gpus {

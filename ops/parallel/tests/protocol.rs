@@ -107,13 +107,17 @@ fn ranks_that_build_other_products_are_told_both() {
         ParallelMatmul::all_gather(group, [64, 8 + 8 * rank, 16]).build::<bf16>().map(drop)
     }) {
         assert!(error.contains("64 x 8 x 16") && error.contains("64 x 16 x 16"), "{error}");
-        assert!(error.contains("all ranks build the same products in the same order"), "{error}");
+        assert!(error.contains("all ranks make the same calls in the same order"), "{error}");
     }
 }
 
 /// Sums what `device` has, with results of `elements`: eight fit.
 fn sum(group: &Group, device: &Device, elements: usize) -> Result<()> {
-    let (from, mut to) = (device.upload(&[bf16::ONE; 8])?, device.alloc_uninit::<bf16>(elements)?);
+    sum_of(group, device, [8, elements])
+}
+
+fn sum_of(group: &Group, device: &Device, [gives, receives]: [usize; 2]) -> Result<()> {
+    let (from, mut to) = (device.upload(&vec![bf16::ONE; gives])?, device.alloc_uninit::<bf16>(receives)?);
     let stream = device.new_stream()?;
     let call = Transfer { stream: &stream, from: from.as_slice(), to: to.as_slice_mut() };
     // SAFETY: no other stream uses the buffers.
@@ -138,6 +142,19 @@ fn ranks_that_call_in_another_order_are_told_both() {
     }) {
         assert!(error.contains("runs sum 8") || error.contains("rank 0 sum 8"), "{error}");
         assert!(error.contains("all-gather 32") && error.contains("make the same calls"), "{error}");
+    }
+}
+
+#[test]
+fn simulators_that_make_known_calls_in_another_order_are_told_both() {
+    for [one, other] in [[8, 16], [5, 12]] {
+        for error in both_on(|group, device, rank| {
+            [one, other].into_iter().try_for_each(|count| sum_of(group, device, [count; 2]))?;
+            let count = if rank == 0 { one } else { other };
+            sum_of(group, device, [count; 2])
+        }) {
+            assert!(error.contains("make the same calls in the same order"), "{error}");
+        }
     }
 }
 

@@ -272,3 +272,48 @@ fn a_rank_that_waits_in_nccl_before_a_call_with_flags_is_not_named_for_the_missi
     let Some((said, _)) = again(name, &[("STAND_IN_PEERS", "1")]) else { return };
     names(&said, 3, 2, "rank 2 did not come within 2 s");
 }
+
+#[test]
+fn a_rank_that_comes_after_another_gave_up_gets_no_results() {
+    let name = "a_rank_that_comes_after_another_gave_up_gets_no_results";
+    if is_again() {
+        return run(2, None, |group, device, rank| {
+            let product = ParallelMatmul::reduce_scatter(group, [4, 8, 16]).build::<bf16>()?;
+            let stream = device.new_stream()?;
+            let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
+            for call in 1..6 {
+                if rank == 0 && call == 3 {
+                    // Rank 1 has issued all calls, and its released work has raised all flags.
+                    std::thread::sleep(2 * TIMEOUT);
+                }
+                let (a, b) = (Matrix::row_major(&x, 4, 16)?, Matrix::row_major(&x, 8, 16)?);
+                let c = MatrixMut::row_major(&mut y, 2, 8)?;
+                // SAFETY: no other stream uses the matrices.
+                unsafe { product.run(&mut [Operands { stream: &stream, a, b, c }])? };
+            }
+            group.wait(&[&stream])
+        });
+    }
+    let Some((said, _)) = again(name, &[("STAND_IN_PEERS", "1")]) else { return };
+    names(&said, 2, 0, "rank 0 did not come to call 3 within 2 s");
+    names(&said, 2, 1, "rank 1 gave up waiting for another rank, so results here may be wrong");
+}
+
+#[test]
+fn ranks_on_one_gpu_and_gpus_beside_simulators_are_refused() {
+    let name = "ranks_on_one_gpu_and_gpus_beside_simulators_are_refused";
+    if is_again() {
+        for other in [Device::gpu(0).unwrap(), Device::sim()] {
+            let devices = [Device::gpu(0).unwrap(), other];
+            std::thread::scope(|scope| {
+                for (rendezvous, device) in Rendezvous::threads(2).into_iter().zip(&devices) {
+                    scope.spawn(move || println!("{:?}", Group::join(device, rendezvous, TIMEOUT)));
+                }
+            });
+        }
+        return;
+    }
+    let Some((said, _)) = again(name, &[("STAND_IN_PEERS", "1")]) else { return };
+    assert_eq!(said.matches("; each rank has a device").count(), 2, "{said}");
+    assert_eq!(said.matches("give all ranks GPUs, or all simulators").count(), 2, "{said}");
+}
