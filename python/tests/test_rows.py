@@ -286,7 +286,7 @@ def test_plans_of_a_file_are_taken_and_other_files_are_refused(tmp_path):
         plan = {
             "device": "simulator",
             "operation": "moye_products::few::call::Few<f32>",
-            "problem": "(1, 8)",
+            "problem": "Problem { m: 1, n: 8, k: 1000 }",
             "kernel": ("linear_few_f32_4", "linear_few_f32_16")[candidate],
             "candidate": candidate,
             "candidates": 2,
