@@ -6,65 +6,37 @@ use moye_device::algorithm::{
 };
 use moye_runtime::operation::RowInstance;
 
+/// The instances of shapes, written as in the kernels' `instances`.
+macro_rules! shapes {
+    ($($shape:ident)|+) => { &[$(RowInstance::of::<$shape>()),+] };
+}
+
 /// The shapes of kernels that hold one array's rows, and of chunks. Earlier ones are preferred.
-pub const SHAPES: &[RowInstance] = &[
-    RowInstance::of::<Lanes4>(),
-    RowInstance::of::<Lanes8>(),
-    RowInstance::of::<Warp>(),
-    RowInstance::of::<Block128>(),
-    RowInstance::of::<Block256>(),
-    RowInstance::of::<Block1024>(),
-    RowInstance::of::<AnyWarp>(),
-    RowInstance::of::<AnyBlock>(),
-    RowInstance::of::<Chunked>(),
-    RowInstance::of::<AnyChunked>(),
-    RowInstance::of::<Cluster512>(),
-    RowInstance::of::<Cluster1024>(),
-    RowInstance::of::<AnyCluster>(),
-];
+pub const SHAPES: &[RowInstance] = shapes! {
+    Lanes4 | Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp
+        | AnyBlock | Chunked | AnyChunked | Cluster512 | Cluster1024 | AnyCluster
+};
 
 /// The shapes of kernels that hold the rows of two arrays.
-pub const SHAPES_OF_TWO: &[RowInstance] = &[
-    RowInstance::of::<Lanes8>(),
-    RowInstance::of::<Warp>(),
-    RowInstance::of::<Block256>(),
-    RowInstance::of::<Block512>(),
-    RowInstance::of::<AnyWarp>(),
-    RowInstance::of::<AnyBlock512>(),
-    RowInstance::of::<Chunked>(),
-    RowInstance::of::<AnyChunked>(),
-    RowInstance::of::<Cluster512>(),
-    RowInstance::of::<AnyCluster>(),
-];
+pub const SHAPES_OF_TWO: &[RowInstance] = shapes! {
+    Lanes8 | Warp | Block256 | Block512 | AnyWarp
+        | AnyBlock512 | Chunked | AnyChunked | Cluster512 | AnyCluster
+};
 
 /// The shapes of kernels that write bytes: rows of blocks, and whole rows.
-pub const SHAPES_OF_BYTES: &[RowInstance] = &[
-    RowInstance::of::<Lanes4>(),
-    RowInstance::of::<Warp>(),
-    RowInstance::of::<Block128>(),
-    RowInstance::of::<Block256>(),
-    RowInstance::of::<Block1024>(),
-];
+pub const SHAPES_OF_BYTES: &[RowInstance] = shapes! {
+    Lanes4 | Warp | Block128 | Block256 | Block1024
+};
 
 /// The longest row of these.
 pub const MOST_OF_BYTES: u32 = Block1024::COLUMNS;
 
 /// The shapes of losses: without shapes that rows of a vocabulary seldom have, and of 512 threads
 /// where rows start anywhere.
-pub const SHAPES_OF_LOSSES: &[RowInstance] = &[
-    RowInstance::of::<Lanes8>(),
-    RowInstance::of::<Warp>(),
-    RowInstance::of::<Block128>(),
-    RowInstance::of::<Block256>(),
-    RowInstance::of::<Block1024>(),
-    RowInstance::of::<AnyWarp>(),
-    RowInstance::of::<AnyBlock512>(),
-    RowInstance::of::<Chunked>(),
-    RowInstance::of::<AnyChunked>(),
-    RowInstance::of::<Cluster512>(),
-    RowInstance::of::<Cluster1024>(),
-    RowInstance::of::<AnyCluster>(),
-];
+pub const SHAPES_OF_LOSSES: &[RowInstance] = shapes! {
+    Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp
+        | AnyBlock512 | Chunked | AnyChunked | Cluster512 | Cluster1024 | AnyCluster
+};
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,7 @@ pub(super) const MULTIPROCESSORS: u32 = 132;
 pub(super) static MEASURED: LazyLock<Vec<Measured>> =
     LazyLock::new(|| rows(include_str!("measured.csv")).map(|row| row.expect("a test reads it")).collect());
 
-/// The rows of a table; `None` for a line that is none.
+/// The rows of a table; `None` if a line cannot be parsed as a row.
 fn rows(table: &'static str) -> impl Iterator<Item = Option<Measured>> {
     let lines = table.lines().filter(|line| !line.starts_with('#')).skip(1);
     lines.map(|line| {

@@ -65,7 +65,7 @@ impl<T: Grouped + GroupedPairsKernels + TmaElement> Operation for Pairs<T> {
     }
 }
 
-/// The maps as parameters: zeros where there is none.
+/// The maps as parameters; a product that the call lacks has zeros as its map.
 pub(crate) fn passed<const N: usize>(maps: &[Option<TensorMap>]) -> [Map; N] {
     std::array::from_fn(|i| maps[i].as_ref().map_or(Map::from_words([0; 16]), KernelArg::pass))
 }
