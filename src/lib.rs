@@ -37,11 +37,10 @@
 //! - `simulator` (on by default): the code with which [`Device::sim`] runs kernels. It is most of a
 //!   build; a program that computes on GPUs alone can omit it.
 //! - `ladder`: the kernels of the guide's steps.
-//! - `tune`: `Tuning`, which reads and writes the tiles and split-K slices that `moye tune` has
-//!   measured, for `Matmul::tuned`.
+//! - `tune`: reads and writes files of [`operation::Plans`], which `moye tune` has measured.
 //!
 //! The program `moye` is in the package `moye-cli`. `moye-draw` draws layouts, `moye-eval`
-//! evaluates layout expressions; `moye-bench` and `moye-tune` measure.
+//! evaluates layout expressions; `moye-bench` measures.
 #![deny(missing_docs)]
 // Kernels of the README and the guide, copied into a program, cause no warning about names.
 #![doc(test(attr(deny(non_snake_case))))]
@@ -58,9 +57,6 @@ pub use moye_matmul::{
     Explanation, Factor, Float8, MATMUL, Matmul, Operand, Output, Precision, explain_matmul, matmul,
     matmul_on,
 };
-#[cfg(feature = "tune")]
-#[doc(inline)]
-pub use moye_matmul::{Problem, TunedProduct, Tuning};
 #[cfg(feature = "movement")]
 #[doc(inline)]
 pub use moye_movement::{

@@ -38,7 +38,6 @@ const HOST_ONLY: &[&str] = &[
     "moye-matmul",
     "moye-movement",
     "moye-sim",
-    "moye-tune",
 ];
 /// Tests that compile something or use no device, by name.
 const LEFT_OUT: &[&str] =

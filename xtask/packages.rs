@@ -32,7 +32,6 @@ pub const PACKAGES: [&str; 18] = [
     "moye-rows",
     "moye-runtime",
     "moye-sim",
-    "moye-tune",
 ];
 
 /// The package whose program is run.

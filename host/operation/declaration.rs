@@ -273,12 +273,24 @@ pub struct Case {
     pub only: Option<&'static [Dtype]>,
     /// The maximum relative error, if it is not the declaration's.
     pub tolerance: Option<f64>,
+    /// Operands that are measured and tuned column-major: matrices whose last two modes are
+    /// exchanged in memory.
+    pub column_major: &'static [&'static str],
 }
 
 impl Case {
     /// A case with inputs of these shapes; `None` for an omitted one.
     pub const fn new(inputs: &'static [Option<&'static [usize]>]) -> Self {
-        Self { inputs, options: &[], ranges: &[], is_bare: false, values: &[], only: None, tolerance: None }
+        Self {
+            inputs,
+            options: &[],
+            ranges: &[],
+            is_bare: false,
+            values: &[],
+            only: None,
+            tolerance: None,
+            column_major: &[],
+        }
     }
 
     /// Omits the optional results in the benchmark.
@@ -309,6 +321,12 @@ impl Case {
     #[must_use]
     pub const fn within(self, tolerance: f64) -> Self {
         Self { tolerance: Some(tolerance), ..self }
+    }
+
+    /// Column-major operands: see [`Case::column_major`](Self#structfield.column_major).
+    #[must_use]
+    pub const fn column_major(self, operands: &'static [&'static str]) -> Self {
+        Self { column_major: operands, ..self }
     }
 
     /// Given elements: see [`Case::values`](Self#structfield.values).

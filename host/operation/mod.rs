@@ -24,8 +24,6 @@ pub use declaration::{Call, Case, Declaration, Known, KnownFn, MemoryLayout, Ope
 pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementwise, run_launches};
 pub use measure::{Measured, measure};
 pub use options::{OptionOf, Options, Value};
-#[cfg(feature = "tune")]
-pub use plans_file::write_json;
 pub use rows::{RowInstance, RowPlan, RowProblem};
 pub use tune::{FailedCandidate, Plans, Tuned, TunedPlan, tune};
 pub use typed::{TypedCall, check_device};

@@ -2,22 +2,20 @@
 
 use super::{Plans, TunedPlan};
 use crate::{Error, Result};
+use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The version of the file format that is written and read.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// The file of `moye tune`: plans of operations, and the choices for products.
+/// The file of `moye tune`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     format: u32,
-    #[serde(default)]
     plans: Vec<TunedPlan>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    entries: Vec<serde_json::Value>,
 }
 
 impl Plans {
@@ -29,19 +27,28 @@ impl Plans {
         let path = path.as_ref();
         let wrong = |detail: String| Error::TuningFile { path: path.to_owned(), detail };
         let text = fs::read_to_string(path)
-            .map_err(|error| wrong(format!("cannot be read: {error}; `moye tune OPERATION` writes one")))?;
-        let file: File = serde_json::from_str(&text)
-            .map_err(|error| wrong(format!("is not a file of `moye tune OPERATION`: {error}; tune again")))?;
+            .map_err(|error| wrong(format!("cannot be read: {error}; `moye tune` writes one")))?;
+        let other = |format| format!("is of format {format}, and this version reads {FORMAT}; tune again");
+        let file: File = serde_json::from_str(&text).map_err(|error| {
+            // A file of another version may have other fields, so the version is read first.
+            match serde_json::from_str::<serde_json::Value>(&text).map(|file| file["format"].as_u64()) {
+                Ok(Some(format)) if format != u64::from(FORMAT) => wrong(other(format)),
+                _ => wrong(format!("is not a file of `moye tune`: {error}; tune again")),
+            }
+        })?;
         if file.format != FORMAT {
-            return Err(wrong(format!(
-                "is of format {}, and this version reads {FORMAT}; tune again",
-                file.format
-            )));
+            return Err(wrong(other(file.format.into())));
         }
         let mut plans = Self::default();
-        plans.entries = file.entries;
         file.plans.into_iter().for_each(|plan| plans.insert(plan));
         Ok(plans)
+    }
+
+    /// The default path of `moye tune`'s file: `moye/tuning.json` in the user's configuration
+    /// folder (`$XDG_CONFIG_HOME` or `~/.config` on Unix); `None` if the user has no home folder.
+    pub fn default_path() -> Option<PathBuf> {
+        let folder = etcetera::choose_base_strategy().ok()?.config_dir();
+        Some(folder.join("moye").join("tuning.json"))
     }
 
     /// Writes a file atomically; creates its folder if necessary.
@@ -49,32 +56,24 @@ impl Plans {
     /// # Errors
     /// [`Error::TuningFile`] if it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let (plans, entries) = (self.iter().cloned().collect(), self.entries.clone());
-        let file = File { format: FORMAT, plans, entries };
-        write_json(path.as_ref(), &file)
+        let path = path.as_ref();
+        let wrong = |error: std::io::Error| Error::TuningFile {
+            path: path.to_owned(),
+            detail: format!("cannot be written: {error}"),
+        };
+        let file = File { format: FORMAT, plans: self.iter().cloned().collect() };
+        let text = serde_json::to_string_pretty(&file).map_err(|error| wrong(error.into()))? + "\n";
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder).map_err(wrong)?;
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        let part = path.with_file_name(name);
+        fs::write(&part, text).and_then(|()| fs::rename(&part, path)).map_err(|error| {
+            let _ = fs::remove_file(&part);
+            wrong(error)
+        })
     }
-}
-
-/// Writes a value as JSON, atomically; creates the folder if necessary.
-///
-/// # Errors
-/// [`Error::TuningFile`] if it cannot be written.
-pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let wrong = |error: std::io::Error| Error::TuningFile {
-        path: path.to_owned(),
-        detail: format!("cannot be written: {error}"),
-    };
-    let text = serde_json::to_string_pretty(value).map_err(|error| wrong(error.into()))? + "\n";
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).map_err(wrong)?;
-    }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    fs::write(&part, text).and_then(|()| fs::rename(&part, path)).map_err(|error| {
-        let _ = fs::remove_file(&part);
-        wrong(error)
-    })
 }
 
 #[cfg(test)]
@@ -96,6 +95,7 @@ mod tests {
             candidates: 3,
             us: 2.5,
             untuned_us: 3.0,
+            explained: text("softmax_f32_warp"),
         };
         let mut plans = Plans::default();
         plans.insert(plan(1));
@@ -107,29 +107,17 @@ mod tests {
             (1, Some(&plan(2))),
             "the second replaced the first"
         );
-        // Products' choices in the same file stay.
-        let text =
-            fs::read_to_string(&file).unwrap().replacen("{", "{\"entries\": [{\"device\": \"card\"}],", 1);
-        fs::write(&file, &text).unwrap();
-        Plans::load(&file).unwrap().save(&file).unwrap();
-        let saved: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-        assert_eq!(
-            (&saved["entries"][0]["device"], saved["plans"].as_array().unwrap().len()),
-            (&"card".into(), 1)
-        );
+        let left = fs::read_dir(folder.path().join("new")).unwrap().count();
+        assert_eq!(left, 1, "nothing but the file is left");
         fs::write(&file, "{}").unwrap();
         let said = Plans::load(&file).unwrap_err().to_string();
-        assert!(
-            said.contains("is not a file of `moye tune OPERATION`") && said.ends_with("tune again"),
-            "{said}"
-        );
-        fs::write(&file, "{\"format\": 2, \"plans\": []}").unwrap();
-        let said = Plans::load(&file).unwrap_err().to_string();
-        assert!(said.contains("is of format 2, and this version reads 1"), "{said}");
+        assert!(said.contains("is not a file of `moye tune`") && said.ends_with("tune again"), "{said}");
+        for text in ["{\"format\": 1, \"entries\": []}", "{\"format\": 1, \"plans\": []}"] {
+            fs::write(&file, text).unwrap();
+            let said = Plans::load(&file).unwrap_err().to_string();
+            assert!(said.contains("is of format 1, and this version reads 2; tune again"), "{said}");
+        }
         let said = Plans::load(folder.path().join("none")).unwrap_err().to_string();
-        assert!(
-            said.contains("cannot be read") && said.contains("`moye tune OPERATION` writes one"),
-            "{said}"
-        );
+        assert!(said.contains("cannot be read") && said.contains("`moye tune` writes one"), "{said}");
     }
 }

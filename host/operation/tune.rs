@@ -3,7 +3,8 @@
 //! [`tune`] measures every candidate of the plans that a call makes. [`Plans`] keeps the fastest
 //! ones in a file, and [`Plans::apply`] lets operations take them.
 
-use super::{Case, Declaration, Dtype, Operation, measure, repeat};
+use super::measure::Prepared;
+use super::{Case, Declaration, Dtype, Operation, repeat};
 use crate::device::Rates;
 use crate::{Device, Error, Result};
 use std::any::type_name;
@@ -31,9 +32,11 @@ pub struct TunedPlan {
     pub us: f64,
     /// The time with the plan of the lowest estimated cost.
     pub untuned_us: f64,
+    /// The plan, as the operation explains it.
+    pub explained: String,
 }
 
-/// A candidate that [`tune`] left out, because its call failed.
+/// A candidate that [`tune`] left out, because its call failed or its results are wrong.
 #[derive(Debug)]
 pub struct FailedCandidate {
     /// The candidate's kernel.
@@ -77,17 +80,10 @@ pub struct Tuned {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plans {
     plans: BTreeMap<[String; 3], TunedPlan>,
-    /// The choices for products in the same file, which `Tuning` reads.
-    #[cfg(feature = "tune")]
-    pub(super) entries: Vec<serde_json::Value>,
 }
 
 /// The plans that calls of this process take.
-static APPLIED: RwLock<Plans> = RwLock::new(Plans {
-    plans: BTreeMap::new(),
-    #[cfg(feature = "tune")]
-    entries: Vec::new(),
-});
+static APPLIED: RwLock<Plans> = RwLock::new(Plans { plans: BTreeMap::new() });
 
 impl Plans {
     /// Adds a plan; replaces an older one of the same problem.
@@ -195,39 +191,88 @@ pub(super) fn choose<O: Operation>(device: &Device, problem: &O::Problem, card: 
     Some(candidates.swap_remove(chosen.unwrap_or(cheapest)))
 }
 
+/// The number of fastest candidates that are measured again, in turn.
+const FINALISTS: usize = 3;
+
 /// Measures a case with each candidate of the plans that its call makes, and returns the fastest
-/// ones: one for each plan with several candidates. A candidate whose call fails is left out.
+/// ones: one for each plan with several candidates. The fastest are measured twice. A candidate is
+/// left out if its call fails, or if its results differ from those of the cheapest plan by more
+/// than twice the tolerance.
 ///
 /// # Errors
-/// As for [`measure`], of the call with the plans of the lowest estimated cost.
+/// As for [`measure`](super::measure), of the call with the plans of the lowest estimated cost.
 pub fn tune(declaration: &Declaration, device: &Device, case: &Case, dtype: Dtype) -> Result<Tuned> {
-    let time = |taken: Option<(&Planned, usize)>| -> Result<(f64, Vec<Planned>)> {
-        let (measured, planned) = with(taken, || measure(declaration, device, case, dtype));
-        Ok((measured?.time.as_secs_f64() * 1e6, planned))
-    };
-    let (untuned_us, planned) = time(None)?;
+    let mut prepared = Prepared::new(declaration, device, case, dtype)?;
+    let mut untuned = 0.0;
+    let (expected, planned) = with(None, || {
+        let results = prepared.results()?;
+        untuned = microseconds(&prepared)?;
+        Ok::<_, Error>(results)
+    });
+    let expected = expected?;
+    let tolerance = |dtype| case.tolerance.unwrap_or_else(|| (declaration.tolerance)(dtype));
     let mut tuned = Tuned::default();
     for planned in planned {
-        let mut best = (planned.cheapest, untuned_us);
+        let mut ranked = vec![(planned.cheapest, untuned)];
         for (candidate, kernel) in planned.others() {
-            match time(Some((&planned, candidate))) {
-                Ok((us, _)) if us < best.1 => best = (candidate, us),
-                Ok(_) => {}
+            let checked = with(Some((&planned, candidate)), || {
+                let results = prepared.results()?;
+                let differs = results.iter().zip(&expected).find_map(|((dtype, ours), (_, others))| {
+                    let error = relative_difference(ours, others);
+                    (error.is_nan() || error > 2.0 * tolerance(*dtype)).then_some(error)
+                });
+                if let Some(error) = differs {
+                    let detail = format!("its results and those of the untuned plan differ by {error:.1e}");
+                    return Err(Error::Unsupported { operation: declaration.name, detail });
+                }
+                microseconds(&prepared)
+            });
+            match checked.0 {
+                Ok(us) => ranked.push((candidate, us)),
                 Err(error) => tuned.failed.push(FailedCandidate { kernel, candidate, error }),
             }
         }
+        ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let is_cheapest = |&(candidate, _): &(usize, f64)| candidate == planned.cheapest;
+        let cheapest = ranked.iter().position(is_cheapest).unwrap_or(0);
+        // The untuned plan is one of the finalists.
+        let last = FINALISTS.min(ranked.len() - 1);
+        ranked.swap(cheapest.max(last), last);
+        ranked.truncate(last + 1);
+        for (candidate, us) in &mut ranked {
+            *us = us.min(with(Some((&planned, *candidate)), || microseconds(&prepared)).0?);
+        }
+        let of = |wanted: usize| ranked.iter().find(|(candidate, _)| *candidate == wanted);
+        let untuned_us = of(planned.cheapest).map_or(untuned, |&(_, us)| us);
+        let fastest = ranked.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let &(candidate, us) = fastest.unwrap_or(&(planned.cheapest, untuned));
         tuned.plans.push(TunedPlan {
             device: device.name().to_owned(),
             operation: planned.operation.to_owned(),
-            kernel: planned.kernels[best.0].to_owned(),
-            candidate: best.0,
+            kernel: planned.kernels[candidate].to_owned(),
+            candidate,
             candidates: planned.kernels.len(),
+            explained: with(Some((&planned, candidate)), || prepared.explain()).0?,
             problem: planned.problem,
-            us: best.1,
+            us,
             untuned_us,
         });
     }
     Ok(tuned)
+}
+
+/// The median time of a call, in microseconds.
+fn microseconds(prepared: &Prepared<'_>) -> Result<f64> {
+    Ok(prepared.measure()?.time.as_secs_f64() * 1e6)
+}
+
+/// The norm of the difference over that of the second; elements that are NaN in both count as
+/// equal, which a call may leave as they are.
+fn relative_difference(ours: &[f64], others: &[f64]) -> f64 {
+    let pairs = ours.iter().zip(others).filter(|(a, b)| a != b && !(a.is_nan() && b.is_nan()));
+    let difference = pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+    let norm = others.iter().filter(|x| x.is_finite()).map(|x| x * x).sum::<f64>().sqrt();
+    if difference == 0.0 { 0.0 } else { difference / norm.max(f64::MIN_POSITIVE) }
 }
 
 #[cfg(test)]
@@ -285,6 +330,16 @@ mod tests {
         cases: &[],
         bench: &[],
     };
+
+    #[test]
+    fn results_differ_by_their_norm_and_by_what_only_one_has() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        assert_eq!(relative_difference(&[1.0, nan, inf], &[1.0, nan, inf]), 0.0);
+        assert_eq!(relative_difference(&[3.0, 5.0], &[3.0, 4.0]), 0.2);
+        assert!(relative_difference(&[nan, 1.0], &[0.0, 1.0]).is_nan());
+        assert_eq!(relative_difference(&[inf, 1.0], &[0.0, 1.0]), inf);
+        assert!(relative_difference(&[1e-30], &[0.0]) > 1.0);
+    }
 
     #[test]
     fn a_candidate_that_fails_is_left_out_and_told() {

@@ -22,8 +22,6 @@ pub use host::{
     Explanation, Factor, Float8, MATMUL, Matmul, Operand, Output, Precision, explain_matmul, matmul,
     matmul_on,
 };
-#[cfg(all(not(target_arch = "nvptx64"), feature = "tune"))]
-pub use host::{Problem, TunedProduct, Tuning};
 
 /// The kernels of the operands that features name.
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]

@@ -30,8 +30,8 @@ static OTHERS: &[&Declaration] = &[
     &moye::ATTENTION,
 ];
 
-/// Lets the declared operations of this module take the plans that `moye tune OPERATION` has
-/// stored in a file. Results may differ by rounding.
+/// Lets the declared operations of this module take the plans that `moye tune` has stored in
+/// a file. Results may differ by rounding.
 #[pyfunction]
 fn use_plans(path: PathBuf) -> PyResult<()> {
     Plans::load(path).map_err(moye_python_support::error::raised)?.apply();

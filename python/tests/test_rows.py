@@ -292,8 +292,9 @@ def test_plans_of_a_file_are_taken_and_other_files_are_refused(tmp_path):
             "candidates": 2,
             "us": 1.0,
             "untuned_us": 2.0,
+            "explained": "",
         }
-        file.write_text(json.dumps({"format": 1, "plans": [plan]}))
+        file.write_text(json.dumps({"format": 2, "plans": [plan]}))
         moye.use_plans(file)
         return moye.linear_few(x, w, device="sim")
 
@@ -302,7 +303,7 @@ def test_plans_of_a_file_are_taken_and_other_files_are_refused(tmp_path):
     # The kernels add in another order: one of them is the one without a file.
     assert (one != other).any() and ((one == untuned).all() or (other == untuned).all())
     assert error(other, (x.astype(np.float64) @ w.T.astype(np.float64))) < 1e-6
-    file.write_text(json.dumps({"format": 1, "plans": []}))
+    file.write_text(json.dumps({"format": 2, "plans": []}))
     moye.use_plans(file)
     assert (moye.linear_few(x, w, device="sim") == untuned).all()
     for text, wrong in [("{}", "is not a file of"), ('{"format": 7, "plans": []}', "is of format 7")]:

@@ -3,7 +3,7 @@
 //!
 //! Both sides run in one process, in turn, on random data, and each result is checked before it is
 //! timed. The command `moye bench` of the package `moye-cli` prints the measurements of
-//! [`Measure::row`]; `moye-tune` times tiles by [`product::Problem`] and [`timing::in_turn`].
+//! [`Measure::row`].
 //!
 //! ```no_run
 //! use moye_bench::{Kind, Majors, Measure, Plan, Size, Work};
@@ -47,7 +47,7 @@ pub use moye;
 
 use anyhow::Result;
 use cublas::Peer;
-use moye::{Device, Tuning};
+use moye::Device;
 use results::Row;
 use std::time::Duration;
 
@@ -114,8 +114,6 @@ pub struct Measure<'a> {
     pub facts: Option<Facts>,
     /// The source of clocks and temperatures.
     pub monitor: Option<&'a Monitor>,
-    /// Tiles and split-K slices from a tuning file.
-    pub tuning: Option<&'a Tuning>,
     /// The requested kernel.
     pub kernel: Option<&'a str>,
 }
@@ -137,7 +135,6 @@ impl<'a> Measure<'a> {
             epilogue: Epilogue::default(),
             facts: None,
             monitor: None,
-            tuning: None,
             kernel: None,
         }
     }
@@ -164,12 +161,7 @@ impl<'a> Measure<'a> {
                 let kernel = Some(suite::by_mma_sync(kind)?);
                 let rest = if rests { suite::REST } else { Duration::ZERO };
                 let plan = Plan { rest: self.plan.rest.max(rest), ..self.plan };
-                let row = product::row(
-                    &Measure { kernel, plan, tuning: None, ..self.clone() },
-                    kind,
-                    Majors::TN,
-                    size,
-                )?;
+                let row = product::row(&Measure { kernel, plan, ..self.clone() }, kind, Majors::TN, size)?;
                 let limit = self.facts.as_ref().and_then(|facts| facts.limit_by_mma_sync(kind));
                 Ok(Row { by: Some("mma.sync".to_owned()), limit, ..row })
             }

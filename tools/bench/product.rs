@@ -216,11 +216,11 @@ fn known_kernel<T: Member, U: Output<T> + Stored + Default>(
     Ok(())
 }
 
-/// Applies the choices of the user's tuning file, or the named kernel.
+/// Applies the named kernel.
 ///
 /// # Errors
 /// There is no such kernel for these elements.
-fn tuned<'a, T: Member, U: Output<T>>(
+fn by_kernel<'a, T: Member, U: Output<T>>(
     call: Matmul<'a, T, U>,
     measure: &Measure<'a>,
 ) -> Result<Matmul<'a, T, U>> {
@@ -229,10 +229,7 @@ fn tuned<'a, T: Member, U: Output<T>>(
         let known = kernels.into_iter().find(|known| *known == name);
         return Ok(call.kernel(known.with_context(|| format!("there is no kernel `{name}`"))?));
     }
-    Ok(match measure.tuning {
-        Some(tuning) => call.tuned(tuning),
-        None => call,
-    })
+    Ok(call)
 }
 
 fn measured<T: Member, U: Output<T> + Stored + Default>(
@@ -250,7 +247,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     problem.poison()?;
     let plan = {
         let (call, mut c) = problem.call()?;
-        let call = tuned(call, measure)?;
+        let call = by_kernel(call, measure)?;
         let plan = call.explain(device, &mut c)?;
         call.run(device, &mut c)?;
         plan
@@ -293,7 +290,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     let mut seen = Vec::new();
     let times = {
         let (call, mut c) = problem.call()?;
-        let call = tuned(call, measure)?;
+        let call = by_kernel(call, measure)?;
         let mut ours = || Ok(call.run(device, &mut c)?);
         let mut watch = || seen.extend(measure.monitor.map(super::Monitor::look));
         match &mut peer {
@@ -390,8 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_its_rate_its_kernel_and_what_a_tuning_says() {
-        use moye::{TunedProduct, Tuning};
+    fn a_row_has_its_rate_its_kernel_and_its_error() {
         on_simulator(|measure| {
             let size = Size { m: 40, n: 24, k: 512 };
             let told = row(measure, Kind::F16, Majors::TN, size).unwrap();
@@ -400,15 +396,6 @@ mod tests {
             assert!((told.moye.median / rate - 1.0).abs() < 1e-9, "{told:?}");
             assert!(told.peer.is_none() && told.no_peer.as_deref() == Some("a test"), "{told:?}");
             assert!(told.relative_error.is_some_and(|error| error < 1e-3), "{told:?}");
-
-            let mut data = Problem::<f16, f16>::new(measure.device, Kind::F16, Majors::TN, size).unwrap();
-            let (call, c) = data.call().unwrap();
-            let mut tuning = Tuning::default();
-            let choice = TunedProduct { tile: (64, 64), splits: 8, seconds: 1.0 };
-            tuning.insert(measure.device, call.problem(&c), choice);
-            let measure = Measure { tuning: Some(&tuning), no_peer: None, facts: None, ..*measure };
-            let told = row(&measure, Kind::F16, Majors::TN, size).unwrap();
-            assert_eq!(told.kernel, "matmul_f16_tn_64x64, K in 8 parts");
         });
     }
 

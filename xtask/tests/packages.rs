@@ -22,7 +22,6 @@ const PACKAGES: [(&str, &str); 18] = [
     ("moye-rows", "softmax/kernel.rs"),
     ("moye-runtime", "operation/mod.rs"),
     ("moye-sim", "lib.rs"),
-    ("moye-tune", "lib.rs"),
 ];
 
 /// The families of operations that `moye` re-exports by name.
@@ -192,7 +191,7 @@ fn the_program_without_operations_depends_on_no_shipped_kernel() {
     for needed in ["moye v", "moye-build v", "moye-draw v", "moye-eval v"] {
         assert!(small.contains(needed), "{needed}: {small}");
     }
-    for heavy in FAMILIES.iter().chain(&["moye-bench", "moye-tune"]) {
+    for heavy in FAMILIES.iter().chain(&["moye-bench"]) {
         let heavy = format!("{heavy} v");
         assert!(!small.contains(&heavy), "{heavy}: {small}");
         assert!(tree(&[]).contains(&heavy), "{heavy} belongs to the operations");

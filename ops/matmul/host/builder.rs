@@ -4,12 +4,9 @@ use super::descriptor::{Batch, BiasAlong, Preference};
 use super::element::{Factor as _, Float8, Operand, Output, Precision};
 use super::launch;
 use super::plan::Explanation;
-#[cfg(feature = "tune")]
-use super::tuning::{Problem, Tuning};
 use super::{tma, variants};
 use crate::kernels::mma::{Activation, Scalar};
 use moye_device::memory::Element;
-use moye_runtime::operation::Shape;
 use moye_runtime::{BufferSlice, Device, Matrix, MatrixMut, Result, Stream};
 
 /// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`; for 8-bit floats also times
@@ -53,8 +50,6 @@ pub struct Matmul<'a, T: Operand, U: Element = T> {
     pub(super) precision: Precision,
     pub(super) batch: Batch,
     pub(super) preference: Preference,
-    #[cfg(feature = "tune")]
-    tuning: Option<&'a Tuning>,
 }
 
 impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
@@ -71,8 +66,6 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
             precision: Precision::Full,
             batch: Batch { count: 1, strides: [0; 3] },
             preference: Preference::default(),
-            #[cfg(feature = "tune")]
-            tuning: None,
         }
     }
 
@@ -216,20 +209,6 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { preference: Preference { slices: Some(splits), ..self.preference }, ..self }
     }
 
-    /// Uses the fastest measured tile and split-K slices for this problem on this device, if the
-    /// tuning has an entry and neither [`Matmul::tile`] nor [`Matmul::split_k`] is set. An entry
-    /// whose tile no kernel has is ignored.
-    #[cfg(feature = "tune")]
-    pub fn tuned(self, tuning: &'a Tuning) -> Self {
-        Self { tuning: Some(tuning), ..self }
-    }
-
-    /// The key in a [`Tuning`] for this product with its result in `c`.
-    #[cfg(feature = "tune")]
-    pub fn problem(&self, c: &MatrixMut<'_, U>) -> Problem {
-        self.tuned_problem(c.shape())
-    }
-
     /// The tiles of C, M x N, of the device's kernels for these elements and this precision.
     pub fn tiles(&self, device: &Device) -> Vec<(u32, u32)> {
         variants::tiles::<T>(self.precision, tma::is_there(device))
@@ -271,26 +250,6 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// As for [`Matmul::run`], except for the errors of the launch itself.
     pub fn explain(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<Explanation> {
         launch::explain(self, device, c)
-    }
-
-    /// The tuning's entry for this product with a C of this shape, unless the caller set the tile
-    /// or the slices.
-    #[cfg(feature = "tune")]
-    pub(super) fn tuned_preference(&self, device: &Device, c: Shape) -> Option<Preference> {
-        let tuning = self.tuning.filter(|_| self.preference == Preference::default())?;
-        let choice = tuning.get(device, &self.tuned_problem(c))?;
-        Some(Preference { tile: Some(choice.tile), slices: Some(choice.splits), kernel: None })
-    }
-
-    #[cfg(not(feature = "tune"))]
-    pub(super) fn tuned_preference(&self, _: &Device, _: Shape) -> Option<Preference> {
-        None
-    }
-
-    #[cfg(feature = "tune")]
-    fn tuned_problem(&self, c: Shape) -> Problem {
-        let shapes = [self.a.shape(), self.b.shape(), c];
-        Problem::new::<T, U>(shapes, self.batch.count, self.precision)
     }
 }
 

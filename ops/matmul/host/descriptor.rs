@@ -99,8 +99,6 @@ pub(super) struct Descriptor<S> {
     pub precision: Precision,
     pub epilogue: Epilogue<S>,
     pub preference: Preference,
-    /// The tuning's entry. It is ignored if no kernel has its tile.
-    pub tuned: Option<Preference>,
 }
 
 impl<S: Fma + PartialEq> Descriptor<S> {
@@ -167,7 +165,6 @@ impl<S: Fma + PartialEq> Descriptor<S> {
             precision: product.precision,
             epilogue: Epilogue { alpha: product.alpha, beta: product.beta, bias, scales, activation },
             preference: product.preference,
-            tuned: product.tuned_preference(device, shape),
         };
         Ok(Some(straight.with_row_major_c()))
     }

@@ -93,7 +93,7 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
 ) -> Result<()> {
     let device = stream.device();
     let Some(product) = Descriptor::of(product, device, c)? else { return Ok(()) };
-    let problem = problem_of::<T, U>(&product, device);
+    let problem = problem_of(&product, device);
     // SAFETY: the caller guarantees that until the product is complete no other stream writes the
     // operands or accesses `c`. All buffers are on this device.
     unsafe { operation::run::<Product<T, U>>(stream, &problem, &Call(product)) }
@@ -107,7 +107,7 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
     c: &mut MatrixMut<'_, U>,
 ) -> Result<Explanation> {
     let Some(product) = Descriptor::of(product, device, c)? else { return Ok(Explanation::default()) };
-    let plan = planned::<T, U>(&problem_of::<T, U>(&product, device), device)?;
+    let plan = planned::<T, U>(&problem_of(&product, device), device)?;
     let product = product.without_a_product_times_zero();
     let regions = Regions::of::<T, U>(&product, &plan)?;
     let ([tile_m, tile_n, _], [.., k]) = (plan.variant.tile, product.extents);
@@ -123,9 +123,9 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
     })
 }
 
-/// The inputs of a product's plan on a device. The tuning's entry counts if a kernel has its tile.
-fn problem_of<T: Operand, U: Output<T>>(product: &Descriptor<T::Scalar>, device: &Device) -> Problem {
-    let problem = Problem {
+/// The inputs of a product's plan on a device.
+fn problem_of<S: Fma + PartialEq>(product: &Descriptor<S>, device: &Device) -> Problem {
+    Problem {
         extents: product.extents,
         batches: product.batches,
         operands: product.operands.map(View::anywhere),
@@ -135,9 +135,7 @@ fn problem_of<T: Operand, U: Output<T>>(product: &Descriptor<T::Scalar>, device:
         shared_bytes: device.properties().shared_bytes_per_block,
         wgmma: tma::is_there(device),
         preference: product.preference,
-    };
-    let tuned = product.tuned.map(|preference| Problem { preference, ..problem });
-    tuned.filter(|tuned| planned::<T, U>(tuned, device).is_ok()).unwrap_or(problem)
+    }
 }
 
 /// The plan for a problem on a device.

@@ -26,8 +26,6 @@ mod plan;
 mod plan_tests;
 mod reference;
 mod tma;
-#[cfg(feature = "tune")]
-mod tuning;
 mod variants;
 mod workspace;
 
@@ -35,8 +33,6 @@ pub use builder::Matmul;
 pub use declared::{MATMUL, explain_matmul};
 pub use element::{Factor, Float8, Operand, Output, Precision};
 pub use plan::Explanation;
-#[cfg(feature = "tune")]
-pub use tuning::{Problem, TunedProduct, Tuning};
 
 use moye_runtime::{Device, Matrix, MatrixMut, Result, Stream};
 

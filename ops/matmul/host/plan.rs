@@ -78,7 +78,8 @@ pub(super) struct Plan<T: Operand> {
     pub cut: Cut,
     /// The number of clusters of a stream-K grid.
     pub clusters: u32,
-    /// The estimated time in microseconds.
+    /// The estimated time in microseconds; 0 if the kernel was measured to be the fastest for this
+    /// shape.
     pub microseconds: f64,
 }
 
@@ -193,7 +194,8 @@ const MOST_SHORT: u32 = 512;
 /// The numbers of slices to try.
 const SLICES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// The plans among which the cheapest is chosen; none if the caller's preference excludes all.
+/// The plans among which the cheapest is chosen, each kernel with each number of slices; none if
+/// the caller's preference excludes all.
 pub(super) fn candidates<T: Operand>(problem: &Problem) -> Vec<Plan<T>> {
     let Preference { tile, slices, kernel } = problem.preference;
     let short = problem.extents[2] <= MOST_SHORT || kernel.is_some() || tile.is_some();
@@ -203,14 +205,16 @@ pub(super) fn candidates<T: Operand>(problem: &Problem) -> Vec<Plan<T>> {
         .filter(|variant| tile.is_none_or(|(m, n)| variant.tile[..2] == [m, n]))
         .filter(|variant| kernel.is_none_or(|name| variant.kernel.name() == name))
         .collect();
-    let measured = measured::fastest(problem)
-        .filter_map(|name| allowed.iter().find(|variant| variant.kernel.name() == name))
-        .filter_map(|variant| plan_with(problem, variant))
-        .find(|plan| plan.sources.iter().all(|source| source.leading.is_some()));
+    let mut plans: Vec<_> = allowed.iter().flat_map(|variant| plans_with(problem, variant)).collect();
+    let in_place = |plan: &Plan<T>| plan.sources.iter().all(|source| source.leading.is_some());
+    let measured = measured::fastest(problem).find_map(|name| {
+        let of_it = |&i: &usize| plans[i].variant.kernel.name() == name && in_place(&plans[i]);
+        let by_time = |&i: &usize, &j: &usize| plans[i].microseconds.total_cmp(&plans[j].microseconds);
+        (0..plans.len()).filter(of_it).min_by(by_time)
+    });
     if let Some(measured) = measured {
-        return vec![measured];
+        plans[measured].microseconds = 0.0;
     }
-    let plans: Vec<_> = allowed.iter().filter_map(|variant| plan_with(problem, variant)).collect();
     let Some(slices) = slices.filter(|_| plans.is_empty() && kernel.is_none()) else { return plans };
     // If no kernel with this tile supports the requested number of slices, take the kernel with the
     // next smaller number.
@@ -218,7 +222,7 @@ pub(super) fn candidates<T: Operand>(problem: &Problem) -> Vec<Plan<T>> {
     let fewer = allowed.iter().filter(|variant| variant.schedule.cluster_slices() < slices);
     let fixed = fewer.filter(|variant| variant.schedule.fixes_slices());
     fixed
-        .filter_map(|variant| plan_with(&any, variant))
+        .flat_map(|variant| plans_with(&any, variant))
         .max_by_key(|plan| plan.variant.schedule.cluster_slices())
         .into_iter()
         .collect()
@@ -275,17 +279,19 @@ impl Sources {
     }
 }
 
-/// The best plan with one kernel. `None` if the kernel cannot read the operands or does not support
-/// the requested number of slices.
-fn plan_with<T: Operand>(problem: &Problem, variant: &'static Variant<T>) -> Option<Plan<T>> {
+/// The plans with one kernel. None if the kernel cannot read the operands or does not support the
+/// requested number of slices.
+fn plans_with<T: Operand>(problem: &Problem, variant: &'static Variant<T>) -> Vec<Plan<T>> {
     let [m, n, k] = problem.extents;
-    let Sources { sources, alignment, rearrangement } = Sources::of(problem, variant)?;
+    let Some(Sources { sources, alignment, rearrangement }) = Sources::of(problem, variant) else {
+        return Vec::new();
+    };
     let (schedule, tile_k) = (variant.schedule, variant.tile[2]);
     let most = k.div_ceil(tile_k).max(1);
     let candidates = match problem.preference.slices {
         // Every slice has at least one element of K.
-        Some(slices) if schedule.fixes_slices() && slices != schedule.cluster_slices() => return None,
-        _ if schedule.fixes_slices() && schedule.cluster_slices() > most => return None,
+        Some(slices) if schedule.fixes_slices() && slices != schedule.cluster_slices() => return Vec::new(),
+        _ if schedule.fixes_slices() && schedule.cluster_slices() > most => return Vec::new(),
         _ if schedule.fixes_slices() => vec![1],
         // Slices are blocks along the grid's y.
         Some(slices) => vec![slices.clamp(1, most.min(MAX_Y))],
@@ -296,10 +302,10 @@ fn plan_with<T: Operand>(problem: &Problem, variant: &'static Variant<T>) -> Opt
     if needs_whole_tiles && problem.preference.kernel.is_none() {
         let padded = padded_extents(variant, sources, Accumulators::Workspace, [m, n]);
         if area(padded) > MOST_PADDED * area([m, n]) {
-            return None;
+            return Vec::new();
         }
     }
-    let best = candidates.into_iter().map(|wanted| {
+    let plans = candidates.into_iter().map(|wanted| {
         let k_chunk = most.div_ceil(wanted) * tile_k;
         // Rounding up the length of a slice may leave nothing for the last slices.
         let slices = k.div_ceil(k_chunk).max(1);
@@ -319,7 +325,9 @@ fn plan_with<T: Operand>(problem: &Problem, variant: &'static Variant<T>) -> Opt
         let cut = if at_once { product.cut } else { Cut::NONE };
         Plan { variant, sources, slices, k_chunk, accumulators, cut, clusters, microseconds }
     });
-    best.min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
+    let mut plans: Vec<_> = plans.collect();
+    plans.dedup_by_key(|plan| plan.slices);
+    plans
 }
 
 /// Whether a persistent kernel computes all batches of this many tiles in one launch, so that a

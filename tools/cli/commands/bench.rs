@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use moye::operation::{Declaration, Plans};
-use moye::{Device, DeviceChoice, Tuning, driver};
+use moye::{Device, DeviceChoice, driver};
 use moye_bench::activation::Function;
 use moye_bench::cublas::{Choice, Cublas, CublasLt, Peer};
 use moye_bench::results::{self, Conditions};
@@ -69,8 +69,7 @@ pub struct Bench {
     /// device runs at its full clock, which the power limit otherwise lowers.
     #[arg(long, default_value_t = 0, value_name = "MS")]
     rest: u64,
-    /// Use the tiles and split-K slices, or the plans of operations, that `moye tune` has stored in
-    /// this file.
+    /// Use the plans that `moye tune` has stored in this file.
     #[arg(long, value_name = "FILE.json")]
     tuning: Option<PathBuf>,
     /// Use the kernel of this name, as the table shows it (default: chosen by the heuristic).
@@ -195,19 +194,9 @@ impl Bench {
         }
         let declared = self.declared()?;
         let works = if declared.is_empty() { self.works()? } else { Vec::new() };
-        let tuning = match &self.tuning {
-            Some(file) if !declared.is_empty() => {
-                Plans::load(file)?.apply();
-                None
-            }
-            Some(file) => {
-                let tuning = Tuning::load(file)?;
-                // The plans of `moye tune matmul` in the same file.
-                Plans::load(file)?.apply();
-                Some(tuning)
-            }
-            None => None,
-        };
+        if let Some(file) = &self.tuning {
+            Plans::load(file)?.apply();
+        }
         let device = self.device.open("bench")?;
         let place =
             |path: &Option<PathBuf>| path.as_deref().map(|path| Output::create(path, self.force)).transpose();
@@ -249,7 +238,6 @@ impl Bench {
             epilogue,
             facts: facts.ok(),
             monitor: monitor.as_ref().ok(),
-            tuning: tuning.as_ref(),
             kernel: self.kernel.as_deref(),
         };
         let (mut rows, mut failed) = (Vec::new(), Vec::new());

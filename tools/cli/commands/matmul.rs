@@ -1,7 +1,7 @@
 //! `moye matmul`: products of files, and of random matrices, each compared with float64.
 //!
 //! `moye run matmul` is built from the declaration `MATMUL`. This command also draws matrices,
-//! measures the error of each product, and takes the choices of `Tuning`.
+//! measures the error of each product, and takes tuned plans.
 
 use super::DeviceArgument;
 use super::input::NpyFile;
@@ -14,7 +14,7 @@ use half::{bf16, f16};
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
 use moye::operation::Plans;
-use moye::{Device, Output as ResultOf, Precision, Tuning};
+use moye::{Device, Output as ResultOf, Precision};
 use moye_bench::activation::Function;
 use moye_bench::dtype::{Dtype, Member, PRODUCTS, Stored};
 use ndarray::{Array2, CowArray, Ix1};
@@ -86,8 +86,7 @@ pub struct Matmul {
     /// Number of split-K slices (default: chosen by the heuristic).
     #[arg(long, value_name = "PARTS", value_parser = clap::value_parser!(u32).range(1..))]
     split_k: Option<u32>,
-    /// Use the tile and the split-K slices that `moye tune` has stored for this problem in this
-    /// file, if it has an entry.
+    /// Use the plan that `moye tune` has stored for this problem in this file, if it has one.
     #[arg(long, conflicts_with_all = ["tile", "split_k"], value_name = "FILE.json")]
     tuning: Option<PathBuf>,
     /// Seed of the random matrices.
@@ -149,9 +148,7 @@ impl Matmul {
     pub fn run(self) -> Result<()> {
         let output = self.output.as_deref().map(|path| Output::create(path, self.force)).transpose()?;
         let mut report = Output::report(output.as_ref());
-        let tuning = self.tuning.as_deref().map(Tuning::load).transpose()?;
         if let Some(file) = &self.tuning {
-            // The plans that `moye tune matmul` has stored in the same file.
             Plans::load(file)?.apply();
         }
         let how = How {
@@ -162,7 +159,6 @@ impl Matmul {
             },
             tile: self.tile,
             split_k: self.split_k,
-            tuning: tuning.as_ref(),
         };
         let files = match (&self.a, &self.b) {
             (Some(a), Some(b)) => Some((NpyFile::read(a)?, NpyFile::read(b)?)),
@@ -229,7 +225,7 @@ impl Matmul {
     fn typed<T: Member, U: ResultOf<T> + Stored + Default>(
         &self,
         files: Option<(&NpyFile, &NpyFile)>,
-        how: How<'_>,
+        how: How,
         output: Option<Output>,
         report: &mut Report,
     ) -> Result<()> {
@@ -299,7 +295,7 @@ impl Matmul {
         report: &mut Report,
         device: &Device,
         finish: Finish<'_, T, U>,
-        how: How<'_>,
+        how: How,
         output: Option<Output>,
     ) -> Result<()> {
         let (m, n, k) = if device.is_gpu() { ON_GPU } else { ON_SIMULATOR };

@@ -76,12 +76,12 @@ enum Command {
     /// side is measured.
     #[cfg(feature = "operations")]
     Bench(Box<bench::Bench>),
-    /// Try every plan of operations, and every tile and number of split-K slices for products, on a
-    /// GPU, and store the fastest in a file.
+    /// Try every plan of operations on a GPU, for products each tile with each number of split-K
+    /// slices, and store the fastest in a file.
     ///
-    /// Each product is checked before it is timed. Only `--tuning FILE` of `moye matmul`,
-    /// `moye run` and `moye bench`, and the library's `Matmul::tuned` and `Plans::apply` use the
-    /// file.
+    /// The results of each plan are compared with those of the untuned one before it is timed. Only
+    /// `--tuning FILE` of `moye matmul`, `moye run` and `moye bench`, and the library's
+    /// `Plans::apply` use the file.
     #[cfg(feature = "operations")]
     Tune(Box<tune::Tune>),
     /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or

@@ -5,7 +5,7 @@ use super::report::Report;
 use super::{progress, transfer};
 use anyhow::{Result, bail};
 use moye::kernels::mma::Activation;
-use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Output, Precision, Tuning};
+use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Output, Precision};
 use moye_bench::activation::activated;
 use moye_bench::dtype::{Member, Stored};
 use ndarray::{Array2, ArrayView2, CowArray, Ix1, Ix2};
@@ -18,17 +18,15 @@ pub struct Product<'a, 'f, T: Member, U: Stored> {
     pub a: ArrayView2<'a, T>,
     pub b: ArrayView2<'a, T>,
     pub finish: Finish<'f, T, U>,
-    pub how: How<'a>,
+    pub how: How,
 }
 
 /// The requested precision, tile and split.
 #[derive(Clone, Copy)]
-pub struct How<'t> {
+pub struct How {
     pub precision: Precision,
     pub tile: Option<(u32, u32)>,
     pub split_k: Option<u32>,
-    /// The tuning file.
-    pub tuning: Option<&'t Tuning>,
 }
 
 /// The epilogue. Factors are float64 for the reference, and also in the device's type.
@@ -126,9 +124,6 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
     };
     if let Some((tile_m, tile_n)) = how.tile {
         call = call.tile(tile_m, tile_n);
-    }
-    if let Some(tuning) = how.tuning {
-        call = call.tuned(tuning);
     }
     if let Some(parts) = how.split_k {
         call = call.split_k(parts);

@@ -115,7 +115,7 @@ fn command(declaration: &'static Declaration, plans: bool) -> Command {
             .long("tuning")
             .value_name("FILE.json")
             .value_parser(value_parser!(PathBuf))
-            .help("Use the plans that `moye tune OPERATION` has stored in this file")
+            .help("Use the plans that `moye tune` has stored in this file")
     };
     let dtype = || {
         Arg::new("dtype")

@@ -2,19 +2,17 @@
 
 use super::bench::{GpuArgument, declared};
 use super::report::Report;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::error::ErrorKind;
 use moye::operation::{Declaration, Plans};
-use moye::{TunedProduct, Tuning};
-use moye_bench::{Kind, Majors, Plan, Size};
-use moye_tune::{Candidate, Found};
+use moye_bench::{Kind, Majors, Size};
 use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct Tune {
     /// Operations of `moye run` to tune, at the sizes that they declare; `matmul` with --sizes (and
-    /// by default) at these, each tile with each number of slices
+    /// by default) at these
     #[arg(value_parser = declared::parser(), value_name = "OPERATION")]
     operations: Vec<&'static Declaration>,
     /// Element types, separated by commas (default: f16 for products, bf16 and f32 for operations).
@@ -37,61 +35,23 @@ pub struct Tune {
 
 impl Tune {
     pub fn run(self) -> Result<()> {
-        if self.sizes.is_empty() {
-            return self.run_operations();
-        }
-        if let Some(other) = self.operations.iter().find(|of| of.name != moye::MATMUL.name) {
+        let works = if self.sizes.is_empty() {
+            declared::works(&self.operations, &self.types)?
+        } else if let Some(other) = self.operations.iter().find(|of| of.name != moye::MATMUL.name) {
             let said = format!(
                 "the argument '--sizes <SIZES>' cannot be used with '{}', which is tuned at the sizes that it declares\n",
                 other.name
             );
-            clap::Error::raw(ErrorKind::ArgumentConflict, said).exit();
-        }
-        let types = if self.types.is_empty() { vec![Kind::F16] } else { self.types };
-        let file = tuning_file(self.file)?;
+            clap::Error::raw(ErrorKind::ArgumentConflict, said).exit()
+        } else {
+            self.products()
+        };
+        let file = match self.file.or_else(Plans::default_path) {
+            Some(file) => file,
+            None => bail!("there is no home folder to keep tuning.json in; name a file with --file"),
+        };
         // An unusable file is reported before the work.
-        let mut tuning = if file.exists() { Tuning::load(&file)? } else { Tuning::default() };
-        let device = self.device.open("tune")?;
-        let mut report = Report::to_stdout();
-        report.line("device", format_args!("{} ({})", device.name(), device.arch()));
-        for &kind in &types {
-            for &majors in &self.majors {
-                for &size in &self.sizes {
-                    let found = moye_tune::search(&device, kind, majors, size, Plan::default())
-                        .with_context(|| format!("{kind} {majors} {size}"))?;
-                    let Found { problem, best: Candidate { tile, splits }, seconds, untuned, tried } = found;
-                    tuning.insert(&device, problem, TunedProduct { tile, splits, seconds });
-                    // Save each result as soon as it is known: the next one may take long.
-                    tuning.save(&file)?;
-                    let operations = 2.0 * size.m as f64 * size.n as f64 * size.k as f64 / 1e12;
-                    report.line(
-                        "tuned",
-                        format_args!(
-                            "{kind} {majors} {size}: tile {}x{}, {splits} slices: {:.1} {}, the fastest of {tried}; untuned tile {}x{}, {} slices: {:.1}",
-                            tile.0,
-                            tile.1,
-                            operations / seconds,
-                            kind.unit(),
-                            untuned.0.tile.0,
-                            untuned.0.tile.1,
-                            untuned.0.splits,
-                            operations / untuned.1,
-                        ),
-                    );
-                }
-            }
-        }
-        report.line("file", format_args!("{}, {} choices", file.display(), tuning.len()));
-        Ok(())
-    }
-}
-
-impl Tune {
-    /// Tunes the plans of operations.
-    fn run_operations(self) -> Result<()> {
-        let file = tuning_file(self.file)?;
         let mut plans = if file.exists() { Plans::load(&file)? } else { Plans::default() };
-        let works = declared::works(&self.operations, &self.types)?;
         let device = self.device.open("tune")?;
         let mut report = Report::to_stdout();
         report.line("device", format_args!("{} ({})", device.name(), device.arch()));
@@ -110,7 +70,7 @@ impl Tune {
                     "tuned",
                     format_args!(
                         "{work}: {} (plan {} of {}): {:.2} us; untuned {:.2} us",
-                        plan.kernel,
+                        plan.explained,
                         plan.candidate + 1,
                         plan.candidates,
                         plan.us,
@@ -125,11 +85,16 @@ impl Tune {
         report.line("file", format_args!("{}, {} plans", file.display(), plans.iter().len()));
         Ok(())
     }
-}
 
-/// The named file, or the user's.
-pub fn tuning_file(named: Option<PathBuf>) -> Result<PathBuf> {
-    named
-        .or_else(Tuning::default_path)
-        .ok_or_else(|| anyhow!("there is no home folder to keep tuning.json in; name a file with --file"))
+    /// The products of the named sizes.
+    fn products(&self) -> Vec<declared::Work> {
+        let types = if self.types.is_empty() { &[Kind::F16][..] } else { &self.types };
+        let mut works = Vec::new();
+        for &kind in types {
+            for &majors in &self.majors {
+                works.extend(self.sizes.iter().map(|&size| declared::Work::product(kind, majors, size)));
+            }
+        }
+        works
+    }
 }

@@ -7,7 +7,7 @@ use moye::operation::{
     Case, Declaration, Dtype, Measured, OperandOf, Role, Tuned, Value, measure, tune as fastest,
 };
 use moye_bench::results::{Figure, Row};
-use moye_bench::{Kind, Monitor, Seen};
+use moye_bench::{Kind, Majors, Monitor, Seen, Size};
 use std::fmt;
 use std::time::Duration;
 
@@ -86,11 +86,36 @@ impl fmt::Display for Work {
             write!(f, " {}", extents.join("x"))?;
         }
         self.case.options.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))?;
+        self.case.column_major.iter().try_for_each(|name| write!(f, " {name} column-major"))?;
         f.write_str(&self.with())
     }
 }
 
 impl Work {
+    /// A product of these extents. C is column-major, as in [`moye_bench`].
+    pub fn product(kind: Kind, majors: Majors, size: Size) -> Self {
+        let Size { m, n, k } = size;
+        // A case is data of the program: it is leaked.
+        let shape = |shape: [usize; 2]| -> Option<&'static [usize]> { Some(Vec::leak(shape.to_vec())) };
+        let column_major = [("a", !majors.a), ("b", !majors.b), ("out", true)];
+        let column_major = column_major.into_iter().filter_map(|(name, is)| is.then_some(name));
+        let (dtype, options): (_, &[_]) = match kind {
+            Kind::Tf32 => (Dtype::F32, &[("precision", Value::Choice("tf32", &[]))]),
+            Kind::F16Accumulators => (Dtype::F16, &[("precision", Value::Choice("float16", &[]))]),
+            Kind::F32 => (Dtype::F32, &[]),
+            Kind::F16 => (Dtype::F16, &[]),
+            Kind::Bf16 => (Dtype::Bf16, &[]),
+            Kind::F64 => (Dtype::F64, &[]),
+            Kind::I8 => (Dtype::I8, &[]),
+            Kind::E4m3 => (Dtype::E4m3, &[]),
+        };
+        let case = Case::new(vec![shape([m, k]), shape([k, n]), None, None, None, None].leak())
+            .column_major(column_major.collect::<Vec<_>>().leak())
+            .options(options)
+            .within(kind.tolerance(k));
+        Self { declaration: &moye::MATMUL, case: Box::leak(Box::new(case)), dtype }
+    }
+
     /// The optional results that are measured too.
     fn with(&self) -> String {
         let has_all = !self.case.is_bare && self.case.inputs.iter().all(Option::is_some);

@@ -125,39 +125,45 @@ fn tuning_needs_a_gpu_and_sizes_and_a_file_that_is_one() {
     assert!(said.starts_with("`moye tune` measures a GPU"), "{said}");
     for command in [&["tune", "softmax", "--file"][..], &["bench", "softmax", "--tuning"]] {
         let said = failed(&moye(folder, &[command, &["tuning.json"]].concat()));
-        let expected = "tuning.json is not a file of `moye tune OPERATION`: missing field";
+        let expected = "tuning.json is not a file of `moye tune`: missing field";
         assert!(said.starts_with(expected), "{command:?}: {said}");
     }
 }
 
-/// A file in the format of `moye tune`: commands that use it treat the simulator like any device.
+/// Commands that use the file treat the simulator like any device.
 #[test]
-fn a_product_of_files_obeys_the_choice_for_its_problem() {
+fn a_product_of_files_takes_the_plan_for_its_problem() {
+    use moye::operation::{Case, Dtype, Plans, TunedPlan, Value, tune};
+    const CASE: Case = Case::new(&[Some(&[40, 512]), Some(&[512, 24]), None, None, None, None])
+        .column_major(&["b"])
+        .options(&[("precision", Value::Choice("tf32", &[]))])
+        .within(2e-3);
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     crate::save(folder, "a.npy", &crate::matrix(40, 512, false));
     crate::save(folder, "b.npy", &crate::matrix(512, 24, true));
-    let problem = serde_json::json!({
-        "operands": "f32", "result": "f32", "precision": "tf32", "a": "k", "b": "k", "m": 40, "n": 24, "k": 512, "batches": 1
-    });
-    let choice = serde_json::json!({"tile": [64, 64], "splits": 5, "seconds": 1e-5});
-    let entry = serde_json::json!({"device": "simulator", "problem": problem, "choice": choice});
-    let file = serde_json::json!({"format": 1, "entries": [entry]});
-    std::fs::write(folder.join("tuning.json"), file.to_string()).unwrap();
+    let tuned = tune(&moye::MATMUL, &moye::Device::sim(), &CASE, Dtype::F32).unwrap();
+    assert!(tuned.failed.is_empty(), "{:?}", tuned.failed);
+    let [plan] = &tuned.plans[..] else { panic!("{tuned:?}") };
     let told = |arguments: &[&str]| {
         let said = succeeded(&moye(folder, &[&["matmul", "a.npy", "b.npy"], arguments].concat()));
         said.lines().find_map(|line| line.strip_prefix("kernel")).unwrap().trim().to_owned()
     };
-    assert!(
-        told(&["--tf32", "--tuning", "tuning.json"]).ends_with("_64x64, K in 4 parts"),
-        "16 tiles of K in 5 are 4 of 4"
-    );
+    let mut seen = std::collections::BTreeSet::new();
+    // The kernels of several candidates differ in their slices alone.
+    for candidate in 0..plan.candidates {
+        let mut plans = Plans::default();
+        plans.insert(TunedPlan { candidate, ..plan.clone() });
+        plans.save(folder.join("tuning.json")).unwrap();
+        seen.insert(told(&["--tf32", "--tuning", "tuning.json"]));
+    }
+    assert!(seen.contains(&plan.explained), "{seen:?}: {}", plan.explained);
+    assert!(seen.iter().any(|plan| plan.ends_with("K in 4 parts")), "{seen:?}");
     assert!(!told(&["--tuning", "tuning.json"]).contains("tf32"), "another problem");
 }
 
-/// Plans and choices for products are in one file, which each command with `--tuning` reads.
 #[test]
-fn an_operation_of_files_takes_the_plan_of_a_file_and_products_find_theirs_beside_it() {
+fn an_operation_of_files_takes_the_plan_of_a_file() {
     use moye::operation::{Case, Dtype, Plans, tune};
     const CASE: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8]), None]);
     let folder = TempDir::new().unwrap();
@@ -178,22 +184,6 @@ fn an_operation_of_files_takes_the_plan_of_a_file_and_products_find_theirs_besid
         plans.save(&file).unwrap();
         assert_eq!(kernel(&["--tuning", "tuning.json"]), name);
     }
-    let problem = serde_json::json!({
-        "operands": "f32", "result": "f32", "precision": "tf32", "a": "k", "b": "k", "m": 1, "n": 1, "k": 8, "batches": 1
-    });
-    let choice = serde_json::json!({"tile": [64, 64], "splits": 1, "seconds": 1e-5});
-    let mut both: serde_json::Value = serde_json::from_str(&load_text(folder, "tuning.json")).unwrap();
-    both["entries"] = serde_json::json!([{"device": "simulator", "problem": problem, "choice": choice}]);
-    std::fs::write(&file, both.to_string()).unwrap();
-    assert_eq!(kernel(&["--tuning", "tuning.json"]), "linear_few_f32_16");
-    crate::save(folder, "b.npy", &crate::matrix(8, 1, true));
-    let product = ["matmul", "x.npy", "b.npy", "--tf32", "--tuning", "tuning.json"];
-    assert!(succeeded(&moye(folder, &product)).contains("_64x64"));
-    // Each keeps the other's part.
-    moye::Tuning::load(&file).unwrap().save(&file).unwrap();
-    Plans::load(&file).unwrap().save(&file).unwrap();
-    let kept: serde_json::Value = serde_json::from_str(&load_text(folder, "tuning.json")).unwrap();
-    assert_eq!([&kept["plans"], &kept["entries"]].map(|part| part.as_array().unwrap().len()), [1, 1]);
     // A command whose operation has one plan has no such option.
     let output = moye(folder, &["copy", "x.npy", "-o", "y.npy", "--tuning", "tuning.json"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("unexpected argument '--tuning'"));
@@ -242,12 +232,11 @@ fn on_a_gpu_the_fastest_way_is_kept_and_obeyed() {
     ]);
     assert_eq!(said.lines().filter(|line| line.starts_with("tuned")).count(), 4, "{said}");
     let file: serde_json::Value = serde_json::from_str(&load_text(folder, "tuning.json")).unwrap();
-    assert_eq!(file["entries"].as_array().unwrap().len(), 4);
+    let plans = file["plans"].as_array().unwrap();
+    assert_eq!(plans.len(), 4);
     let quick = ["--rounds", "3", "--warm-up", "0", "--tuning", "tuning.json", "--json"];
     let said = on_gpu(&[&["bench", "--types", "f16", "--sizes", "64x64x2048"][..], &quick].concat());
     let told: serde_json::Value = serde_json::from_str(&said).unwrap();
-    // The file is sorted by problem: f16 with A and B along K comes first.
-    let splits = file["entries"][0]["choice"]["splits"].as_u64().unwrap();
     let kernel = told["rows"][0]["kernel"].as_str().unwrap();
-    assert!(splits == 1 || kernel.ends_with(&format!("K in {splits} parts")), "{splits}: {kernel}");
+    assert!(plans.iter().any(|plan| plan["explained"] == kernel), "{kernel}: {plans:?}");
 }
