@@ -1,7 +1,9 @@
 //! The threads that share rows: their tiles, and the reductions across them.
 
 use super::lanes_reduce;
-use super::row::{PLACES, RowBlocks as _, RowScratch, RowShape, RowStride, RowTile, StridesOf, allowed};
+use super::row::{
+    PLACES, RowBlocks as _, RowScratch, RowShape, RowStride, RowTile, StridesOf, allowed, vector,
+};
 use super::row_chunks::Passes;
 use crate::arch::{lane_id, sync_threads, thread_idx};
 use crate::memory::{GlobalPointer, Shared, Storable};
@@ -204,6 +206,18 @@ impl<C: RowShape> RowTeam<C> {
         }
         let (_, rank) = self.tile();
         (thread_idx().x.is_multiple_of(C::THREADS) && rank == 0).then(|| self.row())
+    }
+
+    /// The thread, of those of this block that share a row, whose part by a
+    /// [`RowCopy`](super::RowCopy) of elements `T` has a column: 0 to `C::THREADS - 1`; `None` if
+    /// another block or another chunk has it.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn holder<T: Storable>(&self, column: u32) -> Option<u32> {
+        let place = column.wrapping_sub(self.tile().1 * C::COLUMNS);
+        let vector = const { vector::<T, C>() as u32 };
+        (place < C::COLUMNS).then_some(place / vector % C::THREADS)
     }
 
     /// Combines each row's values over all threads that share it; all of them have the result. The

@@ -78,8 +78,7 @@ impl RowPart {
             // SAFETY: an element before the vectors.
             f(&[unsafe { x.read(part) }.convert()], from + part);
         }
-        let mut next = part;
-        while next < vectors {
+        let load = |next: u32| {
             let mut words = [[0u32; 4]; GROUP];
             for (word, i) in words.iter_mut().zip(0..) {
                 let at = next + i * parts;
@@ -87,6 +86,13 @@ impl RowPart {
                 // SAFETY: the vector belongs to the row if it exists, and is aligned.
                 *word = unsafe { crate::memory::GlobalPointer::read_if(address, at < vectors) };
             }
+            words
+        };
+        let (mut next, mut words) = (part, load(part));
+        while next < vectors {
+            let after = next + GROUP as u32 * parts;
+            // The next group is in flight while this one is used. Short rows have none.
+            let following = if after < vectors { load(after) } else { [[0u32; 4]; GROUP] };
             for (word, i) in words.iter().zip(0..) {
                 let at = next + i * parts;
                 if at < vectors {
@@ -100,7 +106,7 @@ impl RowPart {
                     f(&values[..const { 16 / T::BYTES }], from + head + at * vector);
                 }
             }
-            next += GROUP as u32 * parts;
+            (next, words) = (after, following);
         }
         if part < tail {
             let at = head + vectors * vector + part;

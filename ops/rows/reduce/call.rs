@@ -70,7 +70,7 @@ const SLICE_ACROSS: u32 = 128;
 const BLOCKS: u32 = 4;
 /// The most elements of a row that a warp reads on its own.
 const WARP_COLUMNS: u32 = 4096;
-/// The most elements of a row that eight lanes read.
+/// The most elements of a row that a few lanes read.
 const LANES_COLUMNS: u32 = 256;
 /// The most launches of a pass.
 const LAUNCHES: usize = 4096;
@@ -94,17 +94,34 @@ impl Launch for Pass {
 struct Division {
     /// The threads of a row.
     share: Share,
+    /// Blocks of the rows of a group.
+    blocks: u32,
     /// The slices of a row.
     slices: u32,
     /// The elements of a slice.
     slice: u32,
 }
 
-/// The division of a pass; `across` says whether neighbouring rows are closer together than the
-/// elements of one.
-fn divide([groups, rows, columns]: [u32; 3], across: bool, card: &Rates) -> Division {
+/// The elements of a launch.
+struct Extents {
+    groups: u32,
+    rows: u32,
+    columns: u32,
+    /// Elements of a vector of 16 bytes.
+    vector: u32,
+    /// Whether neighbouring rows are closer together than the elements of one.
+    across: bool,
+    /// Whether neighbouring rows are contiguous and whole vectors at multiples of their size.
+    of_vectors: bool,
+}
+
+/// The division of a pass.
+fn divide(of: &Extents, card: &Rates) -> Division {
+    let &Extents { groups, rows, columns, vector, across, of_vectors } = of;
     let all = rows * groups;
-    let share = if across || columns <= 16 && rows >= 32 {
+    let share = if of_vectors && rows >= 16 * vector {
+        Share::Vectors
+    } else if across || columns <= 16 && rows >= 32 {
         Share::Lane
     } else if columns <= LANES_COLUMNS && all >= 16 * card.multiprocessors {
         Share::Lanes
@@ -116,13 +133,14 @@ fn divide([groups, rows, columns]: [u32; 3], across: bool, card: &Rates) -> Divi
     let least = match share {
         Share::Lanes | Share::Warp => columns.max(1),
         Share::Block => SLICE,
-        Share::Lane => SLICE_ACROSS,
+        Share::Lane | Share::Vectors => SLICE_ACROSS,
     };
-    let blocks = rows.div_ceil(share.rows()) * groups;
-    let slices = (BLOCKS * card.multiprocessors / blocks.max(1)).clamp(1, columns.div_ceil(least).max(1));
+    let blocks = rows.div_ceil(share.rows(vector));
+    let slices =
+        (BLOCKS * card.multiprocessors / (blocks * groups).max(1)).clamp(1, columns.div_ceil(least).max(1));
     // Rows without elements are one empty slice.
     let slice = columns.div_ceil(slices).max(1).next_multiple_of(64);
-    Division { share, slices: columns.div_ceil(slice).max(1), slice }
+    Division { share, blocks, slices: columns.div_ceil(slice).max(1), slice }
 }
 
 /// Element type and shape of the result.
@@ -201,7 +219,18 @@ fn passes(name: &'static str, kind: Kind, call: &Call<'_>, card: &Rates) -> Resu
         let element = if columns.0 > 1 { columns.1[0] } else { 1 };
         let across = element != 1 && row.0.0 >= 32 && row.0.1[0].abs() < element.abs();
         let [groups, of_rows, of_columns] = extents.map(|extent| extent as u32);
-        let Division { share, slices, slice } = divide([groups, of_rows, of_columns], across, card);
+        let vector = 16 / x.dtype.bytes();
+        let is_of_vectors = |stride: i64| stride % vector as i64 == 0;
+        let of_vectors = across
+            && from.is_none()
+            && row.0.1[0] == 1
+            && row.0.0.is_multiple_of(vector)
+            && x.address.is_multiple_of(16)
+            && is_of_vectors(element)
+            && rows.iter().chain([&group]).all(|(mode, _)| mode.0 == 1 || is_of_vectors(mode.1[0]));
+        let of =
+            Extents { groups, rows: of_rows, columns: of_columns, vector: vector as u32, across, of_vectors };
+        let Division { share, blocks, slices, slice } = divide(&of, card);
         let (from_states, to_states) = (from.is_some(), !reduced.is_empty() || slices > 1);
         let shape = Rows {
             rows: of_rows,
@@ -217,7 +246,7 @@ fn passes(name: &'static str, kind: Kind, call: &Call<'_>, card: &Rates) -> Resu
             index: RowStride { row: row.0.1[2], element: columns.1[2] },
             index_group: group.0.1[2],
         };
-        let grid = [of_rows.div_ceil(share.rows()), slices, groups];
+        let grid = [blocks, slices, groups];
         // The states' modes, from the innermost on.
         let (mut inner, mut strides) = (slices as usize, Vec::new());
         for (mode, of) in [row, group].iter().chain(&rows) {
