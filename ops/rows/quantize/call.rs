@@ -10,8 +10,8 @@ use crate::tiles::{Matrices, TileOf, matrices, scales_of, tile_of};
 
 pub const NAME: &str = "quantize";
 
-/// The most tiles of a matrix of which all have one scale.
-const MAGNITUDES: u32 = 1024;
+/// Blocks of an SM that take the tiles in turn where all elements have one scale.
+const BLOCKS: u32 = 3;
 
 /// Rows with a scale each, as elements of this [`Code`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,21 +36,35 @@ impl RowKernel<3> for Rows {
     }
 }
 
-/// Tiles with a scale each, or tiles that share one and have magnitudes at this address.
+/// Tiles with a scale each, or tiles that share one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Tiled(Matrices, Option<u64>);
+struct Tiled {
+    of: Matrices,
+    whole: Option<Whole>,
+}
+
+/// What a scale of all tiles takes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Whole {
+    /// Blocks of a matrix.
+    blocks: u32,
+    /// The address of a magnitude for each block.
+    magnitudes: u64,
+}
 
 impl Launch for Tiled {
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
-        let Self(Matrices { dtype, tiles, count, arrays: [x, q, scales] }, magnitudes) = *self;
-        let grid = Grid::new((tiles.count().1, count), THREADS);
+        let Self { of: Matrices { dtype, tiles, count, arrays: [x, q, scales] }, whole } = *self;
         // SAFETY: the arrays hold the matrices, and the workspace the magnitudes.
         of_floats!(NAME, dtype, T => unsafe {
-            let Some(magnitudes) = magnitudes.map(GlobalMut::from_address) else {
+            let Some(Whole { blocks, magnitudes }) = whole else {
+                let grid = Grid::new((tiles.count().1, count), THREADS);
                 let arguments = (x.read(), q.write(), scales.write(), tiles, x.place, q.place, scales.place);
                 return to.launch(&<T as QuantizeKernels>::KERNELS[0], grid, arguments);
             };
+            let grid = Grid::new((blocks, count), THREADS).dependent();
             [Step::Magnitudes, Step::Elements].into_iter().try_for_each(|step| {
+                let magnitudes = GlobalMut::from_address(magnitudes);
                 let (q, scales, of_q) = (q.write(), scales.write(), q.place);
                 let arguments = (x.read(), q, scales, magnitudes, tiles, step as u32, x.place, of_q);
                 to.launch(&<T as QuantizeWholeKernels>::KERNELS[0], grid, arguments)
@@ -144,21 +158,19 @@ unsafe fn quantize(on: &On<'_>, [x, q, scales]: [&Array; 3], tile: TileOf) -> Re
     let mut of = matrices(NAME, [x, q, scales], tile)?;
     if tile.0.is_some() {
         // SAFETY: the call's arrays are on the stream's device until the work is complete.
-        return unsafe { on.launch(&Tiled(of, None)) };
+        return unsafe { on.launch(&Tiled { of, whole: None }) };
     }
-    // Tiles that blocks hold, or larger ones if there were too many.
-    let tiles = &mut of.tiles;
-    let held = THREADS * WHOLE as u32 * (16 / x.dtype.bytes()) as u32;
-    let most = (MAGNITUDES / of.count).max(1);
-    tiles.tile_columns = tiles.columns.min(held.max(tiles.columns.div_ceil(most).next_multiple_of(16)));
-    let of_rows = (most / tiles.columns.div_ceil(tiles.tile_columns)).max(1);
-    tiles.tile_rows = tiles.rows.div_ceil(of_rows).max((held / tiles.tile_columns).min(tiles.rows));
+    // Tiles that the registers of a block hold.
+    let (tiles, vector) = (&mut of.tiles, (16 / x.dtype.bytes()) as u32);
+    tiles.tile_columns = tiles.columns.min(THREADS * WHOLE as u32 * vector);
+    tiles.tile_rows = (THREADS * WHOLE as u32 / tiles.tile_columns.div_ceil(vector)).min(tiles.rows);
+    let blocks = tiles.count().1.min((BLOCKS * on.card().multiprocessors / of.count).max(1));
     // Held until all has been launched.
-    let work = on.workspace(4 * (tiles.count().1 * of.count) as usize)?;
-    let magnitudes = Some(work.as_ref().map_or(0, Workspace::address));
+    let work = on.workspace(4 * (blocks * of.count) as usize)?;
+    let magnitudes = work.as_ref().map_or(0, Workspace::address);
     // SAFETY: the call's arrays are on the stream's device until the work is complete, and the
     // workspace has room for the magnitudes.
-    unsafe { on.launch(&Tiled(of, magnitudes)) }
+    unsafe { on.launch(&Tiled { of, whole: Some(Whole { blocks, magnitudes }) }) }
 }
 
 /// Writes the transposes of matrices of bytes.

@@ -8,7 +8,7 @@ use crate::place::{Place, read, read_all, values, write};
 use crate::thread;
 use crate::tiles::Tiles;
 use moye_device::algorithm::*;
-use moye_device::arch::{opaque, overlap_launches, prmt};
+use moye_device::arch::{opaque, overlap_launches, overlap_next_launch, prmt};
 use moye_device::prelude::*;
 
 /// Threads of a block.
@@ -17,7 +17,7 @@ pub const THREADS: u32 = 256;
 const HELD: usize = 8;
 /// Vectors that a thread loads in turn after the ones that it holds.
 const REST: usize = 1;
-/// Vectors that a thread loads in turn where all elements have one scale.
+/// Vectors of a thread in a tile where all elements have one scale.
 pub const WHOLE: usize = 4;
 /// Bytes of a side of a tile that is transposed, and elements of one with a scale.
 pub const SIDE: u32 = 128;
@@ -257,12 +257,14 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
     }
 }
 
-/// [`quantize`] with one scale, in two launches: the magnitude of each tile, and the elements by
-/// the greatest of them.
+/// [`quantize`] with one scale, in two launches: the magnitude of each block's tiles, and the
+/// elements by the greatest of them. A block takes every `n`th tile of a matrix, of which each
+/// thread holds its vectors. Grid: `(n, matrices)`, at most as many as there are tiles.
 ///
 /// # Safety
-/// As [`quantize`], with one element of `scales`; `magnitudes` holds one for each tile and matrix,
-/// which a launch with [`Step::Magnitudes`] has written before.
+/// As [`quantize`], with one element of `scales` and tiles of at most `WHOLE` vectors a thread;
+/// `magnitudes` holds one for each block, which a launch with [`Step::Magnitudes`] of the same grid
+/// has written just before. `x` was written before that launch.
 #[kernel(
     threads = THREADS,
     min_blocks = 3,
@@ -280,36 +282,48 @@ pub unsafe fn quantize_whole<T: Element + Convert<f32>>(
     of_x: Place,
     of_q: Place,
 ) {
-    let (thread, matrix, (_, count)) = (thread_idx().x, block_idx().y, tiles.count());
-    let chunk = WHOLE as u32 * THREADS;
+    let (thread, block, (_, count), blocks) = (thread_idx().x, block_idx(), tiles.count(), grid_dim());
+    let tile = |i: u32| TileOf::new(i, x, q, [of_x, of_q], tiles).0;
+    // The next tile is in flight while one is used.
+    let load = |i: u32| if i < count { tile(i).load::<WHOLE>(thread) } else { [[0; 4]; WHOLE] };
     if step == Step::Magnitudes as u32 {
-        let (of, _) = TileOf::new(block_idx().x, x, q, [of_x, of_q], tiles);
-        let (vectors, mut next, mut amax) = (of.rows * of.in_row(), thread, 0.0f32);
-        while next < vectors {
-            amax = amax.max(greatest::<T, _>(&of.load::<WHOLE>(next)));
-            next += chunk;
+        overlap_next_launch();
+        let (mut i, mut held, mut amax) = (block.x, load(block.x), 0.0f32);
+        while i < count {
+            i += blocks.x;
+            let next = load(i);
+            amax = amax.max(greatest::<T, _>(&held));
+            held = next;
         }
         amax = block_reduce(amax, scratch, f32::max);
         if thread == 0 {
-            magnitudes.write(matrix * count + block_idx().x, amax);
+            magnitudes.write(block.y * blocks.x + block.x, amax);
         }
         return;
     }
-    // In reverse order: the elements that the launch before has read last are in L2.
-    let (of, _) = TileOf::new(count - 1 - block_idx().x, x, q, [of_x, of_q], tiles);
-    let (vectors, mut next, mut amax) = (of.rows * of.in_row(), thread, 0.0f32);
-    let mut i = thread;
-    while i < count * grid_dim().y {
-        amax = amax.max(magnitudes.read(i));
-        i += THREADS;
+    // In reverse order: the elements that the launch before has read last are in L2. It has waited
+    // for those before it, so that `x` may be read.
+    let mut i = block.x + (count - 1 - block.x) / blocks.x * blocks.x;
+    let mut held = load(i);
+    overlap_launches();
+    let (mut amax, mut other) = (0.0f32, thread);
+    while other < blocks.x * blocks.y {
+        amax = amax.max(magnitudes.read(other));
+        other += THREADS;
     }
     let (scale, inverse) = scale_of(tiles.code, block_reduce(amax, scratch, f32::max));
-    if thread == 0 && block_idx().x == 0 && matrix == 0 {
+    if thread == 0 && block.x == 0 && block.y == 0 {
         scales.write(0, scale);
     }
-    while next < vectors {
-        of.store(&of.load::<WHOLE>(next), next, inverse);
-        next += chunk;
+    loop {
+        // Past the first tile the number is greater than all.
+        let before = i.wrapping_sub(blocks.x);
+        let next = load(before);
+        tile(i).store(&held, thread, inverse);
+        if before >= count {
+            return;
+        }
+        (i, held) = (before, next);
     }
 }
 
