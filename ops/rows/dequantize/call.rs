@@ -15,7 +15,8 @@ impl Launch for Dequantize {
         let Matrices { dtype, tiles, count, arrays: [y, q, scales] } = self.0;
         let in_row = tiles.columns.div_ceil(16 / dtype.bytes() as u32);
         let vectors = u64::from(in_row) * u64::from(tiles.rows);
-        let grid = Grid::new((vectors.div_ceil((THREADS * HELD as u32).into()) as u32, count), THREADS);
+        let blocks = vectors.div_ceil((THREADS * HELD as u32).into()) as u32;
+        let grid = Grid::new((blocks, count), THREADS).dependent();
         // SAFETY: the arrays hold the matrices; the grid has all vectors.
         of_floats!(NAME, dtype, T => unsafe {
             let arguments = (q.read(), scales.read(), y.write(), tiles, q.place, scales.place, y.place);

@@ -30,14 +30,14 @@ impl Launch for Histogram {
         let &Self { dtype, x, grid: [blocks, rows, groups], columns, counts: (counts, stride), range, bins } =
             self;
         let counts = GlobalMut::from_address(counts);
-        let grid = Grid::new(bins.div_ceil(THREADS), THREADS);
+        let grid = Grid::new(bins.div_ceil(THREADS), THREADS).dependent();
         // SAFETY: there is a count for each bin.
         unsafe { to.prepare(&histogram_clear, grid, (counts, bins, stride))? };
         if columns == 0 {
             return Ok(());
         }
-        let (bins, grid) =
-            (Bins::new(range.map(f32::from_bits), bins), Grid::new((blocks, rows, groups), THREADS));
+        let bins = Bins::new(range.map(f32::from_bits), bins);
+        let grid = Grid::new((blocks, rows, groups), THREADS).dependent();
         macro_rules! launch {
             ($t:ty) => {
                 // SAFETY: the arrays hold the rows, and a count for each bin.

@@ -3,7 +3,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::{Place, elements, read_all, values, write};
-use moye_device::arch::{opaque, shuffle_xor};
+use moye_device::arch::{opaque, overlap_launches, shuffle_xor};
 use moye_device::prelude::*;
 
 /// Threads of a block.
@@ -193,6 +193,7 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
     of_scales: Place,
     of_minima: Place,
 ) {
+    overlap_launches();
     let (matrix, Groups { log_group, wide, aligned, .. }) = (block_idx().y, shape);
     let (places, has_minima) = (shape.places::<2>(), minima.address() != 0);
     let [scales, minima] = [scales, minima].map(|pointer| Numbers { pointer, wide });
@@ -295,6 +296,7 @@ pub unsafe fn dequantize_int4<T: Element>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let (matrix, Groups { log_group, wide, aligned, .. }) = (block_idx().y, shape);
     let (places, has_minima) = (shape.places::<1>(), minima.address() != 0);
     let [scales, minima] = [scales, minima].map(|pointer| Numbers { pointer, wide });

@@ -138,7 +138,7 @@ impl RowKernel<5> for Slices {
         let (stats, [weight, bias]) =
             (Global::from_address(self.stats), self.sums.map(GlobalMut::from_address));
         let blocks = n.div_ceil(Columns::COLUMNS) * m.div_ceil(Columns::ROWS * tiles);
-        let grid = Grid::new(blocks, Columns::BLOCK);
+        let grid = Grid::new(blocks, Columns::BLOCK).dependent();
         // SAFETY: the arrays hold the rows, and the sums a row for each slice.
         of_floats!("norm_backward", on.dtype, T => unsafe {
             let arguments = (x.read(), dy.read(), stats, weight, bias, m, n, x.stride, dy.stride, tiles);
@@ -158,7 +158,8 @@ impl RowKernel<2> for Sum {
 
     unsafe fn launch(&self, on: &RowLaunch<'_>, [from, to]: [RowArray; 2]) -> Result<()> {
         let (n, Self(slices, dtype)) = (on.columns, *self);
-        let grid = Grid::new(n.div_ceil(PartialColumns::COLUMNS), PartialColumns::BLOCK);
+        let blocks = n.div_ceil(PartialColumns::COLUMNS);
+        let grid = Grid::new(blocks, PartialColumns::BLOCK).dependent();
         // SAFETY: the arrays hold the rows.
         of_floats!("norm_backward", dtype, T => unsafe {
             on.launch_grid(<T as SumKernels>::KERNELS, grid, (from.read(), to.write(), slices, n, to.stride))

@@ -264,6 +264,7 @@ pub unsafe fn norm_backward_columns<T: Element + Convert<f32>, C: RowShape>(
     ldg: RowStride,
     tiles: u32,
 ) {
+    overlap_launches();
     let team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let blocks = n.div_ceil(C::COLUMNS);
@@ -320,6 +321,7 @@ pub unsafe fn norm_backward_sum<T: Element>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let team = RowTeam::<PartialColumns>::new(scratch);
     let load = RowCopy::<f32, PartialColumns>::get_slice(thread_idx().x);
     let block = block_idx().x;

@@ -58,7 +58,7 @@ impl Launch for Tiled {
         // SAFETY: the arrays hold the matrices, and the workspace the magnitudes.
         of_floats!(NAME, dtype, T => unsafe {
             let Some(Whole { blocks, magnitudes }) = whole else {
-                let grid = Grid::new((tiles.count().1, count), THREADS);
+                let grid = Grid::new((tiles.count().1, count), THREADS).dependent();
                 let arguments = (x.read(), q.write(), scales.write(), tiles, x.place, q.place, scales.place);
                 return to.launch(&<T as QuantizeKernels>::KERNELS[0], grid, arguments);
             };
@@ -87,7 +87,8 @@ struct Transposed {
 impl Launch for Transposed {
     unsafe fn launch(&self, on: To<'_>) -> Result<()> {
         let Self { extents: [rows, columns, matrices], arrays: [q, to], aligned } = *self;
-        let grid = Grid::new((columns.div_ceil(SIDE), rows.div_ceil(SIDE), matrices), THREADS);
+        let blocks = (columns.div_ceil(SIDE), rows.div_ceil(SIDE), matrices);
+        let grid = Grid::new(blocks, THREADS).dependent();
         let arguments = (q.read(), to.write(), rows, columns, q.place, to.place, aligned[0], aligned[1]);
         // SAFETY: the arrays hold the matrices; the grid has all tiles.
         unsafe { on.launch(&quantize_transpose, grid, arguments) }

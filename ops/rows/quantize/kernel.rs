@@ -235,6 +235,7 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
     of_q: Place,
     of_scales: Place,
 ) {
+    overlap_launches();
     let (thread, matrix) = (thread_idx().x, block_idx().y);
     let (of, (tile_row, tile_column)) = TileOf::new(block_idx().x, x, q, [of_x, of_q], tiles);
     let (vectors, rest) = (of.rows * of.in_row(), thread + HELD as u32 * THREADS);
@@ -344,6 +345,7 @@ pub unsafe fn quantize_transpose(
     aligned: bool,
     aligned_transposed: bool,
 ) {
+    overlap_launches();
     let (block, lane, warp) = (block_idx(), lane_id(), thread_idx().x / 32);
     let mut tile = tile;
     for quad in 0..4 {

@@ -7,7 +7,7 @@
 
 use crate::place::Place;
 use moye_device::algorithm::*;
-use moye_device::arch::{AtomicAdd, max_nan_f32};
+use moye_device::arch::{AtomicAdd, max_nan_f32, overlap_launches};
 use moye_device::memory::Shared;
 use moye_device::prelude::*;
 
@@ -117,6 +117,7 @@ pub unsafe fn topk<T: Element + Convert<f32>>(
     of_values: Place,
     of_indices: Place,
 ) {
+    overlap_launches();
     let thread = thread_idx().x;
     let part = RowPart { from: 0, to: n, part: thread, parts: THREADS };
     let row = Row { x: x.offset(of_x.row(block_idx().y, block_idx().x)), stride: of_x.element, part };
