@@ -51,7 +51,7 @@ pub unsafe fn moments<C: RowShape, P: GlobalPointer, S: Strides, LG: StaticLayou
                 ]
             },
         );
-        if C::Blocks::DIVIDES {
+        if C::Blocks::DIVIDES && center {
             let moved = (means[0] - first) + (means[1] - rest);
             tXrX.apply(|x| x + moved);
             team.fill_outside(tXrX, tXgX, 0.0);

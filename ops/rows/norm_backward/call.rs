@@ -1,7 +1,8 @@
 //! From a call to launches.
 
 use super::kernel::{
-    AnyColumns, Columns, ColumnsKernels, NormBackwardKernels, PartialColumns, Stats, Strides, SumKernels,
+    AnyColumns, Columns, ColumnsKernels, Half8, Half512, HalfCluster, NormBackwardKernels, PartialColumns,
+    Stats, Strides, SumKernels,
 };
 use crate::prelude::*;
 use half::f16;
@@ -65,28 +66,33 @@ struct RowsAndSums {
 }
 
 macro_rules! summing {
-    ($($shape:ident: $blocks:literal,)+) => {
+    ($($shape:ident: $blocks:literal $(, longer than $longest:literal)?;)+) => {
         /// The instances.
-        const INSTANCES: &[RowInstance] = &[$(RowInstance::of::<$shape>()),+];
+        const INSTANCES: &[RowInstance] = &[$(RowInstance::of::<$shape>()$(.longer_than($longest))?),+];
         /// The same, with their blocks on an SM.
-        const SUMMING: &[RowInstance] = &[$(RowInstance::of::<$shape>().resident($blocks)),+];
+        const SUMMING: &[RowInstance] =
+            &[$(RowInstance::of::<$shape>().resident($blocks)$(.longer_than($longest))?),+];
         /// Whether an instance holds the sums, for elements of 4 and of 2 bytes.
         const HOLDS: &[[bool; 2]] = &[$([RowSums::<f32, $shape, 2>::HOLDS, RowSums::<f16, $shape, 2>::HOLDS]),+];
     };
 }
-// In the order of the kernel's instances. Registers limit the blocks on an SM, 128 a thread.
+// In the order of the kernel's instances. Registers limit the blocks on an SM: 128 a thread, or 64
+// with half of the elements.
 summing! {
-    Lanes8: 4,
-    Warp: 4,
-    Block128: 4,
-    Block256: 2,
-    Block512: 1,
-    AnyWarp: 4,
-    AnyBlock512: 1,
-    Chunked: 1,
-    AnyChunked: 1,
-    Cluster512: 1,
-    AnyCluster: 1,
+    Half8: 8;
+    Lanes8: 4;
+    Warp: 4;
+    Block128: 4;
+    Half512: 2;
+    Block256: 2;
+    Block512: 1;
+    AnyWarp: 4;
+    AnyBlock512: 1;
+    Chunked: 1;
+    AnyChunked: 1;
+    HalfCluster: 2;
+    Cluster512: 1, longer than 65_536;
+    AnyCluster: 1;
 }
 
 impl RowKernel<5> for RowsAndSums {
