@@ -11,8 +11,6 @@ pub const THREADS: u32 = 256;
 const WARPS: u32 = THREADS / 32;
 /// Lanes of a row of [`Share::Lanes`]: four vectors of each are in flight for 256 bytes.
 const LANES: u32 = 4;
-/// Elements of a row of [`Share::Vectors`] that a warp loads before it uses them.
-const HELD: usize = 4;
 
 static_layout! {
     /// A state for each row and warp: 32 lanes with a row each, or with 8.
@@ -90,35 +88,6 @@ pub struct Rule {
 
 /// A reduction with the result of a whole row.
 pub trait Reduce: Reduction {
-    /// The state of values and of later ones.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn then(state: Self::State, later: Self::State) -> Self::State {
-        Self::combine(state, later)
-    }
-
-    /// The state of a few values from element `at` of a row on. An index in it may be `at`, until
-    /// [`located`](Self::located).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn roughly(values: &[f32], at: u32) -> Self::State {
-        Self::of(values, |i| at + i)
-    }
-
-    /// The state with the index of its element; `value` returns an element, and with `rough` the
-    /// state is one of [`roughly`](Self::roughly).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn located(
-        state: Self::State,
-        rough: bool,
-        value: impl Fn(u32) -> f32,
-        index: impl Fn(u32) -> u32,
-    ) -> Self::State {
-        let _ = (rough, value, index);
-        state
-    }
-
     /// Writes result `index` of `y`, rounded to `T`.
     ///
     /// # Safety
@@ -153,43 +122,6 @@ value! {
 
 impl Reduce for ArgMax {
     #[inline(always)]
-    fn then(state: (f32, u32), later: (f32, u32)) -> (f32, u32) {
-        let is_first = state.1 == u32::MAX;
-        // Also if the later one is NaN.
-        let is_greater = !(later.0 <= state.0) && !state.0.is_nan();
-        if is_first || is_greater { later } else { state }
-    }
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn roughly(values: &[f32], at: u32) -> (f32, u32) {
-        // A comparison for each vector: one for each element takes longer than its load.
-        (Max::of(values, |i| i), at)
-    }
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn located(
-        (max, at): (f32, u32),
-        rough: bool,
-        value: impl Fn(u32) -> f32,
-        index: impl Fn(u32) -> u32,
-    ) -> (f32, u32) {
-        let mut first = at;
-        if rough {
-            let mut values = [0.0f32; 8];
-            for (value_at, i) in values.iter_mut().zip(0..) {
-                *value_at = value(at + i);
-            }
-            for i in (0..8).rev() {
-                let is_it = values[i] == max || values[i].is_nan() && max.is_nan();
-                first = if is_it { at + i as u32 } else { first };
-            }
-        }
-        (max, index(first))
-    }
-
-    #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn write<T: Element>(state: (f32, u32), _: Rule, y: GlobalMut<T>, index: i64)
     where
@@ -198,54 +130,6 @@ impl Reduce for ArgMax {
         // SAFETY: `y` holds the result, an i64, which is this thread's.
         unsafe { y.cast::<i64>().write(index, i64::from(state.1)) }
     }
-}
-
-/// The states of a lane's rows, which are neighbours and aligned to 16 bytes: of the elements
-/// `from..to` that its warp has.
-///
-/// # Safety
-/// `x` is element 0 of the first row; elements of a row are `stride` apart, and readable.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-unsafe fn across<T: Element + Convert<f32>, R: Reduce>(
-    x: Global<T>,
-    stride: i64,
-    (from, to): (u32, u32),
-    warp: u32,
-    sign: f32,
-) -> [R::State; 8] {
-    let mut states = [R::NONE; 8];
-    let mut next = from + warp * HELD as u32;
-    while next < to {
-        let mut held = [[0.0f32; 8]; HELD];
-        let mut words = [[0u32; 4]; HELD];
-        for (word, at) in words.iter_mut().zip(next..) {
-            // SAFETY: the vector is readable if it exists.
-            *word = unsafe { x.offset(i64::from(at) * stride).cast::<[u32; 4]>().read_if(at < to) };
-        }
-        for (values, word) in held.iter_mut().zip(&words) {
-            *values = crate::place::values::<T>(word);
-        }
-        let is_whole = next + HELD as u32 <= to;
-        for row in 0..const { 16 / T::BYTES } {
-            let mut of_row = [0.0; HELD];
-            for i in 0..HELD {
-                of_row[i] = held[i][row] * sign;
-            }
-            if is_whole {
-                states[row] = R::then(states[row], R::of(&of_row, |i| next + i));
-                continue;
-            }
-            for i in 0..HELD {
-                let at = next + i as u32;
-                if at < to {
-                    states[row] = R::then(states[row], R::of(&[of_row[i]], |_| at));
-                }
-            }
-        }
-        next += WARPS * HELD as u32;
-    }
-    states
 }
 
 /// Reduces each row of `x`: to its result in `y`, or to a state for each slice in `states`. Grid:
@@ -301,7 +185,14 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
         let first = (block.x * 32 + lane) * vector;
         let to = if first < shape.rows { end } else { from };
         let x = x.offset(place(first, shape.stride, shape.group));
-        let of_rows = across::<T, R>(x, stride, (from, to), warp, rule.sign);
+        let (part, mut of_rows) = (RowPart { from, to, part, parts }, [R::NONE; 8]);
+        part.for_each_across(x, stride, |i, values, at| {
+            let mut signed = [0.0; RowPart::ACROSS];
+            for (signed, value) in signed.iter_mut().zip(values) {
+                *signed = value * rule.sign;
+            }
+            of_rows[i] = R::then(of_rows[i], R::of(&signed[..values.len()], |i| at + i));
+        });
         for i in 0..const { 16 / T::BYTES } {
             scratch.set((lane * vector + i as u32, warp), of_rows[i]);
         }
@@ -345,9 +236,11 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
         if !shape.from_states {
             let x = x.offset(place(row, shape.stride, shape.group));
             let value = |at: u32| x.read(i64::from(at.min(end - 1)) * stride).convert() * rule.sign;
+            if stride == 1 && !by_vectors {
+                state = R::located(state, value);
+            }
             let first = place(row, shape.index, shape.index_group) as u32;
-            let index = |at: u32| first + at * shape.index.element as u32;
-            state = R::located(state, stride == 1 && !by_vectors, value, index);
+            state = R::indexed(state, |at| first + at * shape.index.element as u32);
         }
         if shape.to_states {
             let row = i64::from(block.z) * i64::from(shape.rows) + i64::from(row);
