@@ -4,6 +4,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::{Place, elements, read_all, values, write};
+use core::ops::Range;
 use moye_device::algorithm::warp_reduce;
 use moye_device::arch::{AtomicAdd as _, opaque, overlap_launches, shuffle, shuffle_up};
 use moye_device::prelude::*;
@@ -105,7 +106,8 @@ struct Before<'a, const N: usize> {
     exclusive: bool,
 }
 
-/// Writes the sums of a lane's vectors, from the sum before the warp's elements on.
+/// Writes the sums of a lane's vectors from an element on, from the sum before the warp's elements
+/// on.
 ///
 /// # Safety
 /// As [`load`], of elements that are writable.
@@ -114,14 +116,14 @@ struct Before<'a, const N: usize> {
 unsafe fn store<T: Element + Convert<f32>, const N: usize>(
     y: GlobalMut<T>,
     stride: i64,
-    (first, end): (u32, u32),
+    of: Range<u32>,
     aligned: bool,
     held: &[[u32; 4]; N],
     before: Before<'_, N>,
 ) where
     f32: Convert<T>,
 {
-    let vector = const { (16 / T::BYTES) as u32 };
+    let (vector, Range { start: first, end }) = (const { (16 / T::BYTES) as u32 }, of);
     for ((word, of_vector), i) in held.iter().zip(before.vectors).zip(0..) {
         // Keep the words in registers: the f32 values would take twice as many.
         let (of_word, mut sums) = (values::<T>(&word.map(opaque)), [0.0f32; 8]);
@@ -189,7 +191,7 @@ pub unsafe fn cumsum<T: Element + Convert<f32>>(
             parity ^= 1;
         }
         let before = Before { warp: before_warp, vectors: &before, exclusive };
-        store(y, of_y.element, (first, end), aligned, &words, before);
+        store(y, of_y.element, first..end, aligned, &words, before);
         carry += total;
         base += chunk;
         first += chunk;
@@ -345,7 +347,7 @@ pub unsafe fn cumsum_long<T: Element + Convert<f32>>(
     let before_warp = sums.get((0u32, 1u32)) + if warp == 0 { 0.0 } else { below };
     let y = y.offset(of_y.row(block.z, block.y));
     let before = Before { warp: before_warp, vectors: &before, exclusive };
-    store(y, of_y.element, (opaque(first), n), aligned, &held, before);
+    store(y, of_y.element, opaque(first)..n, aligned, &held, before);
 }
 
 /// [`cumsum`] of rows whose elements are contiguous across rows: a lane of each warp of a block has

@@ -28,7 +28,8 @@ impl Launch for Dequantize {
 /// The tile that scales of a shape are of.
 pub fn tile_of_scales(shape: &[usize], scales: &[usize]) -> Result<TileOf> {
     let tiles = [(None, None), (Some(1), None), (Some(1), Some(128)), (Some(128), Some(128))];
-    let found = tiles.into_iter().find(|&tile| scales_of(NAME, shape, tile).is_ok_and(|of| of == scales));
+    let mut tiles = tiles.into_iter().map(|(rows, columns)| TileOf { rows, columns });
+    let found = tiles.find(|&tile| scales_of(NAME, shape, tile).is_ok_and(|of| of == scales));
     let Some(tile) = found else {
         let detail =
             format!("scales have shape {scales:?}, which is that of no tiles of an array of shape {shape:?}");

@@ -18,8 +18,10 @@ struct Histogram {
     /// Blocks of a row, rows, and groups.
     grid: [u32; 3],
     columns: u32,
-    /// The address of the counts, and their stride.
-    counts: (u64, i64),
+    /// The address of the counts.
+    counts: u64,
+    /// The distance of two counts.
+    stride: i64,
     /// The bits of the range.
     range: [u32; 2],
     bins: u32,
@@ -27,8 +29,7 @@ struct Histogram {
 
 impl Launch for Histogram {
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
-        let &Self { dtype, x, grid: [blocks, rows, groups], columns, counts: (counts, stride), range, bins } =
-            self;
+        let &Self { dtype, x, grid: [blocks, rows, groups], columns, counts, stride, range, bins } = self;
         let counts = GlobalMut::from_address(counts);
         let grid = Grid::new(bins.div_ceil(THREADS), THREADS).dependent();
         // SAFETY: there is a count for each bin.
@@ -105,7 +106,8 @@ pub unsafe fn compute(name: &'static str, integers: bool, on: &On<'_>, call: &Ca
         x: Placed { address: x.address, place: Place { group: groups.1[0], row: rows.1[0], element } },
         grid: [blocks.clamp(1, columns.div_ceil(PART).max(1)), rows_of, groups_of],
         columns,
-        counts: (counts.address, counts.strides[0]),
+        counts: counts.address,
+        stride: counts.strides[0],
         range: range(name, integers, call.options)?.map(f32::to_bits),
         bins: call.options.int("bins") as u32,
     };

@@ -41,6 +41,9 @@ impl RowKernel<3> for Rows {
 struct Tiled {
     of: Matrices,
     whole: Option<Whole>,
+    /// The transpose of one matrix in tiles of 128 x 128, and whether four bytes of a row are a
+    /// word.
+    transposed: Option<(Placed, bool)>,
 }
 
 /// What a scale of all tiles takes.
@@ -54,12 +57,17 @@ struct Whole {
 
 impl Launch for Tiled {
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
-        let Self { of: Matrices { dtype, tiles, count, arrays: [x, q, scales] }, whole } = *self;
+        let Self { of: Matrices { dtype, tiles, count, arrays: [x, q, scales] }, whole, transposed } = *self;
         // SAFETY: the arrays hold the matrices, and the workspace the magnitudes.
         of_floats!(NAME, dtype, T => unsafe {
             let Some(Whole { blocks, magnitudes }) = whole else {
                 let grid = Grid::new((tiles.count().1, count), THREADS).dependent();
-                let arguments = (x.read(), q.write(), scales.write(), tiles, x.place, q.place, scales.place);
+                let none = Placed { address: 0, place: Place { group: 0, row: 0, element: 0 } };
+                let (transposed, aligned) = transposed.unwrap_or((none, false));
+                let arguments = (
+                    x.read(), q.write(), scales.write(), tiles, x.place, q.place, scales.place,
+                    transposed.write(), transposed.place, aligned,
+                );
                 return to.launch(&<T as QuantizeKernels>::KERNELS[0], grid, arguments);
             };
             let grid = Grid::new((blocks, count), THREADS).dependent();
@@ -110,14 +118,14 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
 fn rows(x: &Array, q: &Array, scales: &Array, tile: TileOf) -> Option<RowsOf<3>> {
     let last = x.shape.len().checked_sub(1)?;
     let block = match tile {
-        (Some(1), None) => x.shape[last],
-        (Some(1), Some(block)) if x.shape[last].is_multiple_of(block) => block,
+        TileOf { rows: Some(1), columns: None } => x.shape[last],
+        TileOf { rows: Some(1), columns: Some(block) } if x.shape[last].is_multiple_of(block) => block,
         _ => return None,
     };
     // A mode of blocks, whose elements are the last mode.
     let blocks = |array: &Array| {
         let mut array = array.clone();
-        if tile.1.is_some() {
+        if tile.columns.is_some() {
             let stride = array.strides[last];
             array.shape.splice(last.., [array.shape[last] / block, block]);
             array.strides.splice(last.., [stride * block as i64, stride]);
@@ -139,27 +147,44 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     if x.elements() == 0 {
         return Ok(());
     }
+    let (tile, to) = (tile_of(NAME, call.options)?, call.operands[3].as_ref());
+    // Kernels of whole rows, and of several matrices, write no transpose.
+    let at_once = to.filter(|_| tile.columns.is_some() && tile.rows != Some(1) && x.shape.len() == 2);
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     unsafe {
-        quantize(on, [x, q, scales], tile_of(NAME, call.options)?)?;
-        call.operands[3].as_ref().map_or(Ok(()), |to| transpose(on, q, to))
+        quantize(on, [x, q, scales], tile, at_once)?;
+        to.filter(|_| at_once.is_none()).map_or(Ok(()), |to| transpose(on, q, to))
     }
+}
+
+/// Whether four bytes of a row of the transposes of matrices of `rows` are a word.
+fn is_aligned(to: &Array, rows: usize) -> bool {
+    rows.is_multiple_of(4) && is_of_words(to, 4)
 }
 
 /// Quantises floats to 8-bit elements and scales.
 ///
 /// # Safety
 /// Same contract as [`moye_runtime::operation::Declaration::run`].
-unsafe fn quantize(on: &On<'_>, [x, q, scales]: [&Array; 3], tile: TileOf) -> Result<()> {
+unsafe fn quantize(
+    on: &On<'_>,
+    [x, q, scales]: [&Array; 3],
+    tile: TileOf,
+    transposed: Option<&Array>,
+) -> Result<()> {
     if let Some(rows) = rows(x, q, scales, tile) {
         let of = Rows(Code::of(q.dtype) as u32);
         // SAFETY: the arrays hold the rows of x, on the stream's device.
         return unsafe { rows.launch(NAME, on, |_| of) };
     }
     let mut of = matrices(NAME, [x, q, scales], tile)?;
-    if tile.0.is_some() {
+    if tile.rows.is_some() {
+        let transposed = transposed.map(|to| {
+            let place = Place { group: 0, row: to.strides[0], element: to.strides[1] };
+            (Placed { address: to.address, place }, is_aligned(to, x.shape[0]))
+        });
         // SAFETY: the call's arrays are on the stream's device until the work is complete.
-        return unsafe { on.launch(&Tiled { of, whole: None }) };
+        return unsafe { on.launch(&Tiled { of, whole: None, transposed }) };
     }
     // Tiles that the registers of a block hold.
     let (tiles, vector) = (&mut of.tiles, (16 / x.dtype.bytes()) as u32);
@@ -171,7 +196,7 @@ unsafe fn quantize(on: &On<'_>, [x, q, scales]: [&Array; 3], tile: TileOf) -> Re
     let magnitudes = work.as_ref().map_or(0, Workspace::address);
     // SAFETY: the call's arrays are on the stream's device until the work is complete, and the
     // workspace has room for the magnitudes.
-    unsafe { on.launch(&Tiled { of, whole: Some(Whole { blocks, magnitudes }) }) }
+    unsafe { on.launch(&Tiled { of, whole: Some(Whole { blocks, magnitudes }), transposed: None }) }
 }
 
 /// Writes the transposes of matrices of bytes.
@@ -210,10 +235,7 @@ unsafe fn transpose(on: &On<'_>, q: &Array, to: &Array) -> Result<()> {
         place: Place { group: matrices.1[i], row: array.strides[row], element: array.strides[column] },
     };
     let arrays = [placed(&q, 0), placed(&to, 1)];
-    let aligned = [
-        extents[1].is_multiple_of(4) && is_of_words(&q, 4),
-        extents[0].is_multiple_of(4) && is_of_words(&to, 4),
-    ];
+    let aligned = [extents[1].is_multiple_of(4) && is_of_words(&q, 4), is_aligned(&to, rows as usize)];
     // SAFETY: the arrays hold the matrices, on the stream's device.
     unsafe { on.launch(&Transposed { extents, arrays, aligned }) }
 }

@@ -102,8 +102,8 @@ struct TileOf<T: Element> {
     of_x: Place,
     of_q: Place,
     tiles: Tiles,
-    /// The first row and column.
-    first: (u32, u32),
+    first_row: u32,
+    first_column: u32,
     rows: u32,
     columns: u32,
 }
@@ -131,7 +131,7 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         };
         let column = at * Self::VECTOR;
         let existing = if i < self.rows * in_row { (self.columns - column).min(Self::VECTOR) } else { 0 };
-        VectorPlace { row: self.first.0 + row, column: self.first.1 + column, existing }
+        VectorPlace { row: self.first_row + row, column: self.first_column + column, existing }
     }
 
     /// The vectors of a thread from one on.
@@ -150,13 +150,20 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         unsafe { read_all(&all, self.of_x.element, self.tiles.aligned) }
     }
 
-    /// Converts and writes the vectors of a thread from one on.
+    /// Converts and writes the vectors of a thread from one on, and calls `keep` with row and column
+    /// of four bytes in the tile, and these.
     ///
     /// # Safety
     /// The tile is writable, and no other thread has these vectors.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn store<const N: usize>(self, words: &[[u32; 4]; N], from: u32, inverse: f32) {
+    unsafe fn store<const N: usize>(
+        self,
+        words: &[[u32; 4]; N],
+        from: u32,
+        inverse: f32,
+        mut keep: impl FnMut(u32, u32, u32),
+    ) {
         // Recompute the places: to keep them from the load would take too many registers.
         let (Self { of_q, tiles, .. }, from) = (self, opaque(from));
         for (word, i) in words.iter().zip(0..) {
@@ -167,10 +174,18 @@ impl<T: Element + Convert<f32>> TileOf<T> {
                 |i: usize| [x[i] * inverse, x[i + 1] * inverse, x[i + 2] * inverse, x[i + 3] * inverse];
             let q = self.q.offset(of_q.at(block_idx().y, row, column));
             let low = encode(tiles.code, scaled(0));
+            let (row_in, column_in) = (row - self.first_row, column - self.first_column);
+            if existing > 0 {
+                keep(row_in, column_in, low);
+            }
             // SAFETY: the caller's contract; aligned tiles have whole vectors.
             unsafe {
                 if const { 16 / T::BYTES == 8 } {
-                    let both = u64::from(encode(tiles.code, scaled(4))) << 32 | u64::from(low);
+                    let high = encode(tiles.code, scaled(4));
+                    if existing > 0 {
+                        keep(row_in, column_in + 4, high);
+                    }
+                    let both = u64::from(high) << 32 | u64::from(low);
                     write(q, of_q.element, existing, tiles.aligned, both);
                 } else {
                     write(q, of_q.element, existing, tiles.aligned, low);
@@ -207,22 +222,24 @@ impl<T: Element + Convert<f32>> TileOf<T> {
     ) -> (Self, (u32, u32)) {
         let (across, _) = tiles.count();
         let (row, column) = (i / across, i % across);
-        let first = (row * tiles.tile_rows, column * tiles.tile_columns);
-        let columns = tiles.tile_columns.min(tiles.columns - first.1);
-        let rows = tiles.tile_rows.min(tiles.rows - first.0);
-        (Self { x, q, of_x, of_q, tiles, first, rows, columns }, (row, column))
+        let (first_row, first_column) = (row * tiles.tile_rows, column * tiles.tile_columns);
+        let columns = tiles.tile_columns.min(tiles.columns - first_column);
+        let rows = tiles.tile_rows.min(tiles.rows - first_row);
+        (Self { x, q, of_x, of_q, tiles, first_row, first_column, rows, columns }, (row, column))
     }
 }
 
-/// [`quantize_rows`] of tiles of any shape, with a block for each. Grid: `(tiles, matrices)`.
+/// [`quantize_rows`] of tiles of any shape, with a block for each, and unless its address is 0 the
+/// transpose of one matrix in tiles of 128 x 128. Grid: `(tiles, matrices)`.
 ///
 /// # Safety
-/// `x` and `q` hold the matrices, and `scales` an element for each tile. What is written is
-/// disjoint from `x`.
+/// `x` and `q` hold the matrices, `scales` an element for each tile, and `transposed` the transpose
+/// of the matrix. What is written is disjoint from `x`. With `aligned_transposed` four bytes of a
+/// row of `transposed` are at multiples of 4.
 #[kernel(
     threads = THREADS,
     min_blocks = 4,
-    shared = (scratch: SharedArray<f32, Warps>),
+    shared = (scratch: SharedArray<f32, Warps>, tile: SharedArray<u32, Transpose>),
     instances = quantize<f32 | f16 | bf16>,
     table = QuantizeKernels
 )]
@@ -234,6 +251,9 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
     of_x: Place,
     of_q: Place,
     of_scales: Place,
+    transposed: GlobalMut<u8>,
+    of_transposed: Place,
+    aligned_transposed: bool,
 ) {
     overlap_launches();
     let (thread, matrix) = (thread_idx().x, block_idx().y);
@@ -250,11 +270,27 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
     if thread == 0 {
         scales.write(of_scales.at(matrix, tile_row, tile_column), scale);
     }
-    of.store(&held, thread, inverse);
+    let (mut tile, transposes) = (tile, transposed.address() != 0);
+    let mut keep = |row: u32, column: u32, bytes: u32| {
+        if transposes {
+            tile.set((column / 4, row), bytes);
+        }
+    };
+    of.store(&held, thread, inverse, &mut keep);
     next = rest;
     while next < vectors {
-        of.store(&of.load::<REST>(next), next, inverse);
+        of.store(&of.load::<REST>(next), next, inverse, &mut keep);
         next += REST as u32 * THREADS;
+    }
+    if transposes {
+        sync_threads();
+        let (rows, columns, aligned) = (tiles.rows, tiles.columns, aligned_transposed);
+        let to = Transposed { to: transposed, place: of_transposed, aligned, rows, columns };
+        let word = |row: u32, column: u32| match row < of.rows && column < of.columns {
+            true => tile.get((column / 4, row)),
+            false => 0,
+        };
+        to.write(tile, tile_row, tile_column, matrix, word);
     }
 }
 
@@ -320,7 +356,7 @@ pub unsafe fn quantize_whole<T: Element + Convert<f32>>(
         // Past the first tile the number is greater than all.
         let before = i.wrapping_sub(blocks.x);
         let next = load(before);
-        tile(i).store(&held, thread, inverse);
+        tile(i).store(&held, thread, inverse, |_, _, _| ());
         if before >= count {
             return;
         }
@@ -328,8 +364,78 @@ pub unsafe fn quantize_whole<T: Element + Convert<f32>>(
     }
 }
 
-/// The transposes of matrices of `rows` x `columns` bytes, of which a thread has four by four at a
-/// time. Grid: `(ceil(columns / SIDE), ceil(rows / SIDE), matrices)`. Four bytes of a row
+/// The transposes of matrices of bytes.
+struct Transposed {
+    to: GlobalMut<u8>,
+    place: Place,
+    /// Whether four bytes of a row are a word at a multiple of 4.
+    aligned: bool,
+    /// Rows and columns of the matrix that is transposed.
+    rows: u32,
+    columns: u32,
+}
+
+impl Transposed {
+    /// Writes the transpose of a tile of a matrix; `word` returns four bytes of it from a row and a
+    /// column on. A thread has four by four at a time.
+    ///
+    /// # Safety
+    /// All threads of the block call it, and `shared` belongs to them; `word` may read it, as other
+    /// threads have written it before a barrier. The transpose is writable.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn write(
+        self,
+        shared: SharedTensor<u32, Transpose>,
+        tile_row: u32,
+        tile_column: u32,
+        matrix: u32,
+        word: impl Fn(u32, u32) -> u32,
+    ) {
+        let (mut shared, lane, warp) = (shared, lane_id(), thread_idx().x / 32);
+        let mut all = [[0u32; 4]; 4];
+        for (turned, quad) in all.iter_mut().zip(0..) {
+            // Rows 4 part to 4 part + 3 of the tile, columns 4 lane to 4 lane + 3.
+            let first = 4 * (warp + 8 * quad);
+            let mut words = [0u32; 4];
+            for (of_row, row) in words.iter_mut().zip(first..) {
+                *of_row = word(row, 4 * lane);
+            }
+            let [a, b, c, d] = words;
+            let (low, high) =
+                ([prmt(a, b, 0x5140), prmt(c, d, 0x5140)], [prmt(a, b, 0x7362), prmt(c, d, 0x7362)]);
+            *turned = [
+                prmt(low[0], low[1], 0x5410),
+                prmt(low[0], low[1], 0x7632),
+                prmt(high[0], high[1], 0x5410),
+                prmt(high[0], high[1], 0x7632),
+            ];
+        }
+        // SAFETY: the threads write disjoint words after all have read theirs, and read these after
+        // all have written.
+        unsafe {
+            sync_threads();
+            for (turned, quad) in all.iter().zip(0..) {
+                for (&word, i) in turned.iter().zip(0..) {
+                    // Shifted, so that the lanes have different banks.
+                    shared.set(((warp + 8 * quad + lane) % 32, 4 * lane + i), word);
+                }
+            }
+            sync_threads();
+            for i in 0..16 {
+                let line = warp + 8 * i;
+                let (column, row) = (tile_column * SIDE + line, tile_row * SIDE + 4 * lane);
+                let word = shared.get(((lane + line / 4) % 32, line));
+                let existing = if column < self.columns { self.rows.saturating_sub(row).min(4) } else { 0 };
+                let to = self.to.offset(self.place.at(matrix, column, row));
+                write::<u8, u32>(to, self.place.element, existing, self.aligned, word);
+            }
+        }
+    }
+}
+
+/// The transposes of matrices of `rows` x `columns` bytes.
+/// Grid: `(ceil(columns / SIDE), ceil(rows / SIDE), matrices)`. Four bytes of a row
 /// are a word of `q` if `aligned`, and of the transposes if `aligned_transposed`.
 ///
 /// # Safety
@@ -346,39 +452,12 @@ pub unsafe fn quantize_transpose(
     aligned_transposed: bool,
 ) {
     overlap_launches();
-    let (block, lane, warp) = (block_idx(), lane_id(), thread_idx().x / 32);
-    let mut tile = tile;
-    for quad in 0..4 {
-        // Rows 4 part to 4 part + 3 of the tile, columns 4 lane to 4 lane + 3.
-        let part = warp + 8 * quad;
-        let column = block.x * SIDE + 4 * lane;
-        let mut words = [0u32; 4];
-        for (word, row) in words.iter_mut().zip(block.y * SIDE + 4 * part..) {
-            let existing = if row < rows { columns.saturating_sub(column).min(4) } else { 0 };
-            let from = q.offset(of_q.at(block.z, row, column));
-            *word = read::<u8, u32>(from, of_q.element, existing, aligned);
-        }
-        let [a, b, c, d] = words;
-        let (low, high) =
-            ([prmt(a, b, 0x5140), prmt(c, d, 0x5140)], [prmt(a, b, 0x7362), prmt(c, d, 0x7362)]);
-        let turned = [
-            prmt(low[0], low[1], 0x5410),
-            prmt(low[0], low[1], 0x7632),
-            prmt(high[0], high[1], 0x5410),
-            prmt(high[0], high[1], 0x7632),
-        ];
-        for (&word, i) in turned.iter().zip(0..) {
-            // Shifted, so that the lanes have different banks.
-            tile.set(((part + lane) % 32, 4 * lane + i), word);
-        }
-    }
-    sync_threads();
-    for i in 0..16 {
-        let line = warp + 8 * i;
-        let (column, row) = (block.x * SIDE + line, block.y * SIDE + 4 * lane);
-        let word = tile.get(((lane + line / 4) % 32, line));
-        let existing = if column < columns { rows.saturating_sub(row).min(4) } else { 0 };
-        let to = transposed.offset(of_transposed.at(block.z, column, row));
-        write::<u8, u32>(to, of_transposed.element, existing, aligned_transposed, word);
-    }
+    let block = block_idx();
+    let word = |row: u32, column: u32| {
+        let (row, column) = (block.y * SIDE + row, block.x * SIDE + column);
+        let existing = if row < rows { columns.saturating_sub(column).min(4) } else { 0 };
+        read::<u8, u32>(q.offset(of_q.at(block.z, row, column)), of_q.element, existing, aligned)
+    };
+    let to = Transposed { to: transposed, place: of_transposed, aligned: aligned_transposed, rows, columns };
+    to.write(tile, block.y, block.x, block.z, word);
 }

@@ -205,7 +205,7 @@ unsafe fn rotate<T: Element + Convert<f32>, L: StaticLayout>(
 /// The tables have `form.rows` rows of all pairs, where the pairs `exist`.
 #[inline(always)]
 unsafe fn cos_sin<T: Element + Convert<f32>, L: StaticLayout>(
-    (cos_table, sin_table): (Global<T>, Global<T>),
+    [cos_table, sin_table]: [Global<T>; 2],
     angles: RopeAngles,
     form: RopeForm,
     exist: bool,

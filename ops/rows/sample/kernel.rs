@@ -165,7 +165,8 @@ impl<T: Element + Convert<f32>> Elements<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn select(
         self,
-        (from, to): (u32, u32),
+        from: u32,
+        to: u32,
         enough: impl Fn(u64) -> u64,
         weight: impl Fn(u32) -> u64,
     ) -> u32 {
@@ -329,7 +330,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
         let mut least = order(f32::MIN);
         if rule.top_k > 0 && rule.top_k < n {
             let from = if rule.top_k <= REACHING { reached } else { 0 };
-            let kth = elements.select((from, greatest), |_| rule.top_k.into(), |_| 1);
+            let kth = elements.select(from, greatest, |_| rule.top_k.into(), |_| 1);
             least = least.max(kth);
         }
         let min_p = f32::from_bits(rule.min_p);
@@ -341,7 +342,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
             // Probabilities as whole multiples of 2^-40 of the greatest: their sum has no order.
             let weight = |order: u32| (math::fast::exp2(log(order)) * 1_099_511_627_776.0) as u64;
             let enough = |all: u64| ((all as f32 * top_p) as u64).max(1);
-            least = elements.select((least.min(greatest), greatest), enough, weight);
+            least = elements.select(least.min(greatest), greatest, enough, weight);
         }
         let mut own = 0;
         elements.reaching(least, |key, at| {
