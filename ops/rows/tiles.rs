@@ -128,36 +128,37 @@ mod host {
         };
         let (columns, last) = (x.shape[rank - 1], stride(rank - 1));
         let others = if by_rows { rank - 2 } else { rank - 1 };
-        let modes: Vec<Mode<3>> = (0..others).map(|mode| (x.shape[mode], stride(mode))).collect();
+        let mode_of = |mode: usize| Mode { extent: x.shape[mode], strides: stride(mode) };
+        let modes: Vec<Mode<3>> = (0..others).map(mode_of).collect();
         let [mut matrices, mut rows] = groups::groups_and_rows(name, x, groups::joined(modes))?;
         if by_rows {
-            if matrices.0 > 1 {
+            if matrices.extent > 1 {
                 let detail = format!("x has strides {:?}, which join no matrices; copy it", x.strides);
                 return unsupported(name, detail);
             }
             matrices = rows;
-            rows = (x.shape[rank - 2] as u32, stride(rank - 2));
+            rows = mode_of(rank - 2);
         }
-        if x.elements() > i32::MAX as usize || matrices.0 > moye_runtime::MAX_BLOCKS[1] {
+        if x.elements() > i32::MAX as usize || matrices.extent > moye_runtime::MAX_BLOCKS[1] as usize {
             let detail = format!("x has shape {:?}, more than {} elements; split it", x.shape, i32::MAX);
             return unsupported(name, detail);
         }
         let vector = 16 / x.dtype.bytes();
         let aligned = columns.is_multiple_of(vector) && is_of_words(x, 16) && is_of_words(q, vector);
-        let columns = columns as u32;
+        let (rows_of, columns) = (rows.extent as u32, columns as u32);
         let tiles = Tiles {
-            rows: rows.0,
+            rows: rows_of,
             columns,
-            tile_rows: tile.rows.map_or(rows.0, |rows| rows as u32),
+            tile_rows: tile.rows.map_or(rows_of, |rows| rows as u32),
             tile_columns: tile.columns.map_or(columns, |columns| columns as u32),
             code: Code::of(q.dtype) as u32,
             aligned,
         };
         let arrays = [0, 1, 2].map(|i| Placed {
             address: arrays[i].address,
-            place: Place { group: matrices.1[i], row: rows.1[i], element: last[i] },
+            place: Place { group: matrices.strides[i], row: rows.strides[i], element: last[i] },
         });
-        Ok(Matrices { dtype: x.dtype, tiles, count: matrices.0, arrays })
+        Ok(Matrices { dtype: x.dtype, tiles, count: matrices.extent as u32, arrays })
     }
 
     /// Calls `with` with the places of each tile's elements, in the order of the scales.

@@ -90,20 +90,24 @@ pub fn results(
 /// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, integers: bool, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (x, counts) = (call.operand(0), call.operand(1));
-    let modes: Vec<Mode<1>> = x.shape.iter().copied().zip(x.strides.iter().map(|&stride| [stride])).collect();
-    let mut modes = joined(modes);
-    let (columns, [element]) = modes.pop().unwrap_or((1, [1]));
-    let columns = if x.elements() == 0 { 0 } else { columns };
+    let modes = x.shape.iter().zip(&x.strides);
+    let mut modes = joined(modes.map(|(&extent, &stride)| Mode { extent, strides: [stride] }).collect());
+    let Mode { extent, strides: [element] } = modes.pop().unwrap_or(Mode { extent: 1, strides: [1] });
+    let columns = if x.elements() == 0 { 0 } else { extent };
     let [groups, rows] = groups_and_rows(name, x, modes)?;
-    if columns > i32::MAX as usize || rows.0 > moye_runtime::MAX_BLOCKS[1] {
+    if columns > i32::MAX as usize || rows.extent > moye_runtime::MAX_BLOCKS[1] as usize {
         let detail = format!("x has shape {:?} and strides {:?}; split or copy it", x.shape, x.strides);
         return unsupported(name, detail);
     }
-    let (rows_of, groups_of, columns) = (rows.0.max(1), groups.0.max(1), columns as u32);
+    let [rows_of, groups_of] = [rows, groups].map(|mode| mode.extent.max(1) as u32);
+    let columns = columns as u32;
     let blocks = BLOCKS * on.card().multiprocessors / (rows_of * groups_of);
     let histogram = Histogram {
         dtype: x.dtype,
-        x: Placed { address: x.address, place: Place { group: groups.1[0], row: rows.1[0], element } },
+        x: Placed {
+            address: x.address,
+            place: Place { group: groups.strides[0], row: rows.strides[0], element },
+        },
         grid: [blocks.clamp(1, columns.div_ceil(PART).max(1)), rows_of, groups_of],
         columns,
         counts: counts.address,

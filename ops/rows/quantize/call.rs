@@ -219,12 +219,13 @@ unsafe fn transpose(on: &On<'_>, q: &Array, to: &Array) -> Result<()> {
         to.strides.swap(0, 1);
     }
     let [row, column] = [q.shape.len() - 2, q.shape.len() - 1];
-    let modes = (0..row).map(|mode| (q.shape[mode], [q.strides[mode], to.strides[mode]])).collect();
+    let mode = |mode: usize| Mode { extent: q.shape[mode], strides: [q.strides[mode], to.strides[mode]] };
+    let modes = (0..row).map(mode).collect();
     let [others, matrices] = groups_and_rows(NAME, &q, joined(modes))?;
     let [rows, columns] = RowProblem::extents(NAME, [q.shape[row], q.shape[column]])?;
-    let extents = [rows, columns, matrices.0];
-    if others.0 > 1
-        || matrices.0 > moye_runtime::MAX_BLOCKS[2]
+    let extents = [rows, columns, matrices.extent as u32];
+    if others.extent > 1
+        || extents[2] > moye_runtime::MAX_BLOCKS[2]
         || extents[0].div_ceil(SIDE) > moye_runtime::MAX_BLOCKS[1]
     {
         let detail = format!("q has shape {:?} and strides {:?}; transpose parts of it", q.shape, q.strides);
@@ -232,7 +233,7 @@ unsafe fn transpose(on: &On<'_>, q: &Array, to: &Array) -> Result<()> {
     }
     let placed = |array: &Array, i: usize| Placed {
         address: array.address,
-        place: Place { group: matrices.1[i], row: array.strides[row], element: array.strides[column] },
+        place: Place { group: matrices.strides[i], row: array.strides[row], element: array.strides[column] },
     };
     let arrays = [placed(&q, 0), placed(&to, 1)];
     let aligned = [extents[1].is_multiple_of(4) && is_of_words(&q, 4), is_aligned(&to, rows as usize)];
