@@ -119,9 +119,9 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
             team.apply_loaded(&mut tXrG, &load.partition_s(gW), |g, w| g * w);
         }
         // dx = scale (g - mean(g) - x mean(g x)), for normed x and without mean(g) of RMSNorm.
-        let products = tXrX.zip(&tXrG, f32::mul).reduce_rows(f32::add); // (CPY_M)
-        let products = team.reduce_in_block(products, f32::add)[0];
-        let sum = if center { team.reduce_in_block(tXrG.reduce_rows(f32::add), f32::add)[0] } else { 0.0 };
+        let products = tXrX.zip(&tXrG, f32::mul).reduce_rows(f32::add)[0];
+        let sum = if center { tXrG.reduce_rows(f32::add)[0] } else { 0.0 };
+        let [products, sum] = team.sum_in_block([products, sum]);
         let sums_of_row = team.combine_blocks([products, sum], |a, b| [a[0] + b[0], a[1] + b[1]]);
         let [along, mean] = sums_of_row.map(|sum| sum / n as f32);
         tXrG.apply_with(&tXrX, |g, x| scale * (g - mean - x * along));
