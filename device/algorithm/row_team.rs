@@ -5,7 +5,7 @@ use super::row::{
     PLACES, RowBlocks as _, RowScratch, RowShape, RowStride, RowTile, StridesOf, allowed, vector,
 };
 use super::row_chunks::Passes;
-use crate::arch::{FULL_WARP, lane_id, shuffle, sync_threads, thread_idx};
+use crate::arch::{FULL_WARP, lane_id, opaque, shuffle, sync_threads, thread_idx};
 use crate::memory::{GlobalPointer, Shared, Storable};
 use crate::tensor::{
     CoordinateTensor, Fragment, GlobalArray, GlobalTensor, IdentityOf, Rank, SharedTensor, StaticLayout,
@@ -333,22 +333,25 @@ impl<C: RowShape> RowTeam<C> {
         if const { C::THREADS <= 32 } {
             return values;
         }
-        let mut places = [self.scratch.pointer(); N];
-        for of_value in &mut places {
-            *of_value = self.places();
+        let places = self.places();
+        for _ in 1..N {
+            let _ = self.places();
         }
         self.met = true;
-        let (warp, mut values) = (thread_idx().x / 32, values);
+        // Read again for each tile, so that no addresses stay in registers from tile to tile.
+        let thread = if C::AHEAD { opaque(thread_idx().x) } else { thread_idx().x };
+        let (warp, lane, mut values) = (thread / 32, thread % 32, values);
         // SAFETY: as in `reduce_one`.
         unsafe {
-            if lane_id() == 0 {
-                for (of_value, value) in places.iter().zip(&values) {
-                    of_value.write(warp as i32, *value);
+            if lane == 0 {
+                for (i, value) in values.iter().enumerate() {
+                    places.write(warp as i32 + i as i32 * PLACES as i32, *value);
                 }
             }
             sync_threads();
-            for (of_value, value) in places.iter().zip(&mut values) {
-                *value = of_value.read((lane_id() % const { C::THREADS.div_ceil(32) }) as i32);
+            let of_lane = lane % const { C::THREADS.div_ceil(32) };
+            for (i, value) in values.iter_mut().enumerate() {
+                *value = places.read(of_lane as i32 + i as i32 * PLACES as i32);
             }
         }
         values

@@ -3,8 +3,6 @@
 use crate::arch::Convert;
 use crate::memory::{Element, Global};
 
-/// Vectors that a thread loads before it uses them.
-const GROUP: usize = 4;
 /// Elements of strided rows that a thread loads before it uses them.
 const STRIDED: usize = 8;
 
@@ -70,6 +68,23 @@ impl RowPart {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn for_each<T: Element + Convert<f32>>(
+        self,
+        x: Global<T>,
+        stride: i64,
+        f: impl FnMut(&[f32], u32),
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe { self.for_each_of::<T, 4>(x, stride, f) }
+    }
+
+    /// [`for_each`](Self::for_each) with `GROUP` vectors of the thread in use and as many in flight
+    /// at a time, instead of four each.
+    ///
+    /// # Safety
+    /// Same contract as [`for_each`](Self::for_each).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn for_each_of<T: Element + Convert<f32>, const GROUP: usize>(
         self,
         x: Global<T>,
         stride: i64,

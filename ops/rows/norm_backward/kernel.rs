@@ -43,7 +43,9 @@ pub struct Strides {
 /// `dx` is the same as, or disjoint from, each of the others.
 #[kernel(
     threads = C::BLOCK,
-    min_blocks = if is_half::<C>() { 1024 / C::BLOCK } else { 1 },
+    // 64 registers a thread with half of the elements, or 128; rows that start anywhere, and chunks,
+    // may have more.
+    min_blocks = if C::ALIGN == 1 || C::Blocks::CHUNKS { 1 } else { 16_384 / (C::BLOCK * C::ELEMENTS) },
     shared = (
         scratch: SharedArray<f32, RowScratch>,
         of_x: RowStage<T, C, 2>,
@@ -178,11 +180,6 @@ shapes! {
     AnyColumns: (32, 256, 8, 1, OneBlock);
     /// A warp for each row: 128 columns of 32 rows.
     PartialColumns: (32, 1024, 4, 1, OneBlock);
-}
-
-/// Whether two blocks of 512 threads, or as many smaller ones, fit on an SM.
-pub const fn is_half<C: RowShape>() -> bool {
-    C::ELEMENTS == 16 && !C::Blocks::CHUNKS
 }
 
 static_layout! {

@@ -128,7 +128,7 @@ pub unsafe fn rope<T: Element + Convert<f32>>(
     } else {
         i64::from(positions.offset(position).read_if(exists))
     };
-    let tables = (cos, sin);
+    let tables = [cos, sin];
     let (x, out) = (x.offset(from), out.offset(place.out));
     if form.vectors == 1 {
         let angles = cos_sin::<T, Wide<T>>(tables, angles, form, exists, position, pair);

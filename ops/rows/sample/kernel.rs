@@ -122,7 +122,7 @@ impl<T: Element + Convert<f32>> Elements<T> {
             } else {
                 // Few vectors reach it; NaN as a bound, or among the values, excludes none.
                 let bound = value(least);
-                self.part.for_each(self.x, self.stride, |values, at| {
+                self.part.for_each_of::<T, 2>(self.x, self.stride, |values, at| {
                     if Max::of(values, |i| i) < bound {
                         return;
                     }
@@ -280,7 +280,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
 
     // The index is that of the greatest element's vector: a comparison for each vector is enough.
     let mut own = 0;
-    part.for_each(x, stride, |values, at| {
+    part.for_each_of::<T, 2>(x, stride, |values, at| {
         let max = values[1..].iter().fold(values[0], |max, &value| max.max(value));
         own = larger(own, pair(order(max), at));
     });

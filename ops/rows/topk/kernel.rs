@@ -58,7 +58,7 @@ impl<T: Element + Convert<f32>> Row<T> {
     unsafe fn reaching(self, least: u32, mut f: impl FnMut(u32, u32)) {
         // SAFETY: the row is readable.
         unsafe {
-            self.part.for_each(self.x, self.stride, |values, at| {
+            self.part.for_each_of::<T, 2>(self.x, self.stride, |values, at| {
                 if order(Max::of(values, |i| i)) >= least {
                     for (&value, i) in values.iter().zip(at..) {
                         f(order(value), i);
@@ -124,7 +124,7 @@ pub unsafe fn topk<T: Element + Convert<f32>>(
 
     // Groups without elements have the order 0, below that of any element.
     let (mut max, mut any) = (f32::NEG_INFINITY, false);
-    part.for_each(row.x, row.stride, |values, _| {
+    part.for_each_of::<T, 2>(row.x, row.stride, |values, _| {
         (max, any) = (max_nan_f32(max, Max::of(values, |i| i)), true);
     });
     let max = quad_reduce(if any { order(max) } else { 0 }, |a, b| if a > b { a } else { b });
