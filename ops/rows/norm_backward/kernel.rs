@@ -45,7 +45,7 @@ pub struct Strides {
     threads = C::BLOCK,
     // 64 registers a thread with half of the elements, or 128; rows that start anywhere, and chunks,
     // may have more.
-    min_blocks = if C::ALIGN == 1 || C::Blocks::CHUNKS { 1 } else { 16_384 / (C::BLOCK * C::ELEMENTS) },
+    min_blocks = if C::ALIGN == 1 || <<C as RowShape>::Blocks as RowBlocks>::CHUNKS { 1 } else { 16_384 / (C::BLOCK * C::ELEMENTS) },
     shared = (
         scratch: SharedArray<f32, RowScratch>,
         of_x: RowStage<T, C, 2>,

@@ -107,6 +107,7 @@ impl Launch for Transposed {
 pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>> {
     let (shape, dtype) = (given(inputs, 0).shape.clone(), byte_option(NAME, options)?);
     let scales = ArrayType { dtype: Dtype::F32, shape: scales_of(NAME, &shape, tile_of(NAME, options)?)? };
+    expect_elements(NAME, &shape, &scales.shape)?;
     let mut transposed = shape.clone();
     if let [.., rows, columns] = transposed.as_mut_slice() {
         std::mem::swap(rows, columns);
