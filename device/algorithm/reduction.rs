@@ -41,6 +41,41 @@ pub trait Reduction: 'static {
     /// The state of the values of `a` and `b`.
     #[must_use]
     fn combine(a: Self::State, b: Self::State) -> Self::State;
+
+    /// [`combine`](Self::combine) with a state of later values.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn then(state: Self::State, later: Self::State) -> Self::State {
+        Self::combine(state, later)
+    }
+
+    /// The state of a few values from index `at` on, without a search for an index among them:
+    /// until [`located`](Self::located) it is `at`.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn roughly(values: &[f32], at: u32) -> Self::State {
+        Self::of(values, |i| at + i)
+    }
+
+    /// A state of [`roughly`](Self::roughly), of at most eight values at a time, with the index
+    /// that it stands for; `value` returns the value at an index, also past the end.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn located(state: Self::State, value: impl Fn(u32) -> f32) -> Self::State {
+        let _ = value;
+        state
+    }
+
+    /// The state with its index replaced.
+    #[inline(always)]
+    #[must_use]
+    fn indexed(state: Self::State, index: impl Fn(u32) -> u32) -> Self::State {
+        let _ = index;
+        state
+    }
 }
 
 /// The sum.
@@ -207,5 +242,38 @@ impl Reduction for ArgMax {
         let same = a.0 == b.0 || a.0.is_nan() && b.0.is_nan();
         let greater = b.0 > a.0 || b.0.is_nan() && !a.0.is_nan();
         if greater || same && b.1 < a.1 { b } else { a }
+    }
+    #[inline(always)]
+    fn then(state: (f32, u32), later: (f32, u32)) -> (f32, u32) {
+        let is_first = state.1 == u32::MAX;
+        // Also if the later one is NaN.
+        let is_greater = !(later.0 <= state.0) && !state.0.is_nan();
+        if is_first || is_greater { later } else { state }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn roughly(values: &[f32], at: u32) -> (f32, u32) {
+        (Max::of(values, |i| i), at)
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn located((max, at): (f32, u32), value: impl Fn(u32) -> f32) -> (f32, u32) {
+        let (mut values, mut first) = ([0.0f32; 8], at);
+        for (own, i) in values.iter_mut().zip(0..) {
+            *own = value(at + i);
+        }
+        // Backwards, so that the first one remains.
+        for i in (0..8).rev() {
+            let is_it = values[i] == max || values[i].is_nan() && max.is_nan();
+            first = if is_it { at + i as u32 } else { first };
+        }
+        (max, first)
+    }
+
+    #[inline(always)]
+    fn indexed((max, at): (f32, u32), index: impl Fn(u32) -> u32) -> (f32, u32) {
+        (max, index(at))
     }
 }

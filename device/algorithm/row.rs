@@ -385,7 +385,7 @@ pub(super) const fn allowed<C: RowShape>() {
 }
 
 /// Elements `T` of an access: 16 bytes, or one element if rows start anywhere.
-const fn vector<T: Storable, C: RowShape>() -> i64 {
+pub(super) const fn vector<T: Storable, C: RowShape>() -> i64 {
     if C::ALIGN == 16 { 128 / T::BITS } else { 1 }
 }
 

@@ -196,6 +196,24 @@ impl<C: RowShape> RowTeam<C> {
         }
     }
 
+    /// The number of elements of a thread's part that are in bounds.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn count_inside<P, S, L>(&self, part: &GlobalTensor<P, S, L, ()>) -> u32
+    where
+        P: GlobalPointer,
+        S: Strides,
+        L: StaticLayout,
+    {
+        let (size, vector) = const { (L::LAYOUT.size() as usize, access(&L::LAYOUT)) };
+        let mut count = 0;
+        for i in 0..size / vector {
+            count += if part.engine().exists::<L>(i * vector) { vector as u32 } else { 0 };
+        }
+        count
+    }
+
     /// Sets the elements of a thread's rows that are out of bounds of `part` to `value`, the
     /// neutral element of the reduction that follows.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
@@ -212,6 +230,10 @@ impl<C: RowShape> RowTeam<C> {
         L: StaticLayout,
     {
         let (size, vector) = const { (same_part(&L::LAYOUT, &LG::LAYOUT), access(&LG::LAYOUT)) };
+        // A thread's columns ascend: most threads have all of them.
+        if part.engine().exists::<LG>(size - vector) {
+            return;
+        }
         for i in 0..size {
             // In bounds if its vector is.
             if !part.engine().exists::<LG>(i / vector * vector) {

@@ -1,15 +1,18 @@
 //! The threads that share rows: their tiles, and the reductions across them.
 
 use super::lanes_reduce;
-use super::row::{PLACES, RowBlocks as _, RowScratch, RowShape, RowStride, RowTile, StridesOf, allowed};
+use super::row::{
+    PLACES, RowBlocks as _, RowScratch, RowShape, RowStride, RowTile, StridesOf, allowed, vector,
+};
 use super::row_chunks::Passes;
-use crate::arch::{lane_id, sync_threads, thread_idx};
+use crate::arch::{FULL_WARP, lane_id, opaque, shuffle, sync_threads, thread_idx};
 use crate::memory::{GlobalPointer, Shared, Storable};
 use crate::tensor::{
     CoordinateTensor, Fragment, GlobalArray, GlobalTensor, IdentityOf, Rank, SharedTensor, StaticLayout,
     TileCoordinate, identity_tensor,
 };
 use core::marker::PhantomData;
+use core::ops::Add as _;
 
 /// The most reductions of a [`RowTeam`].
 pub(super) const USES: u32 = 6;
@@ -206,6 +209,18 @@ impl<C: RowShape> RowTeam<C> {
         (thread_idx().x.is_multiple_of(C::THREADS) && rank == 0).then(|| self.row())
     }
 
+    /// The thread, of those of this block that share a row, whose part by a
+    /// [`RowCopy`](super::RowCopy) of elements `T` has a column: 0 to `C::THREADS - 1`; `None` if
+    /// another block or another chunk has it.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn holder<T: Storable>(&self, column: u32) -> Option<u32> {
+        let place = column.wrapping_sub(self.tile().1 * C::COLUMNS);
+        let vector = const { vector::<T, C>() as u32 };
+        (place < C::COLUMNS).then_some(place / vector % C::THREADS)
+    }
+
     /// Combines each row's values over all threads that share it; all of them have the result. The
     /// bits are the same in every run: the order depends only on the shape.
     ///
@@ -284,6 +299,100 @@ impl<C: RowShape> RowTeam<C> {
         unsafe { C::Blocks::combine(values, places, count, &f) }
     }
 
+    /// The sums of values over the lanes of this warp that share the row; all of them have these.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn sum_in_warp<const N: usize>(&self, values: [f32; N]) -> [f32; N] {
+        let mut values = values;
+        for value in &mut values {
+            *value = reduce_lanes::<C>(*value, &f32::add);
+        }
+        values
+    }
+
+    /// The value of the first lane of this warp that shares the row.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn first_in_warp(&self, value: f32) -> f32 {
+        shuffle(FULL_WARP, value, lane_id() & const { !(if C::THREADS < 32 { C::THREADS - 1 } else { 31 }) })
+    }
+
+    /// The values of each warp of this block that shares the row: lane `i` has those of warp `i`,
+    /// modulo the number of warps; those of a warp are its first lane's. A row of one warp keeps
+    /// its values. Reductions of several values take one barrier so:
+    /// [`sum_in_warp`](Self::sum_in_warp), this, and [`sum_of_warps`](Self::sum_of_warps).
+    ///
+    /// # Safety
+    /// Same contract as [`reduce`](Self::reduce), and counts as `N` of its calls.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn across_warps<const N: usize>(&mut self, values: [f32; N]) -> [f32; N] {
+        if const { C::THREADS <= 32 } {
+            return values;
+        }
+        let places = self.places();
+        for _ in 1..N {
+            let _ = self.places();
+        }
+        self.met = true;
+        // Read again for each tile, so that no addresses stay in registers from tile to tile.
+        let thread = if C::AHEAD { opaque(thread_idx().x) } else { thread_idx().x };
+        let (warp, lane, mut values) = (thread / 32, thread % 32, values);
+        // SAFETY: as in `reduce_one`.
+        unsafe {
+            if lane == 0 {
+                for (i, value) in values.iter().enumerate() {
+                    places.write(warp as i32 + i as i32 * PLACES as i32, *value);
+                }
+            }
+            sync_threads();
+            let of_lane = lane % const { C::THREADS.div_ceil(32) };
+            for (i, value) in values.iter_mut().enumerate() {
+                *value = places.read(of_lane as i32 + i as i32 * PLACES as i32);
+            }
+        }
+        values
+    }
+
+    /// The value of the first warp of those that [`across_warps`](Self::across_warps) has returned.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn of_first_warp(&self, value: f32) -> f32 {
+        if const { C::THREADS <= 32 } { value } else { shuffle(FULL_WARP, value, 0) }
+    }
+
+    /// The sums of values that [`across_warps`](Self::across_warps) has returned; all lanes have
+    /// these.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn sum_of_warps<const N: usize>(&self, values: [f32; N]) -> [f32; N] {
+        let mut values = values;
+        for value in &mut values {
+            *value = reduce_warps::<C>(*value, &f32::add);
+        }
+        values
+    }
+
+    /// The sums of several values over the threads of this block that share the row, by one
+    /// barrier.
+    ///
+    /// # Safety
+    /// Same contract as [`reduce`](Self::reduce), and counts as `N` of its calls.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn sum_in_block<const N: usize>(&mut self, values: [f32; N]) -> [f32; N] {
+        let of_warp = self.sum_in_warp(values);
+        // SAFETY: the caller's contract.
+        let of_warps = unsafe { self.across_warps(of_warp) };
+        self.sum_of_warps(of_warps)
+    }
+
     /// Scratch memory of one more reduction.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -301,14 +410,7 @@ impl<C: RowShape> RowTeam<C> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn reduce_one(&mut self, value: f32, f: &impl Fn(f32, f32) -> f32) -> f32 {
-        let value = match C::THREADS {
-            1 => value,
-            2 => lanes_reduce::<1, f32>(value, f),
-            4 => lanes_reduce::<3, f32>(value, f),
-            8 => lanes_reduce::<7, f32>(value, f),
-            16 => lanes_reduce::<15, f32>(value, f),
-            _ => lanes_reduce::<31, f32>(value, f),
-        };
+        let value = reduce_lanes::<C>(value, f);
         if C::THREADS <= 32 {
             return value;
         }
@@ -325,14 +427,35 @@ impl<C: RowShape> RowTeam<C> {
             }
             sync_threads();
             // Each warp combines the places, which lanes read in parallel.
-            let value = places.read((lane % warps) as i32);
-            match warps {
-                2 => lanes_reduce::<1, f32>(value, f),
-                4 => lanes_reduce::<3, f32>(value, f),
-                8 => lanes_reduce::<7, f32>(value, f),
-                16 => lanes_reduce::<15, f32>(value, f),
-                _ => lanes_reduce::<31, f32>(value, f),
-            }
+            reduce_warps::<C>(places.read((lane % warps) as i32), f)
         }
+    }
+}
+
+/// Combines a value over the lanes of a warp that share a row.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn reduce_lanes<C: RowShape>(value: f32, f: &impl Fn(f32, f32) -> f32) -> f32 {
+    match C::THREADS {
+        1 => value,
+        2 => lanes_reduce::<1, f32>(value, f),
+        4 => lanes_reduce::<3, f32>(value, f),
+        8 => lanes_reduce::<7, f32>(value, f),
+        16 => lanes_reduce::<15, f32>(value, f),
+        _ => lanes_reduce::<31, f32>(value, f),
+    }
+}
+
+/// Combines the values of the warps that share a row, of which each lane has one.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn reduce_warps<C: RowShape>(value: f32, f: &impl Fn(f32, f32) -> f32) -> f32 {
+    match C::THREADS / 32 {
+        0 | 1 => value,
+        2 => lanes_reduce::<1, f32>(value, f),
+        4 => lanes_reduce::<3, f32>(value, f),
+        8 => lanes_reduce::<7, f32>(value, f),
+        16 => lanes_reduce::<15, f32>(value, f),
+        _ => lanes_reduce::<31, f32>(value, f),
     }
 }

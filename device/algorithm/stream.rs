@@ -3,8 +3,6 @@
 use crate::arch::Convert;
 use crate::memory::{Element, Global};
 
-/// Vectors that a thread loads before it uses them.
-const GROUP: usize = 4;
 /// Elements of strided rows that a thread loads before it uses them.
 const STRIDED: usize = 8;
 
@@ -46,6 +44,20 @@ pub struct RowPart {
     pub parts: u32,
 }
 
+/// The elements of a vector of 16 bytes, the first ones of the result.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn elements_of<T: Element + Convert<f32>>(word: &[u32; 4]) -> [f32; 16] {
+    // SAFETY: the word consists of elements, for which any bits are valid.
+    let elements: &[T] =
+        unsafe { core::slice::from_raw_parts(word.as_ptr().cast(), const { 16 / T::BYTES }) };
+    let mut values = [0.0; 16];
+    for (value, element) in values.iter_mut().zip(elements) {
+        *value = element.convert();
+    }
+    values
+}
+
 impl RowPart {
     /// Calls `f` with the values of each vector, or of each element, and the row index of the
     /// first, in ascending order except for the elements before and after the vectors.
@@ -56,6 +68,23 @@ impl RowPart {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn for_each<T: Element + Convert<f32>>(
+        self,
+        x: Global<T>,
+        stride: i64,
+        f: impl FnMut(&[f32], u32),
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe { self.for_each_of::<T, 4>(x, stride, f) }
+    }
+
+    /// [`for_each`](Self::for_each) with `GROUP` vectors of the thread in use and as many in flight
+    /// at a time, instead of four each.
+    ///
+    /// # Safety
+    /// Same contract as [`for_each`](Self::for_each).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn for_each_of<T: Element + Convert<f32>, const GROUP: usize>(
         self,
         x: Global<T>,
         stride: i64,
@@ -78,8 +107,7 @@ impl RowPart {
             // SAFETY: an element before the vectors.
             f(&[unsafe { x.read(part) }.convert()], from + part);
         }
-        let mut next = part;
-        while next < vectors {
+        let load = |next: u32| {
             let mut words = [[0u32; 4]; GROUP];
             for (word, i) in words.iter_mut().zip(0..) {
                 let at = next + i * parts;
@@ -87,25 +115,79 @@ impl RowPart {
                 // SAFETY: the vector belongs to the row if it exists, and is aligned.
                 *word = unsafe { crate::memory::GlobalPointer::read_if(address, at < vectors) };
             }
+            words
+        };
+        let (mut next, mut words) = (part, load(part));
+        while next < vectors {
+            let after = next + GROUP as u32 * parts;
+            // The next group is in flight while this one is used. Short rows have none.
+            let following = if after < vectors { load(after) } else { [[0u32; 4]; GROUP] };
             for (word, i) in words.iter().zip(0..) {
                 let at = next + i * parts;
                 if at < vectors {
-                    // SAFETY: the word consists of elements, for which any bits are valid.
-                    let elements: &[T] =
-                        unsafe { core::slice::from_raw_parts(word.as_ptr().cast(), const { 16 / T::BYTES }) };
-                    let mut values = [0.0; 16];
-                    for (value, element) in values.iter_mut().zip(elements) {
-                        *value = element.convert();
-                    }
+                    let values = elements_of::<T>(word);
                     f(&values[..const { 16 / T::BYTES }], from + head + at * vector);
                 }
             }
-            next += GROUP as u32 * parts;
+            (next, words) = (after, following);
         }
         if part < tail {
             let at = head + vectors * vector + part;
             // SAFETY: an element after the vectors.
             f(&[unsafe { x.read(at) }.convert()], from + at);
+        }
+    }
+
+    /// Values of a row that [`for_each_across`](Self::for_each_across) loads before they are used.
+    pub const ACROSS: usize = 4;
+
+    /// Calls `f` for the neighbouring rows of a thread, whose elements are contiguous across rows:
+    /// a vector of 16 bytes has one of each. `f` gets the number of the row among them, some
+    /// consecutive values of it, [`ACROSS`](Self::ACROSS) at most, and the index of the first, in
+    /// ascending order. The parts, one or several rows each, have these groups of values in turn.
+    ///
+    /// # Safety
+    /// `x` points to element 0 of the first row, at a multiple of 16 bytes, as are elements
+    /// `stride` apart; the vectors from `from` to `to` are readable.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn for_each_across<T: Element + Convert<f32>>(
+        self,
+        x: Global<T>,
+        stride: i64,
+        mut f: impl FnMut(usize, &[f32], u32),
+    ) {
+        let Self { from, to, part, parts } = self;
+        let mut next = from + part * Self::ACROSS as u32;
+        while next < to {
+            let mut words = [[0u32; 4]; Self::ACROSS];
+            for (word, at) in words.iter_mut().zip(next..) {
+                let address = x.offset(i64::from(at) * stride).cast::<[u32; 4]>();
+                // SAFETY: the vector belongs to the rows if it exists, and is aligned.
+                *word = unsafe { crate::memory::GlobalPointer::read_if(address, at < to) };
+            }
+            // [value][row]
+            let mut values = [[0.0; 16]; Self::ACROSS];
+            for (values, word) in values.iter_mut().zip(&words) {
+                *values = elements_of::<T>(word);
+            }
+            let is_whole = next + Self::ACROSS as u32 <= to;
+            for row in 0..const { 16 / T::BYTES } {
+                let mut of_row = [0.0; Self::ACROSS];
+                for i in 0..Self::ACROSS {
+                    of_row[i] = values[i][row];
+                }
+                if is_whole {
+                    f(row, &of_row, next);
+                    continue;
+                }
+                for (i, at) in (0..Self::ACROSS).zip(next..) {
+                    if at < to {
+                        f(row, &[of_row[i]], at);
+                    }
+                }
+            }
+            next += parts * Self::ACROSS as u32;
         }
     }
 

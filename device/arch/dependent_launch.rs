@@ -49,3 +49,17 @@ pub fn overlap_launches() {
         wait_for_prior_kernels();
     }
 }
+
+/// Both instructions in the other order: the next kernel starts when all blocks have waited here.
+/// Before its own wait that kernel may read what kernels before this one have written.
+///
+/// The kernel must not access other kernels' memory before it.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn overlap_next_launch() {
+    #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+    {
+        wait_for_prior_kernels();
+        launch_dependents();
+    }
+}

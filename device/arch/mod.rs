@@ -76,7 +76,9 @@ pub use cp_async::{
     CpAsyncKind, CpAsyncSize, cp_async, cp_async_commit, cp_async_if, cp_async_plain, cp_async_wait,
     cp_async_wait_all, cp_async_zfill,
 };
-pub use dependent_launch::{launch_dependents, overlap_launches, wait_for_prior_kernels};
+pub use dependent_launch::{
+    launch_dependents, overlap_launches, overlap_next_launch, wait_for_prior_kernels,
+};
 pub use dot::{dp2a_lo_s32_s32, dp4a_s32_s32};
 pub use elect::elect;
 pub use fence::{

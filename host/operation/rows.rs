@@ -38,6 +38,8 @@ pub struct RowInstance {
     steps: bool,
     /// Blocks of an SM that step over all rows, or 0 without a limit on the blocks.
     resident: u32,
+    /// Rows have more elements than this.
+    above: u32,
 }
 
 /// An instance of a kernel, and its launch.
@@ -180,6 +182,7 @@ impl RowInstance {
             chunks: C::Blocks::CHUNKS,
             steps: C::AHEAD || C::Blocks::CHUNKS,
             resident: 0,
+            above: 0,
         }
     }
 
@@ -188,6 +191,12 @@ impl RowInstance {
     #[must_use]
     pub const fn resident(self, blocks: u32) -> Self {
         Self { steps: true, resident: blocks, ..self }
+    }
+
+    /// The instance for rows of more elements than this: shorter ones have a faster instance.
+    #[must_use]
+    pub const fn longer_than(self, columns: u32) -> Self {
+        Self { above: columns, ..self }
     }
 
     /// The instance of a shape whose kernel takes rows of any length.
@@ -206,7 +215,8 @@ impl RowInstance {
         // A cluster of one block has no `st.async`, and a larger one would have idle blocks.
         let clusters = 2..=if card.arch >= CLUSTERS { MAX_CLUSTER } else { 1 };
         let holds = if self.cluster { clusters.contains(&cluster) } else { cluster == 1 };
-        if !holds || self.aligned && !problem.aligned {
+        let is_short = self.above > 0 && problem.columns <= self.above;
+        if !holds || is_short || self.aligned && !problem.aligned {
             return None;
         }
         // An SM has 1,024 threads of these kernels.

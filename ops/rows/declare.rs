@@ -161,3 +161,12 @@ pub fn expect(
         _ => Ok(()),
     }
 }
+
+/// Refuses x without elements that has scales, which are of elements.
+pub fn expect_elements(operation: &'static str, x: &[usize], scales: &[usize]) -> Result<()> {
+    if x.contains(&0) && !scales.contains(&0) {
+        let detail = format!("x has shape {x:?}, no elements for its scales of shape {scales:?}");
+        return unsupported(operation, detail);
+    }
+    Ok(())
+}

@@ -6,27 +6,33 @@ use moye_device::memory::{Element, Global, GlobalMut};
 use moye_runtime::Result;
 use moye_runtime::operation::{Array, Dtype};
 
-/// A mode: its extent, and its stride in each of `N` arrays.
-pub type Mode<const N: usize> = (usize, [i64; N]);
+/// A mode of `N` arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode<const N: usize> {
+    /// Its extent.
+    pub extent: usize,
+    /// Its stride in each array.
+    pub strides: [i64; N],
+}
 
 /// The modes in descending order of their strides in the first array. Two modes are joined where
 /// every array has one stride for both.
 pub fn joined<const N: usize>(mut modes: Vec<Mode<N>>) -> Vec<Mode<N>> {
-    modes.retain(|mode| mode.0 != 1);
-    modes.sort_by_key(|mode| std::cmp::Reverse(mode.1[0]));
+    modes.retain(|mode| mode.extent != 1);
+    modes.sort_by_key(|mode| std::cmp::Reverse(mode.strides[0]));
     let mut all: Vec<Mode<N>> = Vec::new();
-    for (extent, strides) in modes {
+    for Mode { extent, strides } in modes {
         match all.last_mut() {
-            Some(last) if last.1 == strides.map(|stride| stride * extent as i64) => {
-                *last = (last.0 * extent, strides);
+            Some(last) if last.strides == strides.map(|stride| stride * extent as i64) => {
+                *last = Mode { extent: last.extent * extent, strides };
             }
-            _ => all.push((extent, strides)),
+            _ => all.push(Mode { extent, strides }),
         }
     }
     all
 }
 
-/// Joined modes as groups of rows.
+/// Joined modes as groups of rows: their extents are those of a launch.
 ///
 /// # Errors
 /// More than two modes, or more rows than a launch has.
@@ -34,12 +40,12 @@ pub fn groups_and_rows<const N: usize>(
     operation: &'static str,
     x: &Array,
     mut modes: Vec<Mode<N>>,
-) -> Result<[(u32, [i64; N]); 2]> {
-    let none = (1, [0; N]);
+) -> Result<[Mode<N>; 2]> {
+    let none = Mode { extent: 1, strides: [0; N] };
     let (rows, groups) = (modes.pop().unwrap_or(none), modes.pop().unwrap_or(none));
-    let is_launch = rows.0.checked_mul(groups.0).is_some_and(|rows| rows <= i32::MAX as usize);
-    if modes.is_empty() && is_launch && groups.0 <= moye_runtime::MAX_BLOCKS[2] as usize {
-        return Ok([groups, rows].map(|(extent, strides)| (extent as u32, strides)));
+    let is_launch = rows.extent.checked_mul(groups.extent).is_some_and(|rows| rows <= i32::MAX as usize);
+    if modes.is_empty() && is_launch && groups.extent <= moye_runtime::MAX_BLOCKS[2] as usize {
+        return Ok([groups, rows]);
     }
     let (shape, strides) = (&x.shape, &x.strides);
     let detail = if modes.is_empty() {
@@ -111,7 +117,8 @@ impl<const N: usize> Along<N> {
             _ => 0,
         };
         let modes = (0..x.shape.len()).filter(|&mode| mode != axis);
-        let modes = modes.map(|mode| (x.shape[mode], arrays.map(|array| stride(array, mode))));
+        let modes = modes
+            .map(|mode| Mode { extent: x.shape[mode], strides: arrays.map(|array| stride(array, mode)) });
         let [groups, rows] = groups_and_rows(operation, x, joined(modes.collect()))?;
         let Ok(columns) = i32::try_from(x.shape[axis]) else {
             let columns = x.shape[axis];
@@ -121,12 +128,13 @@ impl<const N: usize> Along<N> {
         let arrays = std::array::from_fn(|i| Placed {
             address: arrays[i].map_or(0, |array| array.address),
             place: Place {
-                group: groups.1[i],
-                row: rows.1[i],
+                group: groups.strides[i],
+                row: rows.strides[i],
                 element: if columns > 1 { stride(arrays[i], axis) } else { 1 },
             },
         });
-        Ok(Self { dtype: x.dtype, rows: rows.0, groups: groups.0, columns: columns as u32, arrays })
+        let [rows, groups] = [rows, groups].map(|mode| mode.extent as u32);
+        Ok(Self { dtype: x.dtype, rows, groups, columns: columns as u32, arrays })
     }
 }
 

@@ -21,20 +21,36 @@ pub unsafe fn moments<C: RowShape, P: GlobalPointer, S: Strides, LG: StaticLayou
 ) -> ([f32; 2], f32) {
     // For the block alone: the values of a cluster's blocks are exchanged at once.
     let columns = n.saturating_sub(team.tile().1 * C::COLUMNS).min(C::COLUMNS) as f32;
-    let mut means = [0.0; 2];
     // SAFETY: the caller's contract: all threads of the row are here.
     unsafe {
-        if center {
-            // The second mean is the rounding error of the first, which is large beside the
-            // deviations where the mean is.
-            for mean in &mut means {
-                *mean = team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0] / columns.max(1.0);
-                tXrX.apply(|x| x - *mean);
-                team.fill_outside(tXrX, tXgX, 0.0);
-            }
-        }
-        let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
-        let squares = team.reduce_in_block(squares, f32::add)[0];
+        let of_thread =
+            |tXrX: &Fragment<f32, L>| tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum))[0];
+        let (mut of_warp, mut means) = (0.0, [0.0; 2]);
+        let squares = if center {
+            // The mean in two parts: the rounding error of one would be large beside the deviations
+            // where the mean is. The first part is the mean of one thread, for each warp. It is
+            // within a few deviations of that of the warp, so that sums of distances from it keep
+            // their digits. So do sums of the warps' distances from the first one's.
+            let count = team.count_inside(tXgX) as f32;
+            of_warp = team.first_in_warp(tXrX.reduce_rows(f32::add)[0] / count.max(1.0));
+            tXrX.apply(|x| x - of_warp);
+            team.fill_outside(tXrX, tXgX, 0.0);
+            let [count, sum, squares] =
+                team.sum_in_warp([count, tXrX.reduce_rows(f32::add)[0], of_thread(tXrX)]);
+            let rest = sum / count.max(1.0);
+            let of_warps = team.across_warps([count, of_warp, rest, squares - sum * rest]);
+            let [count, first, rest, squares] = of_warps;
+            means[0] = team.of_first_warp(first);
+            let distance = (first - means[0]) + rest;
+            let sum = count * distance;
+            let [sum, squares] = team.sum_of_warps([sum, sum.fma(distance, squares)]);
+            means[1] = sum / columns.max(1.0);
+            let squares = squares - sum * means[1];
+            // Of equal elements it may be less.
+            if squares < 0.0 { 0.0 } else { squares }
+        } else {
+            team.sum_in_block([of_thread(tXrX)])[0]
+        };
         // As [`Variance`] combines them; the first mean stays that of the first block, so that the
         // second keeps the digits of the difference.
         let [_, first, rest, squares] = team.combine_blocks(
@@ -51,8 +67,8 @@ pub unsafe fn moments<C: RowShape, P: GlobalPointer, S: Strides, LG: StaticLayou
                 ]
             },
         );
-        if C::Blocks::DIVIDES {
-            let moved = (means[0] - first) + (means[1] - rest);
+        if center {
+            let moved = (of_warp - first) - rest;
             tXrX.apply(|x| x + moved);
             team.fill_outside(tXrX, tXgX, 0.0);
         }

@@ -2,8 +2,8 @@
 
 pub(crate) use crate::builder::{runs, setters};
 pub use crate::declare::{
-    OUT, TO_FLOATS, X, bits, byte_option, expect, float_option, given, last_axis, mismatch, option,
-    unsupported,
+    OUT, TO_FLOATS, X, bits, byte_option, expect, expect_elements, float_option, given, last_axis, mismatch,
+    option, unsupported,
 };
 pub(crate) use crate::declare::{declare, of_floats, plans};
 pub use crate::groups::{

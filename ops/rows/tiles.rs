@@ -49,8 +49,14 @@ mod host {
     )
     .of(&[Dtype::F32]);
 
-    /// The tiles with a scale: rows and columns, `None` for all of them.
-    pub type TileOf = (Option<usize>, Option<usize>);
+    /// The tiles with a scale.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct TileOf {
+        /// Rows of a tile, `None` for all.
+        pub rows: Option<usize>,
+        /// Columns of a tile, `None` for all.
+        pub columns: Option<usize>,
+    }
 
     /// The matrices of a call.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,7 +79,7 @@ mod host {
         let [rows, columns] = ["tile_rows", "tile_columns"].map(|name| options.int(name));
         let given = |extent: i64| (extent != 0).then_some(extent as usize);
         match (rows, columns) {
-            (0, 0) | (1, 0 | 128) | (128, 128) => Ok((given(rows), given(columns))),
+            (0, 0) | (1, 0 | 128) | (128, 128) => Ok(TileOf { rows: given(rows), columns: given(columns) }),
             _ => unsupported(
                 name,
                 format!(
@@ -87,7 +93,8 @@ mod host {
     ///
     /// # Errors
     /// The array has fewer axes than a tile.
-    pub fn scales_of(name: &'static str, shape: &[usize], (rows, columns): TileOf) -> Result<Vec<usize>> {
+    pub fn scales_of(name: &'static str, shape: &[usize], tile: TileOf) -> Result<Vec<usize>> {
+        let TileOf { rows, columns } = tile;
         let axes = if rows.is_some_and(|rows| rows > 1) { 2 } else { 1 };
         if shape.len() < axes {
             return unsupported(name, format!("x has shape {shape:?}, and must have {axes} axes or more"));
@@ -113,7 +120,7 @@ mod host {
     pub fn matrices(name: &'static str, arrays: [&Array; 3], tile: TileOf) -> Result<Matrices> {
         let [x, q, scales] = arrays;
         let rank = x.shape.len();
-        let (is_one, by_rows) = (tile.0.is_none(), tile.0.is_some_and(|rows| rows > 1));
+        let (is_one, by_rows) = (tile.rows.is_none(), tile.rows.is_some_and(|rows| rows > 1));
         // The stride of a mode in each array; scales have no last mode if a row has one.
         let stride = |mode: usize| {
             let of_scales = if is_one { 0 } else { scales.strides.get(mode).copied().unwrap_or(0) };
@@ -121,40 +128,42 @@ mod host {
         };
         let (columns, last) = (x.shape[rank - 1], stride(rank - 1));
         let others = if by_rows { rank - 2 } else { rank - 1 };
-        let modes: Vec<Mode<3>> = (0..others).map(|mode| (x.shape[mode], stride(mode))).collect();
+        let mode_of = |mode: usize| Mode { extent: x.shape[mode], strides: stride(mode) };
+        let modes: Vec<Mode<3>> = (0..others).map(mode_of).collect();
         let [mut matrices, mut rows] = groups::groups_and_rows(name, x, groups::joined(modes))?;
         if by_rows {
-            if matrices.0 > 1 {
+            if matrices.extent > 1 {
                 let detail = format!("x has strides {:?}, which join no matrices; copy it", x.strides);
                 return unsupported(name, detail);
             }
             matrices = rows;
-            rows = (x.shape[rank - 2] as u32, stride(rank - 2));
+            rows = mode_of(rank - 2);
         }
-        if x.elements() > i32::MAX as usize || matrices.0 > moye_runtime::MAX_BLOCKS[1] {
+        if x.elements() > i32::MAX as usize || matrices.extent > moye_runtime::MAX_BLOCKS[1] as usize {
             let detail = format!("x has shape {:?}, more than {} elements; split it", x.shape, i32::MAX);
             return unsupported(name, detail);
         }
         let vector = 16 / x.dtype.bytes();
         let aligned = columns.is_multiple_of(vector) && is_of_words(x, 16) && is_of_words(q, vector);
-        let columns = columns as u32;
+        let (rows_of, columns) = (rows.extent as u32, columns as u32);
         let tiles = Tiles {
-            rows: rows.0,
+            rows: rows_of,
             columns,
-            tile_rows: tile.0.map_or(rows.0, |rows| rows as u32),
-            tile_columns: tile.1.map_or(columns, |columns| columns as u32),
+            tile_rows: tile.rows.map_or(rows_of, |rows| rows as u32),
+            tile_columns: tile.columns.map_or(columns, |columns| columns as u32),
             code: Code::of(q.dtype) as u32,
             aligned,
         };
         let arrays = [0, 1, 2].map(|i| Placed {
             address: arrays[i].address,
-            place: Place { group: matrices.1[i], row: rows.1[i], element: last[i] },
+            place: Place { group: matrices.strides[i], row: rows.strides[i], element: last[i] },
         });
-        Ok(Matrices { dtype: x.dtype, tiles, count: matrices.0, arrays })
+        Ok(Matrices { dtype: x.dtype, tiles, count: matrices.extent as u32, arrays })
     }
 
     /// Calls `with` with the places of each tile's elements, in the order of the scales.
-    pub fn each_tile(shape: &[usize], (rows, columns): TileOf, mut with: impl FnMut(&[usize])) {
+    pub fn each_tile(shape: &[usize], tile: TileOf, mut with: impl FnMut(&[usize])) {
+        let TileOf { rows, columns } = tile;
         let n = shape[shape.len() - 1];
         let m = if shape.len() > 1 { shape[shape.len() - 2] } else { 1 };
         let all: usize = shape.iter().product();

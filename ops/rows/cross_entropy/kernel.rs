@@ -86,9 +86,11 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
             (false, _) => ignore,
         };
         let is_known = target >= 0 && target < i64::from(n);
-        let logit = match row < m && is_known {
-            true => x.read(i64::from(row) * ld.x.row + target * ld.x.element).convert(),
-            false => f32::NAN,
+        let holder = team.holder::<T>(target as u32).filter(|_| row < m && is_known);
+        // The block that has the target's column reads its logit, before the column is written.
+        let at_target = match holder {
+            Some(_) => x.read(i64::from(row) * ld.x.row + target * ld.x.element).convert(),
+            None => 0.0,
         };
         let scale = match row < m && dloss.address() != 0 {
             true => scale * dloss.read(i64::from(row) * ld.dloss),
@@ -110,10 +112,11 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
             f32::NEG_INFINITY => 0.0,
             _ => math::fast::exp2((max - all) * LOG2_E),
         };
-        let [max, sum, all] = team.combine_blocks([of_block, sum, all], |a, b| {
+        let [max, sum, all, logit] = team.combine_blocks([of_block, sum, all, at_target], |a, b| {
             let max = a[0].max(b[0]);
-            [max, a[1] * relative(a[0], max) + b[1] * relative(b[0], max), a[2] + b[2]]
+            [max, a[1] * relative(a[0], max) + b[1] * relative(b[0], max), a[2] + b[2], a[3] + b[3]]
         });
+        let logit = if is_known { logit } else { f32::NAN };
         let logarithm = math::fast::log2(sum) * LN_2;
         let smoothed = if smoothing == 0.0 { 0.0 } else { smoothing * (all / n as f32 - max) };
         let is_ignored = target == ignore;
@@ -129,19 +132,10 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
         }
         if dx.address() != 0 {
             let inverse = relative(of_block, max) * math::fast::rcp(sum);
-            let (hit, every) = match (is_ignored, is_known) {
-                (true, _) => (0.0, 0.0),
-                (false, true) => (1.0 - smoothing, smoothing / n as f32),
-                (false, false) => (0.0, f32::NAN),
-            };
-            // A target outside of the classes has no column.
-            let target = if is_known { target as i32 } else { -1 };
-            let scale = if is_ignored { 0.0 } else { scale };
-            let tXcX = load.partition_s(team.coordinates::<T>()); // (CPY, CPY_M, CPY_N)
-            tXrX.apply_at(&tXcX, |x, (_, column)| {
-                let hit = if column as i32 == target { hit } else { 0.0 };
-                scale * (x * inverse - every - hit)
-            });
+            // Without a known target all elements are NaN.
+            let every = if is_known { smoothing / n as f32 } else { f32::NAN };
+            let (factor, less) = (scale * inverse, scale * every);
+            tXrX.apply(|x| x.fma(factor, -less));
             if is_ignored {
                 // Also where the logits are no finite numbers.
                 tXrX.apply(|_| 0.0);
@@ -150,6 +144,12 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
             sync_warp(u32::MAX);
             let gD = team.rows(dx, (m, n), ld.dx); // (BLK_M, BLK_N)
             team.store(&tXrX, &load.partition_d(gD));
+            if holder == Some(thread_idx().x % C::THREADS) && !is_ignored && team.writes() {
+                // After its vector, by the same thread: a comparison for each column takes longer.
+                let p = math::fast::exp2((at_target - base) * LOG2_E) * inverse;
+                let of_target = scale * (p - every - (1.0 - smoothing));
+                dx.write(i64::from(row) * ld.dx.row + target * ld.dx.element, of_target.convert());
+            }
         }
         if !team.step(m) {
             return;

@@ -7,21 +7,20 @@ use crate::prelude::*;
 
 pub const NAME: &str = "cumsum";
 
-/// The longest row of a warp.
-const WARP_COLUMNS: u32 = 1024;
+/// Warps of a block.
+const WARPS: u32 = THREADS / 32;
+/// Blocks of an SM whose warps step over rows.
+const BLOCKS: u32 = 3;
 /// The fewest chunks of a row that has a block for each chunk.
 const LONG: u32 = 4;
 
 /// The threads that share a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Share {
-    Warp,
-    Block,
+    /// Warps of a block.
+    Warps(u32),
     /// A block for each of some chunks, with words of the workspace between the launches.
-    Long {
-        chunks: u32,
-        words: u32,
-    },
+    Long { chunks: u32, words: u32 },
     /// A lane of each warp of a block.
     Lane,
 }
@@ -30,15 +29,19 @@ impl Share {
     /// Elements are contiguous across the rows of [`Share::Lane`].
     fn new(of: &Along<2>, card: &Rates) -> Self {
         let &Along { rows, groups, columns, arrays: [x, _], .. } = of;
-        let chunks = columns.div_ceil(kernel::chunk(of.dtype.bytes()));
+        let bytes = of.dtype.bytes();
+        let (chunks, all) = (columns.div_ceil(kernel::chunk(bytes)), rows * groups);
+        // As many warps as have an element, up to a block.
+        let parts = columns.div_ceil(kernel::part(bytes)).clamp(1, WARPS).next_power_of_two();
+        let (blocks, resident) = (all.div_ceil(WARPS / parts), BLOCKS * card.multiprocessors);
+        // A few more rows than blocks at a time would take as long as twice the blocks.
+        let idle = blocks.next_multiple_of(resident) - blocks;
         if columns > 1 && rows >= 16 && x.place.element != 1 && x.place.row == 1 {
             Self::Lane
-        } else if columns <= WARP_COLUMNS {
-            Self::Warp
-        } else if chunks >= LONG && rows * groups <= 2 * card.multiprocessors {
-            Self::Long { chunks, words: rows * groups * kernel::words(chunks) }
+        } else if chunks >= LONG && 4 * idle > blocks {
+            Self::Long { chunks, words: all * kernel::words(chunks) }
         } else {
-            Self::Block
+            Self::Warps(parts)
         }
     }
 }
@@ -63,21 +66,21 @@ impl Launch for Cumsum {
         // SAFETY: the arrays hold the rows, and the workspace the words of long rows.
         of_floats!(NAME, dtype, T => unsafe {
             match self.share {
-                Share::Warp | Share::Block => {
-                    let by_warp = self.share == Share::Warp;
-                    let blocks = if by_warp { rows.div_ceil(THREADS / 32) } else { rows };
-                    let arguments = (x.read(), y.write(), rows, n, of_x, of_y, by_warp, aligned, exclusive);
-                    to.launch(&<T as CumsumKernels>::KERNELS[0], Grid::new((blocks, groups), THREADS), arguments)
+                Share::Warps(parts) => {
+                    let grid = Grid::new((rows.div_ceil(WARPS / parts), groups), THREADS).dependent();
+                    let arguments = (x.read(), y.write(), rows, n, of_x, of_y, parts, aligned, exclusive);
+                    to.launch(&<T as CumsumKernels>::KERNELS[0], grid, arguments)
                 }
                 Share::Long { chunks, words } => {
-                    to.prepare(&cumsum_clear, Grid::new(words.div_ceil(THREADS), THREADS), (states, words))?;
+                    let grid = Grid::new(words.div_ceil(THREADS), THREADS).dependent();
+                    to.prepare(&cumsum_clear, grid, (states, words))?;
                     let arguments = (x.read(), y.write(), states, n, of_x, of_y, aligned, exclusive);
-                    let grid = Grid::new((chunks, rows, groups), THREADS_LONG);
+                    let grid = Grid::new((chunks, rows, groups), THREADS_LONG).dependent();
                     to.launch(&<T as CumsumLongKernels>::KERNELS[0], grid, arguments)
                 }
                 Share::Lane => {
                     let arguments = (x.read(), y.write(), rows, n, of_x, of_y, exclusive);
-                    let grid = Grid::new((rows.div_ceil(32), groups), THREADS);
+                    let grid = Grid::new((rows.div_ceil(32), groups), THREADS).dependent();
                     to.launch(&<T as CumsumAcrossKernels>::KERNELS[0], grid, arguments)
                 }
             }

@@ -1,19 +1,20 @@
-//! Cumulative sums: each element is read once and written once. A block or a warp steps over the
-//! chunks of a row. A long row has a block for each chunk, which waits for the sums before it.
+//! Cumulative sums: each element is read once and written once. Some warps of a block, or all, step
+//! over the chunks of a row. A long row has a block for each chunk, which waits for the sums before it.
 //! Where elements are contiguous across rows, a lane of each warp of a block computes a row.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::{Place, elements, read_all, values, write};
+use core::ops::Range;
 use moye_device::algorithm::warp_reduce;
-use moye_device::arch::{AtomicAdd as _, opaque, shuffle, shuffle_up};
+use moye_device::arch::{AtomicAdd as _, opaque, overlap_launches, shuffle, shuffle_up};
 use moye_device::prelude::*;
 
 /// Threads of a block.
 pub const THREADS: u32 = 512;
 /// Vectors of a thread in a chunk.
 const HELD: usize = 2;
-/// Threads of a block of long rows: two blocks of an SM have 72 registers a thread.
-pub const THREADS_LONG: u32 = 448;
+/// Threads of a block of long rows: two blocks of an SM have 68 registers a thread.
+pub const THREADS_LONG: u32 = 480;
 /// Vectors of a thread in a chunk of a long row.
 const HELD_LONG: usize = 4;
 /// Elements of a lane in a chunk across rows.
@@ -26,6 +27,11 @@ static_layout! {
     Sums = layout!((16, 2));
     /// The sum of each thread: (lane, warp, parity of the chunk).
     SumsAcross = layout!((32, 16, 2));
+}
+
+/// Elements of a part of a chunk, which a warp has.
+pub const fn part(bytes_of_element: usize) -> u32 {
+    32 * HELD as u32 * (16 / bytes_of_element) as u32
 }
 
 /// Elements of a chunk of a long row.
@@ -100,7 +106,8 @@ struct Before<'a, const N: usize> {
     exclusive: bool,
 }
 
-/// Writes the sums of a lane's vectors, from the sum before the warp's elements on.
+/// Writes the sums of a lane's vectors from an element on, from the sum before the warp's elements
+/// on.
 ///
 /// # Safety
 /// As [`load`], of elements that are writable.
@@ -109,14 +116,14 @@ struct Before<'a, const N: usize> {
 unsafe fn store<T: Element + Convert<f32>, const N: usize>(
     y: GlobalMut<T>,
     stride: i64,
-    (first, end): (u32, u32),
+    of: Range<u32>,
     aligned: bool,
     held: &[[u32; 4]; N],
     before: Before<'_, N>,
 ) where
     f32: Convert<T>,
 {
-    let vector = const { (16 / T::BYTES) as u32 };
+    let (vector, Range { start: first, end }) = (const { (16 / T::BYTES) as u32 }, of);
     for ((word, of_vector), i) in held.iter().zip(before.vectors).zip(0..) {
         // Keep the words in registers: the f32 values would take twice as many.
         let (of_word, mut sums) = (values::<T>(&word.map(opaque)), [0.0f32; 8]);
@@ -134,12 +141,11 @@ unsafe fn store<T: Element + Convert<f32>, const N: usize>(
 }
 
 /// `y[i] = x[0] + ... + x[i]` along rows of `n`, or to `x[i - 1]` if `exclusive`, summed in f32.
-/// Grid: `(ceil(rows / rows of a block), groups)`; a block has one row, or one for each warp if
-/// `by_warp`.
+/// A row has `parts` warps of a block. Grid: `(ceil(rows parts / WARPS), groups)`.
 ///
 /// # Safety
-/// `x` and `y`, the same or disjoint, hold the groups of `m` rows. If `aligned`, rows are
-/// contiguous, and their starts and length are multiples of 16 bytes.
+/// `x` and `y`, the same or disjoint, hold the groups of `m` rows; `parts` is a power of two, 16 at
+/// most. If `aligned`, rows are contiguous, and their starts and length are multiples of 16 bytes.
 #[kernel(
     threads = THREADS,
     min_blocks = 3,
@@ -154,38 +160,38 @@ pub unsafe fn cumsum<T: Element + Convert<f32>>(
     n: u32,
     of_x: Place,
     of_y: Place,
-    by_warp: bool,
+    parts: u32,
     aligned: bool,
     exclusive: bool,
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let (lane, warp) = (lane_id(), thread_idx().x / 32);
-    let (row, part, parts) =
-        if by_warp { (block_idx().x * WARPS + warp, 0, 1) } else { (block_idx().x, warp, WARPS) };
+    let (row, part) = ((block_idx().x * WARPS + warp) / parts, warp % parts);
     let end = if row < m { n } else { 0 };
-    let chunk = parts * const { 32 * HELD as u32 * (16 / T::BYTES) as u32 };
+    let chunk = parts * const { self::part(T::BYTES) };
     let (x, y) = (x.offset(of_x.row(block_idx().y, row)), y.offset(of_y.row(block_idx().y, row)));
     let (mut sums, mut carry, mut parity) = (sums, 0.0f32, 0u32);
     let (mut base, mut first) = (0, first_of::<T, HELD>(part));
-    // All threads of the block, or of the warp, have the same chunks.
+    // All threads of the block have as many chunks.
     while base < n {
         let words = load::<T, HELD>(x, of_x.element, first, end, aligned);
         let (before, mut total) = sums_of_warp::<T, HELD>(&words);
         let mut before_warp = carry;
-        if !by_warp {
+        if parts > 1 {
             if lane == 0 {
                 sums.set((warp, parity), total);
             }
             sync_threads();
-            let of_warps = warp_scan(sums.get((lane % WARPS, parity)), |a, b| a + b);
-            let below = shuffle(FULL_WARP, of_warps, warp.wrapping_sub(1) % 32);
-            before_warp += if warp == 0 { 0.0 } else { below };
-            total = shuffle(FULL_WARP, of_warps, WARPS - 1);
+            let of_warps = warp_scan(sums.get((warp - part + lane % parts, parity)), |a, b| a + b);
+            let below = shuffle(FULL_WARP, of_warps, part.wrapping_sub(1) % 32);
+            before_warp += if part == 0 { 0.0 } else { below };
+            total = shuffle(FULL_WARP, of_warps, parts - 1);
             parity ^= 1;
         }
         let before = Before { warp: before_warp, vectors: &before, exclusive };
-        store(y, of_y.element, (first, end), aligned, &words, before);
+        store(y, of_y.element, first..end, aligned, &words, before);
         carry += total;
         base += chunk;
         first += chunk;
@@ -199,6 +205,7 @@ pub unsafe fn cumsum<T: Element + Convert<f32>>(
 /// `states` holds `count` words.
 #[kernel(threads = THREADS)]
 pub unsafe fn cumsum_clear(states: GlobalMut<u64>, count: u32) {
+    overlap_launches();
     let i = block_idx().x * THREADS + thread_idx().x;
     states.offset(i).write_if(i < count, 0);
 }
@@ -309,6 +316,7 @@ pub unsafe fn cumsum_long<T: Element + Convert<f32>>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let (block, lane, warp) = (block_idx(), lane_id(), thread_idx().x / 32);
     let (chunk, chunks) = (block.x, grid_dim().x);
     let row = u64::from(block.z * grid_dim().y + block.y);
@@ -339,7 +347,7 @@ pub unsafe fn cumsum_long<T: Element + Convert<f32>>(
     let before_warp = sums.get((0u32, 1u32)) + if warp == 0 { 0.0 } else { below };
     let y = y.offset(of_y.row(block.z, block.y));
     let before = Before { warp: before_warp, vectors: &before, exclusive };
-    store(y, of_y.element, (opaque(first), n), aligned, &held, before);
+    store(y, of_y.element, opaque(first)..n, aligned, &held, before);
 }
 
 /// [`cumsum`] of rows whose elements are contiguous across rows: a lane of each warp of a block has
@@ -365,6 +373,7 @@ pub unsafe fn cumsum_across<T: Element + Convert<f32>>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let (lane, warp) = (lane_id(), thread_idx().x / 32);
     let row = block_idx().x * 32 + lane;
     let (x, y) = (x.offset(of_x.row(block_idx().y, row)), y.offset(of_y.row(block_idx().y, row)));

@@ -15,7 +15,8 @@ impl Launch for Dequantize {
         let Matrices { dtype, tiles, count, arrays: [y, q, scales] } = self.0;
         let in_row = tiles.columns.div_ceil(16 / dtype.bytes() as u32);
         let vectors = u64::from(in_row) * u64::from(tiles.rows);
-        let grid = Grid::new((vectors.div_ceil((THREADS * HELD as u32).into()) as u32, count), THREADS);
+        let blocks = vectors.div_ceil((THREADS * HELD as u32).into()) as u32;
+        let grid = Grid::new((blocks, count), THREADS).dependent();
         // SAFETY: the arrays hold the matrices; the grid has all vectors.
         of_floats!(NAME, dtype, T => unsafe {
             let arguments = (q.read(), scales.read(), y.write(), tiles, q.place, scales.place, y.place);
@@ -27,7 +28,8 @@ impl Launch for Dequantize {
 /// The tile that scales of a shape are of.
 pub fn tile_of_scales(shape: &[usize], scales: &[usize]) -> Result<TileOf> {
     let tiles = [(None, None), (Some(1), None), (Some(1), Some(128)), (Some(128), Some(128))];
-    let found = tiles.into_iter().find(|&tile| scales_of(NAME, shape, tile).is_ok_and(|of| of == scales));
+    let mut tiles = tiles.into_iter().map(|(rows, columns)| TileOf { rows, columns });
+    let found = tiles.find(|&tile| scales_of(NAME, shape, tile).is_ok_and(|of| of == scales));
     let Some(tile) = found else {
         let detail =
             format!("scales have shape {scales:?}, which is that of no tiles of an array of shape {shape:?}");

@@ -4,7 +4,7 @@
 use crate::code::decode;
 use crate::place::{Place, elements, read_all, write};
 use crate::tiles::Tiles;
-use moye_device::arch::opaque;
+use moye_device::arch::{opaque, overlap_launches};
 use moye_device::prelude::*;
 
 /// Threads of a block.
@@ -35,6 +35,7 @@ pub unsafe fn dequantize<T: Element>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let (vector, matrix) = (const { (16 / T::BYTES) as u32 }, block_idx().y);
     let in_row = tiles.columns.div_ceil(vector);
     let first = block_idx().x * (THREADS * HELD as u32) + thread_idx().x;

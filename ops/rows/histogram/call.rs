@@ -18,8 +18,10 @@ struct Histogram {
     /// Blocks of a row, rows, and groups.
     grid: [u32; 3],
     columns: u32,
-    /// The address of the counts, and their stride.
-    counts: (u64, i64),
+    /// The address of the counts.
+    counts: u64,
+    /// The distance of two counts.
+    stride: i64,
     /// The bits of the range.
     range: [u32; 2],
     bins: u32,
@@ -27,17 +29,16 @@ struct Histogram {
 
 impl Launch for Histogram {
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
-        let &Self { dtype, x, grid: [blocks, rows, groups], columns, counts: (counts, stride), range, bins } =
-            self;
+        let &Self { dtype, x, grid: [blocks, rows, groups], columns, counts, stride, range, bins } = self;
         let counts = GlobalMut::from_address(counts);
-        let grid = Grid::new(bins.div_ceil(THREADS), THREADS);
+        let grid = Grid::new(bins.div_ceil(THREADS), THREADS).dependent();
         // SAFETY: there is a count for each bin.
         unsafe { to.prepare(&histogram_clear, grid, (counts, bins, stride))? };
         if columns == 0 {
             return Ok(());
         }
-        let (bins, grid) =
-            (Bins::new(range.map(f32::from_bits), bins), Grid::new((blocks, rows, groups), THREADS));
+        let bins = Bins::new(range.map(f32::from_bits), bins);
+        let grid = Grid::new((blocks, rows, groups), THREADS).dependent();
         macro_rules! launch {
             ($t:ty) => {
                 // SAFETY: the arrays hold the rows, and a count for each bin.
@@ -89,23 +90,28 @@ pub fn results(
 /// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn compute(name: &'static str, integers: bool, on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (x, counts) = (call.operand(0), call.operand(1));
-    let modes: Vec<Mode<1>> = x.shape.iter().copied().zip(x.strides.iter().map(|&stride| [stride])).collect();
-    let mut modes = joined(modes);
-    let (columns, [element]) = modes.pop().unwrap_or((1, [1]));
-    let columns = if x.elements() == 0 { 0 } else { columns };
+    let modes = x.shape.iter().zip(&x.strides);
+    let mut modes = joined(modes.map(|(&extent, &stride)| Mode { extent, strides: [stride] }).collect());
+    let Mode { extent, strides: [element] } = modes.pop().unwrap_or(Mode { extent: 1, strides: [1] });
+    let columns = if x.elements() == 0 { 0 } else { extent };
     let [groups, rows] = groups_and_rows(name, x, modes)?;
-    if columns > i32::MAX as usize || rows.0 > moye_runtime::MAX_BLOCKS[1] {
+    if columns > i32::MAX as usize || rows.extent > moye_runtime::MAX_BLOCKS[1] as usize {
         let detail = format!("x has shape {:?} and strides {:?}; split or copy it", x.shape, x.strides);
         return unsupported(name, detail);
     }
-    let (rows_of, groups_of, columns) = (rows.0.max(1), groups.0.max(1), columns as u32);
+    let [rows_of, groups_of] = [rows, groups].map(|mode| mode.extent.max(1) as u32);
+    let columns = columns as u32;
     let blocks = BLOCKS * on.card().multiprocessors / (rows_of * groups_of);
     let histogram = Histogram {
         dtype: x.dtype,
-        x: Placed { address: x.address, place: Place { group: groups.1[0], row: rows.1[0], element } },
+        x: Placed {
+            address: x.address,
+            place: Place { group: groups.strides[0], row: rows.strides[0], element },
+        },
         grid: [blocks.clamp(1, columns.div_ceil(PART).max(1)), rows_of, groups_of],
         columns,
-        counts: (counts.address, counts.strides[0]),
+        counts: counts.address,
+        stride: counts.strides[0],
         range: range(name, integers, call.options)?.map(f32::to_bits),
         bins: call.options.int("bins") as u32,
     };

@@ -4,7 +4,7 @@
 
 use crate::place::Place;
 use moye_device::algorithm::RowPart;
-use moye_device::arch::AtomicAdd as _;
+use moye_device::arch::{AtomicAdd as _, overlap_launches};
 use moye_device::prelude::*;
 
 /// Threads of a block.
@@ -95,6 +95,7 @@ binned!(f32, f16, bf16; i32, i64);
 /// `counts` holds `bins` elements, `stride` apart.
 #[kernel(threads = THREADS)]
 pub unsafe fn histogram_clear(counts: GlobalMut<i64>, bins: u32, stride: i64) {
+    overlap_launches();
     let i = block_idx().x * THREADS + thread_idx().x;
     counts.offset(i64::from(i) * stride).write_if(i < bins, 0);
 }
@@ -118,6 +119,7 @@ pub unsafe fn histogram<T: Binned>(
     counts: GlobalMut<i64>,
     stride: i64,
 ) {
+    overlap_launches();
     let (block, thread) = (block_idx(), thread_idx().x);
     let (x, element) = (x.offset(of_x.row(block.z, block.y)), of_x.element);
     let part = RowPart { from: 0, to: n, part: block.x * THREADS + thread, parts: grid_dim().x * THREADS };

@@ -27,7 +27,8 @@ impl Launch for Int4 {
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Self { of: Along { dtype, groups, arrays: [x, q, scales, minima], .. }, shape, back } = *self;
         let units = u64::from(shape.rows) * u64::from(shape.units);
-        let grid = Grid::new((units.div_ceil((THREADS * HELD as u32).into()) as u32, groups), THREADS);
+        let blocks = units.div_ceil((THREADS * HELD as u32).into()) as u32;
+        let grid = Grid::new((blocks, groups), THREADS).dependent();
         let places = (x.place, q.place, scales.place, minima.place);
         let (of_x, of_q, of_scales, of_minima) = places;
         // SAFETY: the arrays hold the matrices; the grid has all units.

@@ -3,7 +3,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::{Place, elements, read_all, values, write};
-use moye_device::arch::{opaque, shuffle_xor};
+use moye_device::arch::{opaque, overlap_launches, shuffle_xor};
 use moye_device::prelude::*;
 
 /// Threads of a block.
@@ -193,6 +193,7 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
     of_scales: Place,
     of_minima: Place,
 ) {
+    overlap_launches();
     let (matrix, Groups { log_group, wide, aligned, .. }) = (block_idx().y, shape);
     let (places, has_minima) = (shape.places::<2>(), minima.address() != 0);
     let [scales, minima] = [scales, minima].map(|pointer| Numbers { pointer, wide });
@@ -203,13 +204,17 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
         let (low, high) =
             (unit::<T>(&lower[first], &upper[first]), unit::<T>(&lower[first + 1], &upper[first + 1]));
         let mut all = [0.0f32; 16];
-        for (x, j) in all.iter_mut().zip(0usize..) {
-            // In place of what does not exist is what changes neither extreme.
-            let is_there = aligned || (j as u32) < existing;
-            let of = if j < 8 { low[j % 8] } else { high[j % 8] };
-            *x = if is_there { of } else { low[0] };
+        for j in 0..8 {
+            (all[j], all[j + 8]) = (low[j], high[j]);
         }
-        let (scale, base, least) = if has_minima {
+        if !aligned {
+            // In place of what does not exist is what changes neither extreme.
+            for j in 0..16 {
+                all[j] = if (j as u32) < existing { all[j] } else { low[0] };
+            }
+        }
+        // The maximum of NaN and a number is the number: NaN counts for neither extreme.
+        let (scale, base, least, far) = if has_minima {
             let (mut low, mut high) = (all[0], all[0]);
             for &x in &all[1..] {
                 (low, high) = (low.min(x), high.max(x));
@@ -220,19 +225,37 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
             let (low, high) = (of_group(low, log_group, f32::min), of_group(high, log_group, f32::max));
             // A group of NaN alone has neither.
             let (low, range) = if low <= high { (minima.rounded(low), high - low) } else { (0.0, 0.0) };
-            (scales.rounded(range / 15.0), low, 0.0)
+            (scales.rounded(range / 15.0), low, 0.0, [low, high])
         } else {
-            // The maximum of NaN and a number is the number.
             let mut magnitude = 0.0f32;
             for x in &all {
                 magnitude = magnitude.max(x.abs());
             }
-            (scales.rounded(of_group(magnitude, log_group, f32::max) / 7.0), 0.0, -8.0)
+            let magnitude = of_group(magnitude, log_group, f32::max);
+            (scales.rounded(magnitude / 7.0), 0.0, -8.0, [-magnitude, magnitude])
         };
         let inverse = if scale < LEAST { 0.0 } else { 1.0 / scale };
+        let code = |x: f32| (x - base) * inverse;
+        // The sum of all is NaN if an element is.
+        let mut sum = 0.0f32;
+        for x in &all {
+            sum += x;
+        }
+        // Rare: rounding of the scale or the minimum, or no finite number. Limits for each element
+        // would take as long as all the rest.
+        let is_within = code(far[0]) > least - 0.5 && code(far[1]) < least + 15.5;
+        if !is_within || sum.is_nan() {
+            for x in &mut all {
+                let limited = code(*x).max(least).min(least + 15.0);
+                *x = if x.is_nan() { 0.0 } else { limited };
+            }
+        } else {
+            for x in &mut all {
+                *x = code(*x);
+            }
+        }
         let mut words = [0u32; 2];
-        for (&x, j) in all.iter().zip(0..) {
-            let code = if x.is_nan() { 0.0 } else { ((x - base) * inverse).max(least).min(least + 15.0) };
+        for (&code, j) in all.iter().zip(0..) {
             // A sum is rounded to even.
             let bits = (code + (f32::from_bits(ONE) - least)).to_bits();
             words[j / 8] = words[j / 8].wrapping_add(bits << (4 * (j % 8)));
@@ -273,6 +296,7 @@ pub unsafe fn dequantize_int4<T: Element>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let (matrix, Groups { log_group, wide, aligned, .. }) = (block_idx().y, shape);
     let (places, has_minima) = (shape.places::<1>(), minima.address() != 0);
     let [scales, minima] = [scales, minima].map(|pointer| Numbers { pointer, wide });

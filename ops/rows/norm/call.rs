@@ -84,6 +84,7 @@ pub fn results(
         return Ok(vec![like_x(output(options, x.dtype).0), x.clone()]);
     }
     let scales = ArrayType { dtype: Dtype::F32, shape: x.shape[..x.shape.len() - 1].to_vec() };
+    expect_elements(name, &x.shape, &scales.shape)?;
     Ok(vec![like_x(byte_option(name, options)?), scales, x.clone()])
 }
 

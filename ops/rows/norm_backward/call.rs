@@ -1,7 +1,8 @@
 //! From a call to launches.
 
 use super::kernel::{
-    AnyColumns, Columns, ColumnsKernels, NormBackwardKernels, PartialColumns, Stats, Strides, SumKernels,
+    AnyColumns, Columns, ColumnsKernels, Half8, Half512, HalfCluster, NormBackwardKernels, PartialColumns,
+    Stats, Strides, SumKernels,
 };
 use crate::prelude::*;
 use half::f16;
@@ -65,28 +66,33 @@ struct RowsAndSums {
 }
 
 macro_rules! summing {
-    ($($shape:ident: $blocks:literal,)+) => {
+    ($($shape:ident: $blocks:literal $(, longer than $longest:literal)?;)+) => {
         /// The instances.
-        const INSTANCES: &[RowInstance] = &[$(RowInstance::of::<$shape>()),+];
+        const INSTANCES: &[RowInstance] = &[$(RowInstance::of::<$shape>()$(.longer_than($longest))?),+];
         /// The same, with their blocks on an SM.
-        const SUMMING: &[RowInstance] = &[$(RowInstance::of::<$shape>().resident($blocks)),+];
+        const SUMMING: &[RowInstance] =
+            &[$(RowInstance::of::<$shape>().resident($blocks)$(.longer_than($longest))?),+];
         /// Whether an instance holds the sums, for elements of 4 and of 2 bytes.
         const HOLDS: &[[bool; 2]] = &[$([RowSums::<f32, $shape, 2>::HOLDS, RowSums::<f16, $shape, 2>::HOLDS]),+];
     };
 }
-// In the order of the kernel's instances. Registers limit the blocks on an SM, 128 a thread.
+// In the order of the kernel's instances. Registers limit the blocks on an SM: 128 a thread, or 64
+// with half of the elements.
 summing! {
-    Lanes8: 4,
-    Warp: 4,
-    Block128: 4,
-    Block256: 2,
-    Block512: 1,
-    AnyWarp: 4,
-    AnyBlock512: 1,
-    Chunked: 1,
-    AnyChunked: 1,
-    Cluster512: 1,
-    AnyCluster: 1,
+    Half8: 8;
+    Lanes8: 4;
+    Warp: 4;
+    Block128: 4;
+    Half512: 2;
+    Block256: 2;
+    Block512: 1;
+    AnyWarp: 4;
+    AnyBlock512: 1;
+    Chunked: 1;
+    AnyChunked: 1;
+    HalfCluster: 2;
+    Cluster512: 1, longer than 65_536;
+    AnyCluster: 1;
 }
 
 impl RowKernel<5> for RowsAndSums {
@@ -138,7 +144,7 @@ impl RowKernel<5> for Slices {
         let (stats, [weight, bias]) =
             (Global::from_address(self.stats), self.sums.map(GlobalMut::from_address));
         let blocks = n.div_ceil(Columns::COLUMNS) * m.div_ceil(Columns::ROWS * tiles);
-        let grid = Grid::new(blocks, Columns::BLOCK);
+        let grid = Grid::new(blocks, Columns::BLOCK).dependent();
         // SAFETY: the arrays hold the rows, and the sums a row for each slice.
         of_floats!("norm_backward", on.dtype, T => unsafe {
             let arguments = (x.read(), dy.read(), stats, weight, bias, m, n, x.stride, dy.stride, tiles);
@@ -158,7 +164,8 @@ impl RowKernel<2> for Sum {
 
     unsafe fn launch(&self, on: &RowLaunch<'_>, [from, to]: [RowArray; 2]) -> Result<()> {
         let (n, Self(slices, dtype)) = (on.columns, *self);
-        let grid = Grid::new(n.div_ceil(PartialColumns::COLUMNS), PartialColumns::BLOCK);
+        let blocks = n.div_ceil(PartialColumns::COLUMNS);
+        let grid = Grid::new(blocks, PartialColumns::BLOCK).dependent();
         // SAFETY: the arrays hold the rows.
         of_floats!("norm_backward", dtype, T => unsafe {
             on.launch_grid(<T as SumKernels>::KERNELS, grid, (from.read(), to.write(), slices, n, to.stride))

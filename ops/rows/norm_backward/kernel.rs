@@ -43,6 +43,9 @@ pub struct Strides {
 /// `dx` is the same as, or disjoint from, each of the others.
 #[kernel(
     threads = C::BLOCK,
+    // 64 registers a thread with half of the elements, or 128; rows that start anywhere, and chunks,
+    // may have more.
+    min_blocks = if C::ALIGN == 1 || <<C as RowShape>::Blocks as RowBlocks>::CHUNKS { 1 } else { 16_384 / (C::BLOCK * C::ELEMENTS) },
     shared = (
         scratch: SharedArray<f32, RowScratch>,
         of_x: RowStage<T, C, 2>,
@@ -51,8 +54,9 @@ pub struct Strides {
     ),
     instances = norm_backward<
         f32 | f16 | bf16,
-        Lanes8 | Warp | Block128 | Block256 | Block512 | AnyWarp | AnyBlock512
+        Half8 | Lanes8 | Warp | Block128 | Half512 | Block256 | Block512 | AnyWarp | AnyBlock512
             | Chunked | AnyChunked
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] HalfCluster
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
     >,
@@ -96,32 +100,15 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
         let mut tXrX = of_x.take(&team, &tXgX); // (CPY, CPY_M, CPY_N)
         let mut tXrG = of_dy.take(&team, &load.partition_s(gG)); // (CPY, CPY_M, CPY_N)
         next(&team, team.next_tile());
-        let mut means = [0.0; 2];
-        let squares = if const { C::Blocks::CHUNKS } {
-            // One exchange, and so one pass over the row.
-            let squares;
-            (means, squares) = moments(&mut team, &mut tXrX, &tXgX, n, center);
-            tXrX.rows(squares) // (CPY_M)
-        } else {
-            if center {
-                // As in the forward pass, twice.
-                for part in &mut means {
-                    let mean = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
-                    tXrX.apply_rows(&mean, |x, mean| x - mean);
-                    team.fill_outside(&mut tXrX, &tXgX, 0.0);
-                    *part = mean[0];
-                }
-            }
-            let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
-            team.reduce(squares, f32::add)
-        };
-        let scale = squares.map(|sum| math::fast::rsqrt(sum / n as f32 + eps)); // (CPY_M)
-        tXrX.apply_rows(&scale, |x, scale| x * scale);
+        // As in the forward pass: one exchange between the blocks of a row, and one of the sums below.
+        let (means, squares) = moments(&mut team, &mut tXrX, &tXgX, n, center);
+        let scale = math::fast::rsqrt(squares / n as f32 + eps);
+        tXrX.apply(|x| x * scale);
         if let Some(row) = team.leader()
             && row < m
             && stats.address() != 0
         {
-            stats.write(row, [means[0], means[1], scale[0], 0.0]);
+            stats.write(row, [means[0], means[1], scale, 0.0]);
         }
         if holds && dweight.address() != 0 {
             sums.add(&team, m, 0, &tXrX.zip(&tXrG, f32::mul));
@@ -134,25 +121,12 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
             team.apply_loaded(&mut tXrG, &load.partition_s(gW), |g, w| g * w);
         }
         // dx = scale (g - mean(g) - x mean(g x)), for normed x and without mean(g) of RMSNorm.
-        let products = tXrX.zip(&tXrG, f32::mul).reduce_rows(f32::add); // (CPY_M)
-        let along = if const { C::Blocks::CHUNKS } {
-            let products = team.reduce_in_block(products, f32::add); // (CPY_M)
-            let sum = team.reduce_in_block(tXrG.reduce_rows(f32::add), f32::add)[0];
-            let [along, sum] = team.combine_blocks([products[0], sum], |a, b| [a[0] + b[0], a[1] + b[1]]);
-            let mean = if center { sum / n as f32 } else { 0.0 };
-            tXrG.apply(|g| g - mean);
-            products.map(|_| along / n as f32) // (CPY_M)
-        } else {
-            let along = team.reduce(products, f32::add).map(|sum| sum / n as f32); // (CPY_M)
-            if center {
-                let mean = team.reduce(tXrG.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
-                tXrG.apply_rows(&mean, |g, mean| g - mean);
-            }
-            along
-        };
-        tXrX.apply_rows(&along, |x, along| x * along);
-        tXrG.apply_with(&tXrX, |g, x| g - x);
-        tXrG.apply_rows(&scale, |g, scale| g * scale);
+        let products = tXrX.zip(&tXrG, f32::mul).reduce_rows(f32::add)[0];
+        let sum = if center { tXrG.reduce_rows(f32::add)[0] } else { 0.0 };
+        let [products, sum] = team.sum_in_block([products, sum]);
+        let sums_of_row = team.combine_blocks([products, sum], |a, b| [a[0] + b[0], a[1] + b[1]]);
+        let [along, mean] = sums_of_row.map(|sum| sum / n as f32);
+        tXrG.apply_with(&tXrX, |g, x| scale * (g - mean - x * along));
         if dsum.address() != 0 {
             let gS = team.rows(dsum, (m, n), ld.dsum); // (BLK_M, BLK_N)
             team.apply_loaded(&mut tXrG, &load.partition_s(gS), f32::add);
@@ -176,28 +150,36 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
     }
 }
 
-macro_rules! columns {
-    ($($(#[$doc:meta])* $name:ident: ($block:literal, $elements:literal, $align:literal);)+) => { $(
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $name:ident: ($threads:literal, $block:literal, $elements:literal, $align:literal, $of:ident);)+) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name;
         impl RowShape for $name {
-            const THREADS: u32 = 32;
+            const THREADS: u32 = $threads;
             const ALIGN: usize = $align;
-            type Blocks = OneBlock;
+            type Blocks = $of;
             const ELEMENTS: u32 = $elements;
             const BLOCK: u32 = $block;
         }
     )+ };
 }
-// Threads of a block, elements of a thread, alignment: a warp for each row.
-columns! {
-    /// 256 columns of 8 rows.
-    Columns: (256, 8, 16);
+// Threads of a row and of a block, elements of a thread, alignment, the blocks of a row. A thread
+// with half of the elements of the shapes of the language takes 64 registers for two rows, so that
+// an SM has 1,024 of them.
+shapes! {
+    /// Eight lanes share a row of at most 128 elements.
+    Half8: (8, 128, 16, 16, OneBlock);
+    /// 512 threads share a row of at most 8,192 elements.
+    Half512: (512, 512, 16, 16, OneBlock);
+    /// A cluster shares a row of at most 8,192 elements a block.
+    HalfCluster: (512, 512, 16, 16, ClusterBlocks);
+    /// A warp for each row: 256 columns of 8 rows.
+    Columns: (32, 256, 8, 16, OneBlock);
     /// [`Columns`], of rows that start anywhere.
-    AnyColumns: (256, 8, 1);
-    /// 128 columns of 32 rows.
-    PartialColumns: (1024, 4, 1);
+    AnyColumns: (32, 256, 8, 1, OneBlock);
+    /// A warp for each row: 128 columns of 32 rows.
+    PartialColumns: (32, 1024, 4, 1, OneBlock);
 }
 
 static_layout! {
@@ -264,6 +246,7 @@ pub unsafe fn norm_backward_columns<T: Element + Convert<f32>, C: RowShape>(
     ldg: RowStride,
     tiles: u32,
 ) {
+    overlap_launches();
     let team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let blocks = n.div_ceil(C::COLUMNS);
@@ -320,6 +303,7 @@ pub unsafe fn norm_backward_sum<T: Element>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let team = RowTeam::<PartialColumns>::new(scratch);
     let load = RowCopy::<f32, PartialColumns>::get_slice(thread_idx().x);
     let block = block_idx().x;

@@ -23,6 +23,8 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[300])]).options(&[INT8]),
     Case::new(&[Some(&[3, 40])]).options(&[WHOLE, E5M2]).ranges(&[("x", 0.0, 0.0)]),
     Case::new(&[Some(&[4, 9000])]).options(&[WHOLE]),
+    Case::new(&[Some(&[260, 136])]).options(TILE),
+    Case::new(&[Some(&[130, 257])]).options(TILE),
 ];
 
 /// Activations of a model with each kind of tile, and with the transpose.

@@ -8,7 +8,7 @@ use crate::place::{Place, read, read_all, values, write};
 use crate::thread;
 use crate::tiles::Tiles;
 use moye_device::algorithm::*;
-use moye_device::arch::{opaque, overlap_launches, prmt};
+use moye_device::arch::{opaque, overlap_launches, overlap_next_launch, prmt};
 use moye_device::prelude::*;
 
 /// Threads of a block.
@@ -17,7 +17,7 @@ pub const THREADS: u32 = 256;
 const HELD: usize = 8;
 /// Vectors that a thread loads in turn after the ones that it holds.
 const REST: usize = 1;
-/// Vectors that a thread loads in turn where all elements have one scale.
+/// Vectors of a thread in a tile where all elements have one scale.
 pub const WHOLE: usize = 4;
 /// Bytes of a side of a tile that is transposed, and elements of one with a scale.
 pub const SIDE: u32 = 128;
@@ -102,8 +102,8 @@ struct TileOf<T: Element> {
     of_x: Place,
     of_q: Place,
     tiles: Tiles,
-    /// The first row and column.
-    first: (u32, u32),
+    first_row: u32,
+    first_column: u32,
     rows: u32,
     columns: u32,
 }
@@ -131,7 +131,7 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         };
         let column = at * Self::VECTOR;
         let existing = if i < self.rows * in_row { (self.columns - column).min(Self::VECTOR) } else { 0 };
-        VectorPlace { row: self.first.0 + row, column: self.first.1 + column, existing }
+        VectorPlace { row: self.first_row + row, column: self.first_column + column, existing }
     }
 
     /// The vectors of a thread from one on.
@@ -150,13 +150,20 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         unsafe { read_all(&all, self.of_x.element, self.tiles.aligned) }
     }
 
-    /// Converts and writes the vectors of a thread from one on.
+    /// Converts and writes the vectors of a thread from one on, and calls `keep` with row and column
+    /// of four bytes in the tile, and these.
     ///
     /// # Safety
     /// The tile is writable, and no other thread has these vectors.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn store<const N: usize>(self, words: &[[u32; 4]; N], from: u32, inverse: f32) {
+    unsafe fn store<const N: usize>(
+        self,
+        words: &[[u32; 4]; N],
+        from: u32,
+        inverse: f32,
+        mut keep: impl FnMut(u32, u32, u32),
+    ) {
         // Recompute the places: to keep them from the load would take too many registers.
         let (Self { of_q, tiles, .. }, from) = (self, opaque(from));
         for (word, i) in words.iter().zip(0..) {
@@ -167,10 +174,18 @@ impl<T: Element + Convert<f32>> TileOf<T> {
                 |i: usize| [x[i] * inverse, x[i + 1] * inverse, x[i + 2] * inverse, x[i + 3] * inverse];
             let q = self.q.offset(of_q.at(block_idx().y, row, column));
             let low = encode(tiles.code, scaled(0));
+            let (row_in, column_in) = (row - self.first_row, column - self.first_column);
+            if existing > 0 {
+                keep(row_in, column_in, low);
+            }
             // SAFETY: the caller's contract; aligned tiles have whole vectors.
             unsafe {
                 if const { 16 / T::BYTES == 8 } {
-                    let both = u64::from(encode(tiles.code, scaled(4))) << 32 | u64::from(low);
+                    let high = encode(tiles.code, scaled(4));
+                    if existing > 0 {
+                        keep(row_in, column_in + 4, high);
+                    }
+                    let both = u64::from(high) << 32 | u64::from(low);
                     write(q, of_q.element, existing, tiles.aligned, both);
                 } else {
                     write(q, of_q.element, existing, tiles.aligned, low);
@@ -207,22 +222,24 @@ impl<T: Element + Convert<f32>> TileOf<T> {
     ) -> (Self, (u32, u32)) {
         let (across, _) = tiles.count();
         let (row, column) = (i / across, i % across);
-        let first = (row * tiles.tile_rows, column * tiles.tile_columns);
-        let columns = tiles.tile_columns.min(tiles.columns - first.1);
-        let rows = tiles.tile_rows.min(tiles.rows - first.0);
-        (Self { x, q, of_x, of_q, tiles, first, rows, columns }, (row, column))
+        let (first_row, first_column) = (row * tiles.tile_rows, column * tiles.tile_columns);
+        let columns = tiles.tile_columns.min(tiles.columns - first_column);
+        let rows = tiles.tile_rows.min(tiles.rows - first_row);
+        (Self { x, q, of_x, of_q, tiles, first_row, first_column, rows, columns }, (row, column))
     }
 }
 
-/// [`quantize_rows`] of tiles of any shape, with a block for each. Grid: `(tiles, matrices)`.
+/// [`quantize_rows`] of tiles of any shape, with a block for each, and unless its address is 0 the
+/// transpose of one matrix in tiles of 128 x 128. Grid: `(tiles, matrices)`.
 ///
 /// # Safety
-/// `x` and `q` hold the matrices, and `scales` an element for each tile. What is written is
-/// disjoint from `x`.
+/// `x` and `q` hold the matrices, `scales` an element for each tile, and `transposed` the transpose
+/// of the matrix. What is written is disjoint from `x`. With `aligned_transposed` four bytes of a
+/// row of `transposed` are at multiples of 4.
 #[kernel(
     threads = THREADS,
     min_blocks = 4,
-    shared = (scratch: SharedArray<f32, Warps>),
+    shared = (scratch: SharedArray<f32, Warps>, tile: SharedArray<u32, Transpose>),
     instances = quantize<f32 | f16 | bf16>,
     table = QuantizeKernels
 )]
@@ -234,7 +251,11 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
     of_x: Place,
     of_q: Place,
     of_scales: Place,
+    transposed: GlobalMut<u8>,
+    of_transposed: Place,
+    aligned_transposed: bool,
 ) {
+    overlap_launches();
     let (thread, matrix) = (thread_idx().x, block_idx().y);
     let (of, (tile_row, tile_column)) = TileOf::new(block_idx().x, x, q, [of_x, of_q], tiles);
     let (vectors, rest) = (of.rows * of.in_row(), thread + HELD as u32 * THREADS);
@@ -249,20 +270,38 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
     if thread == 0 {
         scales.write(of_scales.at(matrix, tile_row, tile_column), scale);
     }
-    of.store(&held, thread, inverse);
+    let (mut tile, transposes) = (tile, transposed.address() != 0);
+    let mut keep = |row: u32, column: u32, bytes: u32| {
+        if transposes {
+            tile.set((column / 4, row), bytes);
+        }
+    };
+    of.store(&held, thread, inverse, &mut keep);
     next = rest;
     while next < vectors {
-        of.store(&of.load::<REST>(next), next, inverse);
+        of.store(&of.load::<REST>(next), next, inverse, &mut keep);
         next += REST as u32 * THREADS;
+    }
+    if transposes {
+        sync_threads();
+        let (rows, columns, aligned) = (tiles.rows, tiles.columns, aligned_transposed);
+        let to = Transposed { to: transposed, place: of_transposed, aligned, rows, columns };
+        let word = |row: u32, column: u32| match row < of.rows && column < of.columns {
+            true => tile.get((column / 4, row)),
+            false => 0,
+        };
+        to.write(tile, tile_row, tile_column, matrix, word);
     }
 }
 
-/// [`quantize`] with one scale, in two launches: the magnitude of each tile, and the elements by
-/// the greatest of them.
+/// [`quantize`] with one scale, in two launches: the magnitude of each block's tiles, and the
+/// elements by the greatest of them. A block takes every `n`th tile of a matrix, of which each
+/// thread holds its vectors. Grid: `(n, matrices)`, at most as many as there are tiles.
 ///
 /// # Safety
-/// As [`quantize`], with one element of `scales`; `magnitudes` holds one for each tile and matrix,
-/// which a launch with [`Step::Magnitudes`] has written before.
+/// As [`quantize`], with one element of `scales` and tiles of at most `WHOLE` vectors a thread;
+/// `magnitudes` holds one for each block, which a launch with [`Step::Magnitudes`] of the same grid
+/// has written just before. `x` was written before that launch.
 #[kernel(
     threads = THREADS,
     min_blocks = 3,
@@ -280,41 +319,123 @@ pub unsafe fn quantize_whole<T: Element + Convert<f32>>(
     of_x: Place,
     of_q: Place,
 ) {
-    let (thread, matrix, (_, count)) = (thread_idx().x, block_idx().y, tiles.count());
-    let chunk = WHOLE as u32 * THREADS;
+    let (thread, block, (_, count), blocks) = (thread_idx().x, block_idx(), tiles.count(), grid_dim());
+    let tile = |i: u32| TileOf::new(i, x, q, [of_x, of_q], tiles).0;
+    // The next tile is in flight while one is used.
+    let load = |i: u32| if i < count { tile(i).load::<WHOLE>(thread) } else { [[0; 4]; WHOLE] };
     if step == Step::Magnitudes as u32 {
-        let (of, _) = TileOf::new(block_idx().x, x, q, [of_x, of_q], tiles);
-        let (vectors, mut next, mut amax) = (of.rows * of.in_row(), thread, 0.0f32);
-        while next < vectors {
-            amax = amax.max(greatest::<T, _>(&of.load::<WHOLE>(next)));
-            next += chunk;
+        overlap_next_launch();
+        let (mut i, mut held, mut amax) = (block.x, load(block.x), 0.0f32);
+        while i < count {
+            i += blocks.x;
+            let next = load(i);
+            amax = amax.max(greatest::<T, _>(&held));
+            held = next;
         }
         amax = block_reduce(amax, scratch, f32::max);
         if thread == 0 {
-            magnitudes.write(matrix * count + block_idx().x, amax);
+            magnitudes.write(block.y * blocks.x + block.x, amax);
         }
         return;
     }
-    // In reverse order: the elements that the launch before has read last are in L2.
-    let (of, _) = TileOf::new(count - 1 - block_idx().x, x, q, [of_x, of_q], tiles);
-    let (vectors, mut next, mut amax) = (of.rows * of.in_row(), thread, 0.0f32);
-    let mut i = thread;
-    while i < count * grid_dim().y {
-        amax = amax.max(magnitudes.read(i));
-        i += THREADS;
+    // In reverse order: the elements that the launch before has read last are in L2. It has waited
+    // for those before it, so that `x` may be read.
+    let mut i = block.x + (count - 1 - block.x) / blocks.x * blocks.x;
+    let mut held = load(i);
+    overlap_launches();
+    let (mut amax, mut other) = (0.0f32, thread);
+    while other < blocks.x * blocks.y {
+        amax = amax.max(magnitudes.read(other));
+        other += THREADS;
     }
     let (scale, inverse) = scale_of(tiles.code, block_reduce(amax, scratch, f32::max));
-    if thread == 0 && block_idx().x == 0 && matrix == 0 {
+    if thread == 0 && block.x == 0 && block.y == 0 {
         scales.write(0, scale);
     }
-    while next < vectors {
-        of.store(&of.load::<WHOLE>(next), next, inverse);
-        next += chunk;
+    loop {
+        // Past the first tile the number is greater than all.
+        let before = i.wrapping_sub(blocks.x);
+        let next = load(before);
+        tile(i).store(&held, thread, inverse, |_, _, _| ());
+        if before >= count {
+            return;
+        }
+        (i, held) = (before, next);
     }
 }
 
-/// The transposes of matrices of `rows` x `columns` bytes, of which a thread has four by four at a
-/// time. Grid: `(ceil(columns / SIDE), ceil(rows / SIDE), matrices)`. Four bytes of a row
+/// The transposes of matrices of bytes.
+struct Transposed {
+    to: GlobalMut<u8>,
+    place: Place,
+    /// Whether four bytes of a row are a word at a multiple of 4.
+    aligned: bool,
+    /// Rows and columns of the matrix that is transposed.
+    rows: u32,
+    columns: u32,
+}
+
+impl Transposed {
+    /// Writes the transpose of a tile of a matrix; `word` returns four bytes of it from a row and a
+    /// column on. A thread has four by four at a time.
+    ///
+    /// # Safety
+    /// All threads of the block call it, and `shared` belongs to them; `word` may read it, as other
+    /// threads have written it before a barrier. The transpose is writable.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn write(
+        self,
+        shared: SharedTensor<u32, Transpose>,
+        tile_row: u32,
+        tile_column: u32,
+        matrix: u32,
+        word: impl Fn(u32, u32) -> u32,
+    ) {
+        let (mut shared, lane, warp) = (shared, lane_id(), thread_idx().x / 32);
+        let mut all = [[0u32; 4]; 4];
+        for (turned, quad) in all.iter_mut().zip(0..) {
+            // Rows 4 part to 4 part + 3 of the tile, columns 4 lane to 4 lane + 3.
+            let first = 4 * (warp + 8 * quad);
+            let mut words = [0u32; 4];
+            for (of_row, row) in words.iter_mut().zip(first..) {
+                *of_row = word(row, 4 * lane);
+            }
+            let [a, b, c, d] = words;
+            let (low, high) =
+                ([prmt(a, b, 0x5140), prmt(c, d, 0x5140)], [prmt(a, b, 0x7362), prmt(c, d, 0x7362)]);
+            *turned = [
+                prmt(low[0], low[1], 0x5410),
+                prmt(low[0], low[1], 0x7632),
+                prmt(high[0], high[1], 0x5410),
+                prmt(high[0], high[1], 0x7632),
+            ];
+        }
+        // SAFETY: the threads write disjoint words after all have read theirs, and read these after
+        // all have written.
+        unsafe {
+            sync_threads();
+            for (turned, quad) in all.iter().zip(0..) {
+                for (&word, i) in turned.iter().zip(0..) {
+                    // Shifted, so that the lanes have different banks.
+                    shared.set(((warp + 8 * quad + lane) % 32, 4 * lane + i), word);
+                }
+            }
+            sync_threads();
+            for i in 0..16 {
+                let line = warp + 8 * i;
+                let (column, row) = (tile_column * SIDE + line, tile_row * SIDE + 4 * lane);
+                let word = shared.get(((lane + line / 4) % 32, line));
+                let existing = if column < self.columns { self.rows.saturating_sub(row).min(4) } else { 0 };
+                let to = self.to.offset(self.place.at(matrix, column, row));
+                write::<u8, u32>(to, self.place.element, existing, self.aligned, word);
+            }
+        }
+    }
+}
+
+/// The transposes of matrices of `rows` x `columns` bytes.
+/// Grid: `(ceil(columns / SIDE), ceil(rows / SIDE), matrices)`. Four bytes of a row
 /// are a word of `q` if `aligned`, and of the transposes if `aligned_transposed`.
 ///
 /// # Safety
@@ -330,39 +451,13 @@ pub unsafe fn quantize_transpose(
     aligned: bool,
     aligned_transposed: bool,
 ) {
-    let (block, lane, warp) = (block_idx(), lane_id(), thread_idx().x / 32);
-    let mut tile = tile;
-    for quad in 0..4 {
-        // Rows 4 part to 4 part + 3 of the tile, columns 4 lane to 4 lane + 3.
-        let part = warp + 8 * quad;
-        let column = block.x * SIDE + 4 * lane;
-        let mut words = [0u32; 4];
-        for (word, row) in words.iter_mut().zip(block.y * SIDE + 4 * part..) {
-            let existing = if row < rows { columns.saturating_sub(column).min(4) } else { 0 };
-            let from = q.offset(of_q.at(block.z, row, column));
-            *word = read::<u8, u32>(from, of_q.element, existing, aligned);
-        }
-        let [a, b, c, d] = words;
-        let (low, high) =
-            ([prmt(a, b, 0x5140), prmt(c, d, 0x5140)], [prmt(a, b, 0x7362), prmt(c, d, 0x7362)]);
-        let turned = [
-            prmt(low[0], low[1], 0x5410),
-            prmt(low[0], low[1], 0x7632),
-            prmt(high[0], high[1], 0x5410),
-            prmt(high[0], high[1], 0x7632),
-        ];
-        for (&word, i) in turned.iter().zip(0..) {
-            // Shifted, so that the lanes have different banks.
-            tile.set(((part + lane) % 32, 4 * lane + i), word);
-        }
-    }
-    sync_threads();
-    for i in 0..16 {
-        let line = warp + 8 * i;
-        let (column, row) = (block.x * SIDE + line, block.y * SIDE + 4 * lane);
-        let word = tile.get(((lane + line / 4) % 32, line));
-        let existing = if column < columns { rows.saturating_sub(row).min(4) } else { 0 };
-        let to = transposed.offset(of_transposed.at(block.z, column, row));
-        write::<u8, u32>(to, of_transposed.element, existing, aligned_transposed, word);
-    }
+    overlap_launches();
+    let block = block_idx();
+    let word = |row: u32, column: u32| {
+        let (row, column) = (block.y * SIDE + row, block.x * SIDE + column);
+        let existing = if row < rows { columns.saturating_sub(column).min(4) } else { 0 };
+        read::<u8, u32>(q.offset(of_q.at(block.z, row, column)), of_q.element, existing, aligned)
+    };
+    let to = Transposed { to: transposed, place: of_transposed, aligned: aligned_transposed, rows, columns };
+    to.write(tile, block.y, block.x, block.z, word);
 }

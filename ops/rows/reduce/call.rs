@@ -70,7 +70,7 @@ const SLICE_ACROSS: u32 = 128;
 const BLOCKS: u32 = 4;
 /// The most elements of a row that a warp reads on its own.
 const WARP_COLUMNS: u32 = 4096;
-/// The most elements of a row that eight lanes read.
+/// The most elements of a row that a few lanes read.
 const LANES_COLUMNS: u32 = 256;
 /// The most launches of a pass.
 const LAUNCHES: usize = 4096;
@@ -94,17 +94,34 @@ impl Launch for Pass {
 struct Division {
     /// The threads of a row.
     share: Share,
+    /// Blocks of the rows of a group.
+    blocks: u32,
     /// The slices of a row.
     slices: u32,
     /// The elements of a slice.
     slice: u32,
 }
 
-/// The division of a pass; `across` says whether neighbouring rows are closer together than the
-/// elements of one.
-fn divide([groups, rows, columns]: [u32; 3], across: bool, card: &Rates) -> Division {
+/// The elements of a launch.
+struct Extents {
+    groups: u32,
+    rows: u32,
+    columns: u32,
+    /// Elements of a vector of 16 bytes.
+    vector: u32,
+    /// Whether neighbouring rows are closer together than the elements of one.
+    across: bool,
+    /// Whether neighbouring rows are contiguous and whole vectors at multiples of their size.
+    of_vectors: bool,
+}
+
+/// The division of a pass.
+fn divide(of: &Extents, card: &Rates) -> Division {
+    let &Extents { groups, rows, columns, vector, across, of_vectors } = of;
     let all = rows * groups;
-    let share = if across || columns <= 16 && rows >= 32 {
+    let share = if of_vectors && rows >= 16 * vector {
+        Share::Vectors
+    } else if across || columns <= 16 && rows >= 32 {
         Share::Lane
     } else if columns <= LANES_COLUMNS && all >= 16 * card.multiprocessors {
         Share::Lanes
@@ -116,13 +133,14 @@ fn divide([groups, rows, columns]: [u32; 3], across: bool, card: &Rates) -> Divi
     let least = match share {
         Share::Lanes | Share::Warp => columns.max(1),
         Share::Block => SLICE,
-        Share::Lane => SLICE_ACROSS,
+        Share::Lane | Share::Vectors => SLICE_ACROSS,
     };
-    let blocks = rows.div_ceil(share.rows()) * groups;
-    let slices = (BLOCKS * card.multiprocessors / blocks.max(1)).clamp(1, columns.div_ceil(least).max(1));
+    let blocks = rows.div_ceil(share.rows(vector));
+    let slices =
+        (BLOCKS * card.multiprocessors / (blocks * groups).max(1)).clamp(1, columns.div_ceil(least).max(1));
     // Rows without elements are one empty slice.
     let slice = columns.div_ceil(slices).max(1).next_multiple_of(64);
-    Division { share, slices: columns.div_ceil(slice).max(1), slice }
+    Division { share, blocks, slices: columns.div_ceil(slice).max(1), slice }
 }
 
 /// Element type and shape of the result.
@@ -147,9 +165,15 @@ pub fn results(
     Ok(vec![ArrayType { dtype: if kind.is_index() { Dtype::I64 } else { x.dtype }, shape }])
 }
 
-/// A mode of what a pass reads: its extent, and its strides there, in the results and in row-major
-/// order.
+/// A mode of what a pass reads: its strides there, in the results and in row-major order.
 type Mode = crate::groups::Mode<3>;
+
+/// A mode of the rows of a pass, and whether a later pass reduces it.
+#[derive(Clone, Copy)]
+struct RowMode {
+    of: Mode,
+    is_reduced: bool,
+}
 
 /// The passes of a call, and the bytes of their workspace.
 fn passes(name: &'static str, kind: Kind, call: &Call<'_>, card: &Rates) -> Result<(Vec<Pass>, usize)> {
@@ -166,42 +190,56 @@ fn passes(name: &'static str, kind: Kind, call: &Call<'_>, card: &Rates) -> Resu
             // Along one axis an index is that of the element in its row.
             let index = if axes.is_some() { 1 } else { row_major[mode] };
             // Only an index depends on the order.
-            reduced.push((extent, [x.strides[mode], 0, if kind.is_index() { index } else { 0 }]));
+            let index = if kind.is_index() { index } else { 0 };
+            reduced.push(Mode { extent, strides: [x.strides[mode], 0, index] });
         } else {
-            kept.push((extent, [x.strides[mode], *of_y.next().unwrap_or(&0), 0]));
+            kept.push(Mode { extent, strides: [x.strides[mode], *of_y.next().unwrap_or(&0), 0] });
         }
     }
-    let elements: usize = reduced.iter().map(|mode| mode.0).product();
+    let elements: usize = reduced.iter().map(|mode| mode.extent).product();
     if elements == 0 {
-        reduced = vec![(0, [1, 0, 0])];
+        reduced = vec![Mode { extent: 0, strides: [1, 0, 0] }];
     }
     let (mut kept, mut reduced) = (joined(kept), joined(reduced));
     let ((kernel, state), rule) = (kind.reduction(), kind.rule(elements, call.options).map(f32::to_bits));
     let (mut passes, mut bytes, mut from) = (Vec::new(), 0, None);
     loop {
-        let longest = (0..reduced.len()).max_by_key(|&i| reduced[i].0);
-        let columns = longest.map_or((1, [1, 0, 0]), |i| reduced.remove(i));
+        let longest = (0..reduced.len()).max_by_key(|&i| reduced[i].extent);
+        let columns = longest.map_or(Mode { extent: 1, strides: [1, 0, 0] }, |i| reduced.remove(i));
         // The rows of a launch are close together, unless there are more than groups can be.
-        let mut rows: Vec<(Mode, bool)> = kept.iter().map(|&mode| (mode, false)).collect();
-        rows.extend(reduced.iter().map(|&mode| (mode, true)));
-        rows.sort_by_key(|(mode, _)| (mode.0 > MAX_BLOCKS[2] as usize, -mode.1[0].abs()));
-        let none = ((1, [0; 3]), false);
-        let row = rows.pop().unwrap_or(none);
-        rows.sort_by_key(|(mode, _)| mode.0);
-        let group = rows.pop().unwrap_or(none);
-        let launches: usize = rows.iter().map(|(mode, _)| mode.0).product();
+        let mut rows: Vec<_> = kept.iter().map(|&of| RowMode { of, is_reduced: false }).collect();
+        rows.extend(reduced.iter().map(|&of| RowMode { of, is_reduced: true }));
+        rows.sort_by_key(|mode| (mode.of.extent > MAX_BLOCKS[2] as usize, -mode.of.strides[0].abs()));
+        let none = RowMode { of: Mode { extent: 1, strides: [0; 3] }, is_reduced: false };
+        let of_row = rows.pop().unwrap_or(none);
+        rows.sort_by_key(|mode| mode.of.extent);
+        let of_group = rows.pop().unwrap_or(none);
+        let (row, group) = (of_row.of, of_group.of);
+        let launches: usize = rows.iter().map(|mode| mode.of.extent).product();
         if launches > 1 && (launches > LAUNCHES || kind.is_index()) {
             return refuse("its rows have too many strides; copy it");
         }
-        let extents = [group.0.0, row.0.0, columns.0];
+        let extents = [group.extent, row.extent, columns.extent];
         let most = |extents: &[usize]| extents.iter().product::<usize>() <= i32::MAX as usize;
         if !most(&extents[..2]) || !most(&extents[2..]) || extents[0] > MAX_BLOCKS[2] as usize {
             return refuse("it has more rows or longer ones than a launch has; split it");
         }
-        let element = if columns.0 > 1 { columns.1[0] } else { 1 };
-        let across = element != 1 && row.0.0 >= 32 && row.0.1[0].abs() < element.abs();
+        let element = if columns.extent > 1 { columns.strides[0] } else { 1 };
+        let across = element != 1 && row.extent >= 32 && row.strides[0].abs() < element.abs();
         let [groups, of_rows, of_columns] = extents.map(|extent| extent as u32);
-        let Division { share, slices, slice } = divide([groups, of_rows, of_columns], across, card);
+        let vector = 16 / x.dtype.bytes();
+        let is_of_vectors = |stride: i64| stride % vector as i64 == 0;
+        let of_vectors = across
+            && from.is_none()
+            && row.strides[0] == 1
+            && row.extent.is_multiple_of(vector)
+            && x.address.is_multiple_of(16)
+            && is_of_vectors(element)
+            && (group.extent == 1 || is_of_vectors(group.strides[0]))
+            && rows.iter().all(|mode| is_of_vectors(mode.of.strides[0]));
+        let of =
+            Extents { groups, rows: of_rows, columns: of_columns, vector: vector as u32, across, of_vectors };
+        let Division { share, blocks, slices, slice } = divide(&of, card);
         let (from_states, to_states) = (from.is_some(), !reduced.is_empty() || slices > 1);
         let shape = Rows {
             rows: of_rows,
@@ -211,26 +249,27 @@ fn passes(name: &'static str, kind: Kind, call: &Call<'_>, card: &Rates) -> Resu
             share: share as u32,
             from_states,
             to_states,
-            stride: RowStride { row: row.0.1[0], element },
-            group: group.0.1[0],
-            result: RowStride { row: group.0.1[1], element: row.0.1[1] },
-            index: RowStride { row: row.0.1[2], element: columns.1[2] },
-            index_group: group.0.1[2],
+            stride: RowStride { row: row.strides[0], element },
+            group: group.strides[0],
+            result: RowStride { row: group.strides[1], element: row.strides[1] },
+            index: RowStride { row: row.strides[2], element: columns.strides[2] },
+            index_group: group.strides[2],
         };
-        let grid = [of_rows.div_ceil(share.rows()), slices, groups];
+        let grid = [blocks, slices, groups];
         // The states' modes, from the innermost on.
-        let (mut inner, mut strides) = (slices as usize, Vec::new());
-        for (mode, of) in [row, group].iter().chain(&rows) {
-            strides.push(((mode.0, [inner as i64, mode.1[1], 0]), *of));
-            inner *= mode.0;
+        let (mut inner, mut of_states) = (slices as usize, Vec::new());
+        for &RowMode { of: Mode { extent, strides }, is_reduced } in [of_row, of_group].iter().chain(&rows) {
+            let of = Mode { extent, strides: [inner as i64, strides[1], 0] };
+            of_states.push(RowMode { of, is_reduced });
+            inner *= extent;
         }
         for launch in 0..launches {
             let (mut at, mut offset) = (launch, [0; 2]);
-            for ((mode, _), (of_states, _)) in rows.iter().zip(&strides[2..]) {
-                let index = (at % mode.0) as i64;
-                at /= mode.0;
-                let written = if to_states { of_states.1[0] } else { mode.1[1] };
-                offset = [offset[0] + index * mode.1[0], offset[1] + index * written];
+            for (RowMode { of: Mode { extent, strides }, .. }, state) in rows.iter().zip(&of_states[2..]) {
+                let index = (at % extent) as i64;
+                at /= extent;
+                let written = if to_states { state.of.strides[0] } else { strides[1] };
+                offset = [offset[0] + index * strides[0], offset[1] + index * written];
             }
             let place = |is_state: bool, base: u64, elements: i64, size: usize| {
                 base.wrapping_add_signed(elements * if is_state { state } else { size } as i64)
@@ -246,9 +285,10 @@ fn passes(name: &'static str, kind: Kind, call: &Call<'_>, card: &Rates) -> Resu
         from = Some(bytes as u64);
         // Each pass's states begin at a multiple of 16 bytes.
         bytes = (bytes + inner * state).next_multiple_of(16);
-        let of =
-            |is_reduced: bool| strides.iter().filter(move |mode| mode.1 == is_reduced).map(|mode| mode.0);
-        let slices = (slices as usize, [1, 0, 0]);
+        let of = |is_reduced: bool| {
+            of_states.iter().filter(move |mode| mode.is_reduced == is_reduced).map(|mode| mode.of)
+        };
+        let slices = Mode { extent: slices as usize, strides: [1, 0, 0] };
         (kept, reduced) = (joined(of(false).collect()), joined(of(true).chain([slices]).collect()));
     }
 }

@@ -24,6 +24,9 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[1, 20_011])]).options(LAST),
     Case::new(&[Some(&[300])]).options(FIRST),
     Case::new(&[Some(&[2200, 37])]).options(LAST),
+    // Vectors across rows, of one block and of two.
+    Case::new(&[Some(&[3, 39, 136])]).options(MIDDLE),
+    Case::new(&[Some(&[301, 264])]).options(FIRST),
     // Several axes: around a mode, next to each other, and with a launch for each index of a mode.
     Case::new(&[Some(&[5, 3, 7])]).options(OUTER),
     Case::new(&[Some(&[3, 40, 7])]).options(INNER),
@@ -33,7 +36,7 @@ pub const CASES: &[Case] = &[
 ];
 
 /// The cases of one axis or of the whole array, which argmax and argmin take.
-pub const OF_INDICES: &[Case] = CASES.split_at(12).0;
+pub const OF_INDICES: &[Case] = CASES.split_at(14).0;
 
 /// 64 MB and more of bf16: rows of a head to rows of a vocabulary, columns, and a whole array.
 pub const BENCH: &[Case] = &[

@@ -1,5 +1,5 @@
-//! Reductions along rows: each element is read once, in 16-byte vectors along contiguous rows, and
-//! by neighbouring lanes across contiguous columns.
+//! Reductions along rows: each element is read once, in 16-byte vectors along contiguous rows or
+//! across them, or by neighbouring lanes across rows that are not aligned.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use moye_device::algorithm::*;
@@ -9,19 +9,19 @@ use moye_device::prelude::*;
 /// Threads of a block.
 pub const THREADS: u32 = 256;
 const WARPS: u32 = THREADS / 32;
-/// Lanes of a row of [`Share::Lanes`].
-const LANES: u32 = 8;
+/// Lanes of a row of [`Share::Lanes`]: four vectors of each are in flight for 256 bytes.
+const LANES: u32 = 4;
 
 static_layout! {
-    /// A state for each thread: (lane, warp).
-    States = layout!((32, WARPS as i64));
+    /// A state for each row and warp: 32 lanes with a row each, or with 8.
+    States = layout!((256, WARPS as i64));
 }
 
 /// The threads that share a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Share {
-    /// Eight lanes of a warp: short rows.
+    /// Four lanes of a warp: short rows.
     Lanes,
     /// The lanes of a warp.
     Warp,
@@ -29,16 +29,19 @@ pub enum Share {
     Block,
     /// A lane of each warp of a block: rows whose elements are contiguous across rows.
     Lane,
+    /// The same, of as many rows as have an element in a vector of 16 bytes.
+    Vectors,
 }
 
 impl Share {
-    /// Rows of a block.
-    pub const fn rows(self) -> u32 {
+    /// Rows of a block; a vector of 16 bytes has `vector` elements.
+    pub const fn rows(self, vector: u32) -> u32 {
         match self {
             Self::Lanes => THREADS / LANES,
             Self::Warp => WARPS,
             Self::Block => 1,
             Self::Lane => 32,
+            Self::Vectors => 32 * vector,
         }
     }
 }
@@ -135,7 +138,8 @@ impl Reduce for ArgMax {
 /// # Safety
 /// `x` holds the rows, elements or states; `y` holds a result for each row, i64 for [`ArgMax`], or
 /// `states` holds a state for each row and slice. What is written is disjoint from `x`. With more
-/// than one slice states are written.
+/// than one slice states are written. With [`Share::Vectors`] `x` has elements, and each vector of
+/// neighbouring rows is at a multiple of 16 bytes.
 #[kernel(
     threads = THREADS,
     shared = (scratch: SharedArray<<R as Reduction>::State, States>),
@@ -154,56 +158,90 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
     overlap_launches();
     let (block, thread) = (block_idx(), thread_idx().x);
     let (lane, warp) = (thread % 32, thread / 32);
+    let vector = const { 16 / T::BYTES as u32 };
     let by_lane = shape.share == Share::Lane as u32;
     let by_block = shape.share == Share::Block as u32;
     let by_lanes = shape.share == Share::Lanes as u32;
+    let by_vectors = shape.share == Share::Vectors as u32;
     let (row, part, parts) = if by_lane {
         (block.x * 32 + lane, warp, WARPS)
     } else if by_block {
         (block.x, thread, THREADS)
     } else if by_lanes {
         (block.x * (THREADS / LANES) + thread / LANES, thread % LANES, LANES)
+    } else if by_vectors {
+        // The row that this thread writes.
+        (block.x * (32 * vector) + thread, warp, WARPS)
     } else {
         (block.x * WARPS + warp, lane, 32)
     };
     let from = block.y * shape.slice;
-    let to = if row < shape.rows { shape.columns.min(from + shape.slice) } else { from };
-    let place = |stride: RowStride, group: i64| i64::from(row) * stride.row + i64::from(block.z) * group;
-    let (first, step) = (place(shape.index, shape.index_group) as u32, shape.index.element as u32);
-    let part = RowPart { from, to, part, parts };
+    let end = shape.columns.min(from + shape.slice);
+    let place =
+        |row: u32, stride: RowStride, group: i64| i64::from(row) * stride.row + i64::from(block.z) * group;
+    let (stride, mut scratch) = (shape.stride.element, scratch);
     let mut state = R::NONE;
-    if shape.from_states {
-        let x = x.cast::<R::State>().offset(place(shape.stride, shape.group));
-        let read = |at: u32| x.read(i64::from(at.min(to - 1)) * shape.stride.element);
-        part.strided(read, |other, _| state = R::combine(state, other));
-    } else {
-        let x = x.offset(place(shape.stride, shape.group));
-        part.for_each(x, shape.stride.element, |values, at| {
-            let mut signed = [0.0; 16];
+    if by_vectors {
+        let first = (block.x * 32 + lane) * vector;
+        let to = if first < shape.rows { end } else { from };
+        let x = x.offset(place(first, shape.stride, shape.group));
+        let (part, mut of_rows) = (RowPart { from, to, part, parts }, [R::NONE; 8]);
+        part.for_each_across(x, stride, |i, values, at| {
+            let mut signed = [0.0; RowPart::ACROSS];
             for (signed, value) in signed.iter_mut().zip(values) {
                 *signed = value * rule.sign;
             }
-            let of = R::of(&signed[..values.len()], |i| first + (at + i) * step);
-            state = R::combine(state, of);
+            of_rows[i] = R::then(of_rows[i], R::of(&signed[..values.len()], |i| at + i));
         });
+        for i in 0..const { 16 / T::BYTES } {
+            scratch.set((lane * vector + i as u32, warp), of_rows[i]);
+        }
+    } else {
+        let part = RowPart { from, to: if row < shape.rows { end } else { from }, part, parts };
+        if shape.from_states {
+            let x = x.cast::<R::State>().offset(place(row, shape.stride, shape.group));
+            let read = |at: u32| x.read(i64::from(at.min(end - 1)) * stride);
+            part.strided(read, |other, _| state = R::combine(state, other));
+        } else {
+            let x = x.offset(place(row, shape.stride, shape.group));
+            part.for_each(x, stride, |values, at| {
+                let mut signed = [0.0; 16];
+                for (signed, value) in signed.iter_mut().zip(values) {
+                    *signed = value * rule.sign;
+                }
+                state = R::then(state, R::roughly(&signed[..values.len()], at));
+            });
+        }
+        if by_lanes {
+            state = lanes_reduce::<{ LANES - 1 }, _>(state, R::combine);
+        } else if !by_lane {
+            state = warp_reduce(state, R::combine);
+        }
+        if by_lane || by_block {
+            scratch.set((lane, warp), state);
+        }
     }
-    if by_lanes {
-        state = lanes_reduce::<{ LANES - 1 }, _>(state, R::combine);
-    } else if !by_lane {
-        state = warp_reduce(state, R::combine);
-    }
-    if by_lane || by_block {
-        let mut scratch = scratch;
-        scratch.set((lane, warp), state);
+    if by_lane || by_block || by_vectors {
         sync_threads();
-        if warp > 0 {
+        if thread >= if by_vectors { 32 * vector } else { 32 } {
             return;
         }
+        let of = if by_vectors { thread } else { lane };
+        state = scratch.get((of, 0u32));
         for other in 1..WARPS {
-            state = R::combine(state, scratch.get((lane, other)));
+            state = R::combine(state, scratch.get((of, other)));
         }
     }
-    if row < shape.rows && (by_lane || part.part == 0) {
+    if row < shape.rows && (by_lane || by_vectors || part == 0) {
+        if !shape.from_states {
+            let x = x.offset(place(row, shape.stride, shape.group));
+            let value = |at: u32| x.read(i64::from(at.min(end - 1)) * stride).convert() * rule.sign;
+            if stride == 1 && !by_vectors {
+                state = R::located(state, value);
+            }
+            let first = place(row, shape.index, shape.index_group) as u32;
+            state = R::indexed(state, |at| first + at * shape.index.element as u32);
+        }
         if shape.to_states {
             let row = i64::from(block.z) * i64::from(shape.rows) + i64::from(row);
             let at = row * i64::from(grid_dim().y) + i64::from(block.y);

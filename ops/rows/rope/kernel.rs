@@ -128,7 +128,7 @@ pub unsafe fn rope<T: Element + Convert<f32>>(
     } else {
         i64::from(positions.offset(position).read_if(exists))
     };
-    let tables = (cos, sin);
+    let tables = [cos, sin];
     let (x, out) = (x.offset(from), out.offset(place.out));
     if form.vectors == 1 {
         let angles = cos_sin::<T, Wide<T>>(tables, angles, form, exists, position, pair);
@@ -205,7 +205,7 @@ unsafe fn rotate<T: Element + Convert<f32>, L: StaticLayout>(
 /// The tables have `form.rows` rows of all pairs, where the pairs `exist`.
 #[inline(always)]
 unsafe fn cos_sin<T: Element + Convert<f32>, L: StaticLayout>(
-    (cos_table, sin_table): (Global<T>, Global<T>),
+    [cos_table, sin_table]: [Global<T>; 2],
     angles: RopeAngles,
     form: RopeForm,
     exist: bool,

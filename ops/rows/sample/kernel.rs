@@ -120,7 +120,12 @@ impl<T: Element + Convert<f32>> Elements<T> {
                     i += THREADS;
                 }
             } else {
-                self.part.for_each(self.x, self.stride, |values, at| {
+                // Few vectors reach it; NaN as a bound, or among the values, excludes none.
+                let bound = value(least);
+                self.part.for_each_of::<T, 2>(self.x, self.stride, |values, at| {
+                    if Max::of(values, |i| i) < bound {
+                        return;
+                    }
                     for (&value, i) in values.iter().zip(at..) {
                         if order(value) >= least {
                             f(order(value), i);
@@ -160,7 +165,8 @@ impl<T: Element + Convert<f32>> Elements<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn select(
         self,
-        (from, to): (u32, u32),
+        from: u32,
+        to: u32,
         enough: impl Fn(u64) -> u64,
         weight: impl Fn(u32) -> u64,
     ) -> u32 {
@@ -272,11 +278,11 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
     let pair = |order: u32, index: u32| u64::from(order) << 32 | u64::from(!index);
     let larger = |a: u64, b: u64| if a > b { a } else { b };
 
+    // The index is that of the greatest element's vector: a comparison for each vector is enough.
     let mut own = 0;
-    part.for_each(x, stride, |values, at| {
-        for (&value, i) in values.iter().zip(at..) {
-            own = larger(own, pair(order(value), i));
-        }
+    part.for_each_of::<T, 2>(x, stride, |values, at| {
+        let max = values[1..].iter().fold(values[0], |max, &value| max.max(value));
+        own = larger(own, pair(order(max), at));
     });
     let of_group = quad_reduce((own >> 32) as u32, |a, b| if a > b { a } else { b });
     let groups = Shared::<u32>::from_address(maxima.address_of(0usize));
@@ -289,7 +295,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
     }
     let first = block_reduce(own, scratch, larger);
     let greatest = (first >> 32) as u32;
-    let mut drawn = first;
+    let mut drawn = 0;
     if rule.factor != 0 {
         if thread < GROUPS {
             let own = groups.read(thread);
@@ -324,7 +330,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
         let mut least = order(f32::MIN);
         if rule.top_k > 0 && rule.top_k < n {
             let from = if rule.top_k <= REACHING { reached } else { 0 };
-            let kth = elements.select((from, greatest), |_| rule.top_k.into(), |_| 1);
+            let kth = elements.select(from, greatest, |_| rule.top_k.into(), |_| 1);
             least = least.max(kth);
         }
         let min_p = f32::from_bits(rule.min_p);
@@ -336,20 +342,23 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
             // Probabilities as whole multiples of 2^-40 of the greatest: their sum has no order.
             let weight = |order: u32| (math::fast::exp2(log(order)) * 1_099_511_627_776.0) as u64;
             let enough = |all: u64| ((all as f32 * top_p) as u64).max(1);
-            least = elements.select((least.min(greatest), greatest), enough, weight);
+            least = elements.select(least.min(greatest), greatest, enough, weight);
         }
         let mut own = 0;
         elements.reaching(least, |key, at| {
             own = larger(own, pair(order(score(log(key), random(seed, row, at))), at));
         });
         drawn = block_reduce(own, scratch, larger);
-        if drawn == 0 {
-            // All are minus infinity.
-            drawn = first;
-        }
     }
     if thread == 0 {
-        let (at, to) = (!(drawn as u32), of_indices.row(block.y, block.x));
+        let (mut at, to) = (!(drawn as u32), of_indices.row(block.y, block.x));
+        if drawn == 0 {
+            // The first greatest element, also if all are minus infinity or NaN.
+            at = !(first as u32);
+            while at < n - 1 && order(x.read(i64::from(at) * stride).convert()) != greatest {
+                at += 1;
+            }
+        }
         if wide {
             indices.cast::<i64>().write(to, i64::from(at));
         } else {

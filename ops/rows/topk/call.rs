@@ -19,7 +19,7 @@ impl Launch for TopK {
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Self { of: Along { dtype, rows, groups, columns: n, arrays: [x, values, indices] }, k, wide } =
             *self;
-        let grid = Grid::new((rows, groups), THREADS);
+        let grid = Grid::new((rows, groups), THREADS).dependent();
         // SAFETY: the arrays hold the rows; k was checked.
         of_floats!(NAME, dtype, T => unsafe { to.launch(&T::KERNELS[0], grid, (
             x.read(), values.write(), indices.write(), wide, n, k, x.place, values.place, indices.place,

@@ -7,7 +7,7 @@
 
 use crate::place::Place;
 use moye_device::algorithm::*;
-use moye_device::arch::{AtomicAdd, max_nan_f32};
+use moye_device::arch::{AtomicAdd, max_nan_f32, overlap_launches};
 use moye_device::memory::Shared;
 use moye_device::prelude::*;
 
@@ -58,7 +58,7 @@ impl<T: Element + Convert<f32>> Row<T> {
     unsafe fn reaching(self, least: u32, mut f: impl FnMut(u32, u32)) {
         // SAFETY: the row is readable.
         unsafe {
-            self.part.for_each(self.x, self.stride, |values, at| {
+            self.part.for_each_of::<T, 2>(self.x, self.stride, |values, at| {
                 if order(Max::of(values, |i| i)) >= least {
                     for (&value, i) in values.iter().zip(at..) {
                         f(order(value), i);
@@ -117,13 +117,14 @@ pub unsafe fn topk<T: Element + Convert<f32>>(
     of_values: Place,
     of_indices: Place,
 ) {
+    overlap_launches();
     let thread = thread_idx().x;
     let part = RowPart { from: 0, to: n, part: thread, parts: THREADS };
     let row = Row { x: x.offset(of_x.row(block_idx().y, block_idx().x)), stride: of_x.element, part };
 
     // Groups without elements have the order 0, below that of any element.
     let (mut max, mut any) = (f32::NEG_INFINITY, false);
-    part.for_each(row.x, row.stride, |values, _| {
+    part.for_each_of::<T, 2>(row.x, row.stride, |values, _| {
         (max, any) = (max_nan_f32(max, Max::of(values, |i| i)), true);
     });
     let max = quad_reduce(if any { order(max) } else { 0 }, |a, b| if a > b { a } else { b });
