@@ -26,6 +26,9 @@ pub mod block_scaled;
 #[cfg(feature = "block_scaled_groups")]
 pub mod block_scaled_groups;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
+mod bounds;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, unused_macros, unused_imports, reason = "some operation needs it")]
 mod builder;
 #[cfg(feature = "few")]

@@ -148,12 +148,8 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     }
     let place = |array: &Array| operand::place(array).1;
     let residual = call.operands[2].as_ref();
-    let sources = [x, w].map(Source::Vectors);
-    // Held until all has been launched.
-    let work = operand::workspace(stream, &sources)?;
-    let mut next = work.as_ref().map_or(0, |work| work.address());
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    let [x, w] = unsafe { [sources[0].rows(stream, &mut next)?, sources[1].rows(stream, &mut next)?] };
+    let (_work, [x, w]) = unsafe { operand::both_aligned(NAME, stream, [x, w].map(Source::Vectors))? };
     let row = |rows: &Rows| u32::try_from(rows.strides[1]).map_err(|_| too_large(&[rows.strides[1]]));
     let form = Form {
         m: x.shape[1],

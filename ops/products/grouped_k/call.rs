@@ -71,8 +71,8 @@ impl<T: Outer + GroupedKKernels + TmaElement> Operation for GroupedKOf<T> {
         let (a, b) = (map(&operands[0], &CopyA::<T>::TILE)?, map(&operands[1], &CopyB::<T>::TILE)?);
         let (tails_a, tails_b) = (map(&tails[0], &CopyA::<T>::TILE)?, map(&tails[1], &CopyB::<T>::TILE)?);
         let (c, target) = c.target::<T>(on.stream(), count * m)?;
-        let tiles = m.div_ceil(TILE.0) * n.div_ceil(TILE.1) * count;
-        let grid = Grid::new(on.stream().device().rates().multiprocessors.min(tiles), THREADS).dependent();
+        let tiles = operand::tiles(u64::from(m.div_ceil(TILE.0)) * u64::from(count), n, TILE.1);
+        let grid = operand::persistent(NAME, on, tiles, 1, THREADS)?;
         let band = 2048 / TILE.0;
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
         unsafe {
@@ -102,6 +102,15 @@ pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
     }
     match (&a.shape[..], &b.shape[..], &ends.shape[..]) {
         (&[rows, m], &[others, n], &[groups]) if rows == others => {
+            // Last rows are copied by a grid with groups along y, and results are rows of one map.
+            let (most_groups, most) = (65_535, i32::MAX as usize);
+            if groups > most_groups || groups.saturating_mul(m.max(1)) > most || n > most {
+                let detail = format!(
+                    "{groups} groups of results of {m} x {n}; groups are {most_groups} at most, and rows of all results \
+                     and columns {most}; divide the groups"
+                );
+                return Err(Error::Unsupported { operation: NAME, detail });
+            }
             Ok(vec![ArrayType { dtype: a.dtype, shape: vec![groups, m, n] }])
         }
         _ => mismatch(format!(
@@ -142,7 +151,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if a.shape[0] > 0 {
         for (rows, source) in operands.iter_mut().zip(sources) {
             // SAFETY: the call's arrays are on the stream's device until the work is complete.
-            *rows = unsafe { source.rows(stream, &mut next)? };
+            *rows = unsafe { source.rows(NAME, stream, &mut next)? };
         }
     }
     let ends = Ends { address: ends.address, apart: 0 };

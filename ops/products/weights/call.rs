@@ -401,7 +401,7 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, earl
                 }
                 if plan.many.is_some() {
                     // SAFETY: x is on the stream's device until the work is complete.
-                    let aligned = unsafe { Aligned::Matrices(&matrix).rows(stream, &mut next)? };
+                    let aligned = unsafe { Aligned::Matrices(&matrix).rows(LINEAR, stream, &mut next)? };
                     x_at = aligned.address;
                     of_x = Rows { row: aligned.strides[1], element: 1, aligned: true };
                 }
