@@ -41,14 +41,24 @@ struct Problem {
     k: u32,
 }
 
+/// Addresses, and the rest of the kernels' parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Arguments {
+    x: u64,
+    w: u64,
+    /// 0: none.
+    residual: u64,
+    y: u64,
+    form: Form,
+}
+
 /// Products of elements `T`.
 struct Few<T>(PhantomData<T>);
 
 impl<T: Kernels> Operation for Few<T> {
     type Problem = Problem;
     type Plan = usize;
-    /// The addresses of x, w, the residual and y.
-    type Call = ([u64; 4], Form);
+    type Call = Arguments;
     const NAME: &'static str = NAME;
 
     fn ptx() -> &'static Ptx {
@@ -72,7 +82,7 @@ impl<T: Kernels> Operation for Few<T> {
     unsafe fn launch(
         plan: &usize,
         &Problem { m, n, .. }: &Problem,
-        &([x, w, residual, y], form): &Self::Call,
+        &Arguments { x, w, residual, y, form }: &Arguments,
         on: &Launcher<'_>,
     ) -> Result<()> {
         let (kernel, of_x, of_w) = &T::KERNELS[*plan];
@@ -160,10 +170,11 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         residual: residual.map_or_else(Place::default, place),
         y: place(y),
     };
-    let addresses = [x.address, w.address, residual.map_or(0, |residual| residual.address), y.address];
+    let residual = residual.map_or(0, |residual| residual.address);
+    let arguments = Arguments { x: x.address, w: w.address, residual, y: y.address, form };
     let problem = problem(call);
     // SAFETY: the arguments are those of the call, or of the workspace.
-    of_floats!(y.dtype, T => unsafe { operation::run::<Few<T>>(stream, &problem, &(addresses, form)) })
+    of_floats!(y.dtype, T => unsafe { operation::run::<Few<T>>(stream, &problem, &arguments) })
 }
 
 /// The problem of a call.

@@ -99,6 +99,9 @@ fn applied_plans_are_taken_for_their_element_type_and_those_of_other_candidates_
     use moye_products::grouped::GROUPED;
     const FEW: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8]), None]);
     const GROUP: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8, 8]), Some(&[1])]).values(&[("ends", &[1.0])]);
+    // Rows that are copied to rows of 16 elements: the plan is that of the copy.
+    const COPIED: Case =
+        Case::new(&[Some(&[2, 9]), Some(&[1, 8, 9]), Some(&[1])]).values(&[("ends", &[2.0])]);
     type Operands<'a> = &'a [(Option<&'a [usize]>, Option<Dtype>)];
     let device = Device::sim();
     let check = |declaration: &'static Declaration,
@@ -147,6 +150,13 @@ fn applied_plans_are_taken_for_their_element_type_and_those_of_other_candidates_
     ];
     let kernels = ["grouped_f16_128x256", "grouped_f16_128x256_alone", "grouped_f16_128x128"];
     check(&GROUPED, &GROUP, [Dtype::F16, Dtype::Bf16], group, &kernels);
+    let copied: Operands<'_> = &[
+        (Some(&[2, 9]), None),
+        (Some(&[1, 8, 9]), None),
+        (Some(&[1]), Some(Dtype::I32)),
+        (Some(&[2, 8]), None),
+    ];
+    check(&GROUPED, &COPIED, [Dtype::F16, Dtype::Bf16], copied, &kernels);
 }
 
 #[cfg(feature = "few")]
