@@ -43,6 +43,9 @@ pub mod gated;
 pub mod grouped;
 #[cfg(feature = "grouped_k")]
 pub mod grouped_k;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
+mod launches;
 #[cfg(feature = "moe")]
 pub mod moe;
 #[cfg(feature = "kernels")]

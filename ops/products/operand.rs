@@ -75,9 +75,9 @@ mod host {
     use moye_device::collective::{Boxed, Groups, StoreC, Target};
     use moye_device::layout::{IntTuple, Layout};
     use moye_device::memory::{Global, GlobalMut, TensorMap as Map};
-    use moye_runtime::operation::{self, Array, ArrayType, Dtype, Launcher, Operation, Workspace};
+    use moye_runtime::operation::{Array, ArrayType, Dtype, Workspace};
     use moye_runtime::{
-        Arch, Element, Error, Grid, KernelArg, Matrix, MatrixMut, Result, Stream, TensorElement, TensorMap,
+        Element, Error, Grid, KernelArg, Matrix, MatrixMut, Result, Stream, TensorElement, TensorMap,
         TensorPromotion,
     };
     use std::ops::Range;
@@ -310,36 +310,9 @@ mod host {
         stream: &'s Stream,
         operands: [Source<'_>; 2],
     ) -> Result<(Option<Workspace<'s>>, [Rows; 2])> {
-        // SAFETY: the caller's contract.
+        // SAFETY: the arrays are on the stream's device until the work is complete.
         let (work, rows) = unsafe { aligned(operation, stream, &operands)? };
         Ok((work, [rows[0], rows[1]]))
-    }
-
-    /// Tiles, which the kernels count in 32 bits.
-    pub fn tiles_in_32_bits(operation: &'static str, tiles: u64) -> Result<u32> {
-        u32::try_from(tiles).ok().filter(|&tiles| tiles <= MOST as u32).ok_or_else(|| {
-            let detail = format!("the call has {tiles} tiles, and may have {MOST}; divide it");
-            Error::Unsupported { operation, detail }
-        })
-    }
-
-    /// The tiles of `rows` rows of them, of results with `columns` columns.
-    pub fn tiles(rows: impl Into<u64>, columns: u32, tile: u32) -> u64 {
-        rows.into().saturating_mul(columns.div_ceil(tile).into())
-    }
-
-    /// A persistent grid for `tiles` tiles of a cluster's blocks: the clusters that an SM each
-    /// takes, one at least.
-    pub fn persistent(
-        operation: &'static str,
-        on: &Launcher<'_>,
-        tiles: u64,
-        cluster: u32,
-        threads: u32,
-    ) -> Result<Grid> {
-        let tiles = tiles_in_32_bits(operation, tiles)?;
-        let clusters = (on.stream().device().rates().multiprocessors / cluster).clamp(1, tiles.max(1));
-        Ok(Grid::new(clusters * cluster, threads).clusters(cluster).dependent())
     }
 
     /// Whether the rows of an array are contiguous, and begin and end at multiples of 16 bytes.
@@ -536,22 +509,5 @@ mod host {
             return Err(Error::ShapeMismatch { operation, detail });
         }
         Ok(Array { shape: vec![groups, m, n], strides: vec![m as i64 * row, row, column], ..c })
-    }
-
-    /// Whether the stream's device has TMA and `wgmma`.
-    pub fn check_hopper(operation: &'static str, stream: &Stream) -> Result<()> {
-        let arch = stream.device().arch();
-        if arch == Arch::new(9, 0) {
-            return Ok(());
-        }
-        let detail = format!(
-            "the kernels need TMA and wgmma (sm_90a: H100, H200), and the device is of {arch}; the simulator runs them"
-        );
-        Err(Error::Unsupported { operation, detail })
-    }
-
-    /// The kernel of an operation's plan for a problem.
-    pub fn kernel_of<O: Operation>(stream: &Stream, problem: &O::Problem) -> Result<&'static str> {
-        Ok(O::kernel(&operation::plan::<O>(stream.device(), problem)?))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::kernel::{Arguments as Scalars, BlockScaledKernels, CopyA, CopyB, Small, Square, Tall, Wide};
 use super::sink::{Out, OutScales};
+use crate::launches;
 use crate::operand::{self, Ends, Mapped, Place, Results, Rows, ScalesAt, Source};
 use moye_device::atom::tma::TmaTile;
 use moye_device::collective::{SCALED_K, Target};
@@ -182,7 +183,7 @@ impl<O: Kernels> Operation for BlockScaled<O> {
         let rows =
             problem.m.div_ceil(plan.tile.0 * plan.cluster) + problem.groups.saturating_sub(1).div_ceil(2);
         let workers = u64::from((card.multiprocessors / plan.cluster).max(1));
-        let waves = operand::tiles(rows, problem.n, plan.tile.1).div_ceil(workers);
+        let waves = launches::tiles(rows, problem.n, plan.tile.1).div_ceil(workers);
         waves as f64 * f64::from(plan.tile.0 * plan.tile.1) / plan.rate
     }
 
@@ -207,8 +208,8 @@ impl<O: Kernels> Operation for BlockScaled<O> {
             k,
             band: 2048 / rows,
         };
-        let tiles = operand::tiles(m / rows + groups, n, plan.tile.1);
-        let grid = operand::persistent(NAME, on, tiles, plan.cluster, plan.threads)?;
+        let tiles = launches::tiles(m / rows + groups, n, plan.tile.1);
+        let grid = launches::persistent(NAME, on, tiles, plan.cluster, plan.threads)?;
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
         unsafe { on.launch(&O::KERNELS[plan.instance], grid, (&a, &b, c.pass(), target, scalars)) }
     }
@@ -342,7 +343,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if c.elements() == 0 {
         return Ok(());
     }
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let ends = operand::groups(a, call.operands[4].as_ref());
     let sources = [Source::Groups(a), Source::Matrices(b)];
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
@@ -382,7 +383,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let [a, b, scale_b] = [0, 1, 3].map(|i| call.operand(i));
     let ([_, _, of_a], [groups, n, _]) = (operand::place(a).0, operand::place(b).0);
     let (m, k) = (a.elements() / of_a.max(1), Source::Groups(a).columns());

@@ -4,6 +4,7 @@ use super::NAME_K as NAME;
 use super::kernels::number;
 use super::rows::{self, COPY_COLUMNS, COPY_THREADS, Copied, Loop, Operands, Order, block_scaled_k_copy};
 use crate::block_scaled::kernel::{CopyA, CopyB, Square};
+use crate::launches;
 use crate::operand::{self, Ends, Place, Results, Rows};
 use half::{bf16, f16};
 use moye_device::atom::wgmma::SM90_64x128x32_F32E4M3E4M3_SS_TN;
@@ -149,8 +150,8 @@ impl<O: Kernels> Operation for Along<O> {
         let a = rows(copy_a, m).map::<u8>(on.stream(), &CopyA::<Square>::TILE)?;
         let b = rows(copy_b, n).map::<u8>(on.stream(), &CopyB::<Square, 1>::TILE)?;
         let (block_m, block_n, _) = AnyLoop::TILE;
-        let tiles = operand::tiles(u64::from(m.div_ceil(block_m)) * u64::from(count), n, block_n);
-        let grid = operand::persistent(NAME, on, tiles, 1, AnyLoop::THREADS)?;
+        let tiles = launches::tiles(u64::from(m.div_ceil(block_m)) * u64::from(count), n, block_n);
+        let grid = launches::persistent(NAME, on, tiles, 1, AnyLoop::THREADS)?;
         let copies = Operands {
             scale_a: Global::from_address(scale_a),
             scale_b: Global::from_address(scale_b),
@@ -206,7 +207,7 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
         );
         return Err(Error::Unsupported { operation: NAME, detail });
     }
-    operand::tiles_in_32_bits(NAME, (blocks(m) as u64 * blocks(n) as u64).saturating_mul(groups as u64))?;
+    launches::tiles_in_32_bits(NAME, (blocks(m) as u64 * blocks(n) as u64).saturating_mul(groups as u64))?;
     Ok(vec![ArrayType { dtype, shape: vec![groups, m, n] }])
 }
 
@@ -244,7 +245,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if c.elements() == 0 {
         return Ok(());
     }
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let [rows, m] = [a.shape[0], a.shape[1]].map(|extent| extent as u32);
     let types = number(NAME, [a.dtype, b.dtype], c.dtype)?;
     let problem = Problem { m, n: b.shape[1] as u32, groups: c.shape[0] as u32, rows, types };
@@ -262,7 +263,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let [a, b, c] = [0, 1, 5].map(|i| call.operand(i).dtype);
     let types = number(NAME, [a, b], c)?;
     Ok(match c {

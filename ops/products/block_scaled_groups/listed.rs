@@ -4,7 +4,7 @@ use super::paired::{check_scales, kernel_of};
 use crate::block_scaled::Float8;
 use crate::block_scaled::call::scales;
 use crate::grouped::listed::{Products, Table};
-use crate::operand;
+use crate::launches;
 use moye_device::number::F8E4M3;
 use moye_runtime::operation::{Array, Dtype, check_device};
 use moye_runtime::{Device, Element, Error, Matrix, MatrixMut, Result, Stream};
@@ -70,7 +70,7 @@ impl<'a, O: Element, A: Float8, B: Float8> BlockScaledList<'a, O, A, B> {
         mut results: Vec<MatrixMut<'a, O>>,
     ) -> Result<Self> {
         let stream = device.default_stream();
-        operand::check_hopper(NAME, &stream)?;
+        launches::check_hopper(NAME, &stream)?;
         if products.len() != results.len() {
             let detail = format!("{} products have {} results", products.len(), results.len());
             return Err(Error::ShapeMismatch { operation: NAME, detail });

@@ -7,7 +7,7 @@ use crate::block_scaled::call::scales;
 use crate::grouped::list::MOST;
 use crate::grouped::listed::ListKernel;
 use crate::grouped::pairs::{Pairs, check_types, multiply, products, shape_of_product};
-use crate::operand;
+use crate::launches;
 use moye_device::atom::tma::TmaElement;
 use moye_device::atom::wgmma::SM90_64x128x32_F32E4M3E4M3_SS_TN;
 use moye_device::collective::{Mainloop, SCALED_K};
@@ -140,6 +140,6 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     kernel(call)
 }

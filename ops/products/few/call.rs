@@ -1,6 +1,7 @@
 //! From a call to a launch.
 
 use super::kernel::{FewKernels, Form, TILE, WARPS, linear_few_f32_4, linear_few_f32_16};
+use crate::launches;
 use crate::operand::{self, Place, Rows, Source};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
@@ -185,5 +186,5 @@ fn problem(call: &Call<'_>) -> Problem {
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    of_floats!(call.operand(3).dtype, T => operand::kernel_of::<Few<T>>(stream, &problem(call)))
+    of_floats!(call.operand(3).dtype, T => launches::kernel_of::<Few<T>>(stream, &problem(call)))
 }

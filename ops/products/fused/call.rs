@@ -6,6 +6,7 @@ use super::quantised::Scaled8;
 use super::residual::{PART, WithResidual};
 use crate::grouped::call::{Plan, THREADS, plans};
 use crate::grouped::kernel::Grouped;
+use crate::launches;
 use crate::operand::{self, Mapped, Results, Rows, Source};
 use half::{bf16, f16};
 use moye_device::atom::tma::TmaElement;
@@ -109,7 +110,7 @@ impl<T: Grouped + TmaElement, E: Kernels<T>> Operation for Fused<T, E> {
     fn cost((_, plan): &(usize, Plan), &Problem { m, n, .. }: &Problem, card: &Rates) -> f64 {
         let (rows, columns) = (plan.tile.0 * plan.cluster, plan.tile.1);
         let workers = u64::from((card.multiprocessors / plan.cluster).max(1));
-        let waves = operand::tiles(m.div_ceil(rows), n, columns).div_ceil(workers);
+        let waves = launches::tiles(m.div_ceil(rows), n, columns).div_ceil(workers);
         waves as f64 * f64::from(plan.tile.0 * plan.tile.1) / plan.rate
     }
 
@@ -126,8 +127,8 @@ impl<T: Grouped + TmaElement, E: Kernels<T>> Operation for Fused<T, E> {
         let (a, b) = (a.map::<T>(on.stream(), plan.maps[0])?, b.map::<T>(on.stream(), plan.maps[1])?);
         let (c, target) = E::target(c, on.stream(), m)?;
         let rows = plan.tile.0 * plan.cluster;
-        let tiles = operand::tiles(m.div_ceil(rows), n, plan.tile.1);
-        let grid = operand::persistent(Self::NAME, on, tiles, plan.cluster, THREADS)?;
+        let tiles = launches::tiles(m.div_ceil(rows), n, plan.tile.1);
+        let grid = launches::persistent(Self::NAME, on, tiles, plan.cluster, THREADS)?;
         let extents = Extents { m, n, k, band: 2048 / rows };
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
         unsafe { on.launch(&E::KERNELS[*instance], grid, (&a, &b, c.pass(), target, end, extents)) }
@@ -251,7 +252,7 @@ unsafe fn product<E: Kernels<bf16> + Kernels<f16>>(
     end: E,
 ) -> Result<()> {
     let [a, b] = [0, 1].map(|i| call.operand(i));
-    operand::check_hopper(<E as Kernels<bf16>>::NAME, stream)?;
+    launches::check_hopper(<E as Kernels<bf16>>::NAME, stream)?;
     let (operation, sources) = (<E as Kernels<bf16>>::NAME, [a, b].map(Source::Matrices));
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     let (_work, [rows_a, rows_b]) = unsafe { operand::both_aligned(operation, stream, sources)? };
@@ -378,15 +379,15 @@ fn explain<E: Kernels<bf16> + Kernels<f16>>(
     call: &Call<'_>,
     tile: &'static str,
 ) -> Result<&'static str> {
-    operand::check_hopper(<E as Kernels<bf16>>::NAME, stream)?;
+    launches::check_hopper(<E as Kernels<bf16>>::NAME, stream)?;
     let [a, b] = [0, 1].map(|i| call.operand(i));
     let k = Source::Matrices(a).columns();
     let [m, n, k] = [a.shape[0], b.shape[0], k].map(|extent| extent as u32);
     let problem = Problem { m, n, k, tile };
     if a.dtype == Dtype::F16 {
-        operand::kernel_of::<Fused<f16, E>>(stream, &problem)
+        launches::kernel_of::<Fused<f16, E>>(stream, &problem)
     } else {
-        operand::kernel_of::<Fused<bf16, E>>(stream, &problem)
+        launches::kernel_of::<Fused<bf16, E>>(stream, &problem)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::multistage::{MultistageKernels, Operands};
 use crate::grouped::kernel::Grouped;
+use crate::launches;
 use crate::moe::call::{self as by_group, ROWS};
 use crate::moe::gated::GatedKernels;
 use crate::operand::{self, Results, Rows, Source};
@@ -120,7 +121,7 @@ impl<T: Kernels> Operation for Gated<T> {
 
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
         let (rows, workers) = (plan.tile * plan.cluster, card.multiprocessors * plan.blocks / plan.cluster);
-        let tiles = operand::tiles(problem.m.div_ceil(rows), problem.n, plan.tile);
+        let tiles = launches::tiles(problem.m.div_ceil(rows), problem.n, plan.tile);
         let waves = tiles.div_ceil(workers.max(1).into());
         waves as f64 * f64::from(plan.blocks * plan.tile * plan.tile) / plan.rate
     }
@@ -152,8 +153,8 @@ impl<T: Kernels> Operation for Gated<T> {
                     m,
                     k,
                 };
-                let tiles = operand::tiles(m.div_ceil(plan.tile), n, plan.tile);
-                let grid = Grid::new(operand::tiles_in_32_bits(NAME, tiles)?, threads).dependent();
+                let tiles = launches::tiles(m.div_ceil(plan.tile), n, plan.tile);
+                let grid = Grid::new(launches::tiles_in_32_bits(NAME, tiles)?, threads).dependent();
                 let kernel = &<T as MultistageKernels>::KERNELS[instance];
                 // SAFETY: the operands have the extents; the caller's contract.
                 unsafe { on.launch(kernel, grid, (operands, target)) }
@@ -218,8 +219,8 @@ fn problem(call: &Call<'_>) -> Problem {
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     if call.operand(0).dtype == Dtype::F16 {
-        operand::kernel_of::<Gated<f16>>(stream, &problem(call))
+        launches::kernel_of::<Gated<f16>>(stream, &problem(call))
     } else {
-        operand::kernel_of::<Gated<bf16>>(stream, &problem(call))
+        launches::kernel_of::<Gated<bf16>>(stream, &problem(call))
     }
 }

@@ -1,6 +1,7 @@
 //! From a call to launches.
 
 use super::kernel::{CopyA, CopyB, Grouped, GroupedKernels, Square, Wide};
+use crate::launches;
 use crate::operand::{self, Ends, Results, Rows, Source};
 use moye_device::atom::tma::{TmaElement, TmaTile};
 use moye_runtime::operation::{self, ArrayType, Call, Dtype, Launcher, Operation};
@@ -117,8 +118,8 @@ impl<T: Grouped + GroupedKernels + TmaElement> Operation for GroupedOf<T> {
         let b = call.b.map::<T>(on.stream(), plan.maps[1])?;
         let (c, target) = call.c.target::<T>(on.stream(), m)?;
         let rows = m / (plan.tile.0 * plan.cluster) + groups;
-        let tiles = operand::tiles(rows, n, plan.tile.1);
-        let grid = operand::persistent(NAME, on, tiles, plan.cluster, THREADS)?;
+        let tiles = launches::tiles(rows, n, plan.tile.1);
+        let grid = launches::persistent(NAME, on, tiles, plan.cluster, THREADS)?;
         let band = 2048 / (plan.tile.0 * plan.cluster);
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
         unsafe {
@@ -151,7 +152,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if c.elements() == 0 {
         return Ok(());
     }
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let ends = operand::groups(a, Some(ends));
     let sources = [Source::Groups(a), Source::Matrices(b)];
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
@@ -187,15 +188,15 @@ pub(crate) unsafe fn products(
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let [a, b] = [0, 1].map(|i| call.operand(i));
     let m = a.shape[..a.shape.len() - 1].iter().product::<usize>() as u32;
     let [groups, n] = [0, 1].map(|mode| b.shape[mode] as u32);
     let k = Source::Groups(a).columns() as u32;
     let problem = Problem { m, n, k, groups, tile: call.options.choice("tile") };
     if a.dtype == Dtype::F16 {
-        operand::kernel_of::<GroupedOf<half::f16>>(stream, &problem)
+        launches::kernel_of::<GroupedOf<half::f16>>(stream, &problem)
     } else {
-        operand::kernel_of::<GroupedOf<half::bf16>>(stream, &problem)
+        launches::kernel_of::<GroupedOf<half::bf16>>(stream, &problem)
     }
 }

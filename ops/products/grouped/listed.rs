@@ -2,6 +2,7 @@
 
 use super::kernel::{CopyA, CopyB, Grouped, Wide};
 use super::list::{List, Listed, Loop, MAP, WORDS, grouped_list_bf16, grouped_list_f16};
+use crate::launches;
 use crate::operand::{self, Place, Rows, ScalesAt};
 use half::{bf16, f16};
 use moye_device::atom::tma::{TmaElement, TmaTile};
@@ -48,7 +49,7 @@ pub(crate) static KERNELS: [ListKernel; 2] = [of::<bf16>(grouped_list_bf16), of:
 impl ListKernel {
     /// The tiles of a product with a result of m x n.
     pub fn tiles(&self, [m, n]: [u32; 2]) -> u64 {
-        operand::tiles(m.div_ceil(self.tile.0), n, self.tile.1)
+        launches::tiles(m.div_ceil(self.tile.0), n, self.tile.1)
     }
 
     /// The map of the rows of operand 0 or 1.
@@ -131,7 +132,7 @@ impl<'s> Products<'s> {
     /// The table in the memory of the stream's device.
     pub fn table(mut self) -> Result<Table> {
         let count = (self.words.len() / WORDS) as u32;
-        let tiles = operand::tiles_in_32_bits(self.operation, self.tiles)?;
+        let tiles = launches::tiles_in_32_bits(self.operation, self.tiles)?;
         let device = self.stream.device();
         let blocks = device.rates().multiprocessors.min(tiles);
         if count == 0 {
@@ -224,7 +225,7 @@ impl<'a, T: Element> GroupedList<'a, T> {
         mut results: Vec<MatrixMut<'a, T>>,
     ) -> Result<Self> {
         let stream = device.default_stream();
-        operand::check_hopper(NAME, &stream)?;
+        launches::check_hopper(NAME, &stream)?;
         if products.len() != results.len() {
             let detail = format!("{} products have {} results", products.len(), results.len());
             return Err(Error::ShapeMismatch { operation: NAME, detail });

@@ -2,6 +2,7 @@
 
 use super::list::{List, MOST};
 use super::listed::{KERNELS, ListKernel, listed, passed};
+use crate::launches;
 use crate::operand::{self, Rows, ScalesAt, Source};
 use moye_runtime::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation};
 use moye_runtime::{Error, Ptx, Rates, Result, Stream};
@@ -60,7 +61,7 @@ impl<P: Pairs> Operation for PairsOf<P> {
         on: &Launcher<'_>,
     ) -> Result<()> {
         let tiles = problem.results.map(|result| plan.tiles(result)).iter().sum();
-        let grid = operand::persistent(P::NAME, on, tiles, 1, plan.threads)?;
+        let grid = launches::persistent(P::NAME, on, tiles, 1, plan.threads)?;
         let map = |i: usize| plan.map(on.stream(), &call.operands[i / 2][i % 2], i % 2);
         let maps = (0..2 * call.list.count as usize).map(map).collect::<Result<Vec<_>>>()?;
         let [a0, b0, a1, b1, a2, b2, a3, b3] = passed(&maps);
@@ -112,7 +113,7 @@ pub(crate) unsafe fn multiply<P: Pairs>(
     if products.is_empty() {
         return Ok(());
     }
-    operand::check_hopper(P::NAME, stream)?;
+    launches::check_hopper(P::NAME, stream)?;
     let sources: Vec<_> = products.iter().flat_map(|of| of.operands.map(Source::Matrices)).collect();
     // Held until all has been launched.
     // SAFETY: the arrays are on the stream's device until the work is complete.
@@ -216,6 +217,6 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     Ok(kernel(call.operand(0).dtype))
 }

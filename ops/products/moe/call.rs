@@ -7,6 +7,7 @@ use super::routing::{
 };
 use crate::grouped;
 use crate::grouped::kernel::{CopyA, Grouped, Wide};
+use crate::launches;
 use crate::operand::{self, Ends, Place, Results, Rows, Source};
 use moye_device::atom::tma::{TmaElement, TmaTile};
 use moye_device::collective::{Groups, Mainloop as _, Target};
@@ -149,8 +150,8 @@ impl Plan {
         let of_b = pair_map::<T>(on.stream(), self.pair, b)?;
         let rows = ROWS * self.cluster;
         // Each group but one may have a tile that is not full.
-        let tiles = operand::tiles(groups.rows.div_ceil(rows) + (groups.count - 1), target.columns, COLUMNS);
-        let grid = operand::persistent(operation, on, tiles, self.cluster, GatedLoop::<T, 1>::THREADS)?;
+        let tiles = launches::tiles(groups.rows.div_ceil(rows) + (groups.count - 1), target.columns, COLUMNS);
+        let grid = launches::persistent(operation, on, tiles, self.cluster, GatedLoop::<T, 1>::THREADS)?;
         let arguments = (&of_a, &of_b, target, groups, a.shape[2], 2048 / rows);
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
         unsafe { on.launch(&T::KERNELS[self.instance], grid, arguments) }
@@ -210,7 +211,7 @@ impl<T: Grouped + GatedKernels + TmaElement> Operation for Gated<T> {
         let (c, row) = (GlobalMut::from_address(call.c), columns.into());
         let target = Target { c, group: 0, row, column: 1, columns, aligned: 1, tensor: 0 };
         let groups = call.ends.groups(problem.experts, problem.m);
-        // SAFETY: the caller's contract.
+        // SAFETY: the call's memory is accessible until the work is complete.
         unsafe { plan.launch::<T>(NAME, on, [&call.a, &call.b], target, groups) }
     }
 }
@@ -343,7 +344,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if out.elements() == 0 {
         return Ok(());
     }
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let ([tokens, hidden], [experts, _, width]) =
         ([x.shape[0], x.shape[1]], [0, 1, 2].map(|i| down.shape[i]));
     let top = call.options.int("top") as usize;
@@ -448,7 +449,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 
 /// The kernel of a call's first product.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let (x, down) = (call.operand(0), call.operand(3));
     let problem = Problem {
         m: (x.shape[0] as i64 * call.options.int("top")) as u32,
@@ -458,8 +459,8 @@ pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
         tile: call.options.choice("tile"),
     };
     if x.dtype == Dtype::F16 {
-        operand::kernel_of::<Gated<half::f16>>(stream, &problem)
+        launches::kernel_of::<Gated<half::f16>>(stream, &problem)
     } else {
-        operand::kernel_of::<Gated<half::bf16>>(stream, &problem)
+        launches::kernel_of::<Gated<half::bf16>>(stream, &problem)
     }
 }

@@ -86,7 +86,8 @@ fn of_block(form: &str, block: &[u8]) -> Vec<f64> {
     }
 }
 
-/// Asserts that the weights are these, to the rounding of factors and results to f16.
+/// Asserts that the weights are these, to the rounding to f16 of a scale, which two products may
+/// have as a factor, of a minimum, and of the result.
 fn assert_weights(weights: &PackedWeights, device: &Device, wanted: &[f64], what: &str) {
     let (n, k) = (weights.rows(), weights.columns());
     assert_eq!(n * k, wanted.len(), "{what}");
@@ -97,7 +98,10 @@ fn assert_weights(weights: &PackedWeights, device: &Device, wanted: &[f64], what
     let got: Vec<f64> = out.download().unwrap().into_iter().map(f16::to_f64).collect();
     let most = wanted.iter().fold(0.0f64, |most, w| most.max(w.abs()));
     for (i, (got, wanted)) in got.iter().zip(wanted).enumerate() {
-        assert!((got - wanted).abs() <= 2e-3 * most, "{what}: weight {i} is {got}, and must be {wanted}");
+        assert!(
+            (got - wanted).abs() <= 4.0 * 2f64.powi(-11) * most,
+            "{what}: weight {i} is {got}, and must be {wanted}"
+        );
     }
 }
 
