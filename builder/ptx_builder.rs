@@ -252,6 +252,7 @@ impl PtxBuilder {
                 arch,
                 reason,
             })?;
+            let text = ptx::raise_version(text);
             let path = out_dir.join(format!("{name}.{arch}.ptx"));
             write_if_changed(&path, &text)?;
             files.push(PtxFile { arch, path, text });

@@ -11,8 +11,10 @@ mod split;
 mod tables;
 mod text;
 mod variables;
+mod version;
 
 pub use bounds::{Bounds, apply_bounds};
 pub use listing::{Instruction, Listing, Place};
 pub use module::{Function, Module, ParseError};
 pub use packed::{Entry, Packed, Part};
+pub(crate) use version::raise_version;

@@ -7,6 +7,7 @@
 //! the operation.
 
 use super::target::needs;
+use crate::memory::TensorMapPointer;
 
 macro_rules! fences {
     ($($(#[$doc:meta])* $name:ident $text:literal needs $sm:literal $ptx:literal, $simulated:expr;)*) => { $(
@@ -48,4 +49,34 @@ fences! {
     /// Orders the thread's accesses before the fence and after it, for the threads of the block
     /// only: it orders no accesses of different blocks
     fence_block "fence.acq_rel.cta" needs 70 6.0, moye_sim::intrinsics::fence_block();
+}
+
+/// Orders the thread's tensor copies by a map in global memory after the writes of the map that the
+/// host, or an earlier kernel, has released (`fence.proxy.tensormap::generic.acquire.sys`). TMA
+/// reads maps through a separate cache, so that the order of a stream does not suffice; one fence
+/// of a block is enough for a map until the map is written again. Maps that are
+/// parameters of the kernel need none.
+///
+/// The instruction is of PTX 8.3 (drivers of CUDA 12.3), to which `moye-build` raises the version
+/// of modules that contain it.
+///
+/// # Safety
+/// `map` points to a tensor map in global memory.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn fence_proxy_tensormap(map: TensorMapPointer) {
+    needs!("fence.proxy.tensormap", 90 8.0);
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: `map` points to a tensor map.
+    unsafe {
+        core::arch::asm!(
+            "fence.proxy.tensormap::generic.acquire.sys [{}], 128;",
+            in(reg64) map.address(), options(nostack)
+        )
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let _ = map;
+        moye_sim::intrinsics::count_instruction("fence.proxy.tensormap::generic.acquire.sys");
+    }
 }

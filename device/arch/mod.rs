@@ -83,7 +83,7 @@ pub use dot::{dp2a_lo_s32_s32, dp4a_s32_s32};
 pub use elect::elect;
 pub use fence::{
     fence_block, fence_cluster, fence_gpu, fence_mbarrier_init, fence_proxy_async, fence_proxy_async_global,
-    fence_proxy_async_shared,
+    fence_proxy_async_shared, fence_proxy_tensormap,
 };
 pub use flag::wait_flag;
 pub use fma::Fma;

@@ -5,7 +5,8 @@ use crate::kernel::{KernelParam, ParamType};
 
 /// A pointer to a tensor map in global memory: 128 bytes at a multiple of 64, which describe a
 /// tensor and its boxes for TMA. The host builds it; as a kernel parameter, a [`TensorMap`], it
-/// needs no memory and no copy.
+/// needs no memory and no copy. A thread that copies by a map in memory first executes
+/// [`fence_proxy_tensormap`](crate::arch::fence_proxy_tensormap).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct TensorMapPointer(u64);

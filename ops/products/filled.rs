@@ -26,11 +26,11 @@ pub trait Fill<const STAGES: u32, const CLUSTER: u32>: Copy {
     /// What all K tiles of a tile of C have in common.
     type Tile;
 
-    /// Prepares the loads of a tile.
+    /// Prepares the loads of a tile, in the thread that issues them.
     ///
     /// # Safety
     /// Memory of the operands is readable.
-    unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile;
+    unsafe fn tile(&mut self, tile: &WorkTile) -> Self::Tile;
 
     /// Issues the loads of K tile `k` of a tile.
     ///

@@ -26,6 +26,9 @@ pub mod block_scaled;
 #[cfg(feature = "block_scaled_groups")]
 pub mod block_scaled_groups;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
+mod bounds;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, unused_macros, unused_imports, reason = "some operation needs it")]
 mod builder;
 #[cfg(feature = "few")]
@@ -40,6 +43,9 @@ pub mod gated;
 pub mod grouped;
 #[cfg(feature = "grouped_k")]
 pub mod grouped_k;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
+mod launches;
 #[cfg(feature = "moe")]
 pub mod moe;
 #[cfg(feature = "kernels")]

@@ -1,9 +1,33 @@
 //! Operands of TMA: matrices with K contiguous, and the kernel that brings others into that form.
 
+use moye_device::collective::BlockScales;
 use moye_device::prelude::*;
 
 /// Threads of a block.
 pub const THREADS: u32 = 256;
+
+/// Scales of blocks in memory, f32.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, KernelParam)]
+pub struct ScalesAt {
+    /// The address; 0: there are none.
+    pub address: u64,
+    /// Elements from block to block along the rows; 0 where one scale is for all, as for `k`.
+    pub row: u32,
+    /// From block to block along K.
+    pub k: u32,
+    /// From matrix to matrix, or from the end of a padded group's rows to the next group.
+    pub batch: u32,
+}
+
+impl ScalesAt {
+    /// The scales as a mainloop reads them.
+    #[inline(always)]
+    pub const fn scales(self) -> BlockScales {
+        let Self { address, row, k, batch } = self;
+        BlockScales { scales: Global::from_address(address), row, k, batch }
+    }
+}
 
 /// Strides of matrices, in elements.
 #[repr(C)]
@@ -51,11 +75,15 @@ mod host {
     use moye_device::collective::{Boxed, Groups, StoreC, Target};
     use moye_device::layout::{IntTuple, Layout};
     use moye_device::memory::{Global, GlobalMut, TensorMap as Map};
-    use moye_runtime::operation::{self, Array, ArrayType, Dtype, Operation, Workspace};
+    use moye_runtime::operation::{Array, ArrayType, Dtype, Workspace};
     use moye_runtime::{
-        Arch, Element, Error, Grid, KernelArg, Matrix, Result, Stream, TensorMap, TensorPromotion,
+        Element, Error, Grid, KernelArg, Matrix, MatrixMut, Result, Stream, TensorElement, TensorMap,
+        TensorPromotion,
     };
     use std::ops::Range;
+
+    /// The greatest extent: coordinates of tensor maps are signed.
+    const MOST: usize = i32::MAX as usize;
 
     /// Rows of a tensor map begin at multiples of this many bytes.
     const ALIGN: usize = 16;
@@ -79,19 +107,25 @@ mod host {
                 return Some(self);
             }
             let row = if rows == 1 { self.strides[0] } else { self.strides[1] };
+            let all = batches.checked_mul(rows)?;
             (self.strides[0] == i64::from(rows) * row).then(|| Self {
-                shape: [1, batches * rows, columns],
-                strides: [i64::from(batches * rows) * row, row],
+                shape: [1, all, columns],
+                strides: [i64::from(all) * row, row],
                 ..self
             })
         }
 
         /// The tensor map by which a tile of (row, column, batch) is loaded.
         pub fn map<T: TmaElement>(&self, stream: &Stream, tile: &TmaTile) -> Result<TensorMap> {
+            self.map_of(T::ELEMENT, stream, tile)
+        }
+
+        /// [`map`](Self::map) of elements of this type for TMA.
+        pub fn map_of(&self, element: TensorElement, stream: &Stream, tile: &TmaTile) -> Result<TensorMap> {
             let [batches, rows, columns] = self.shape.map(i64::from);
             let shape = IntTuple::flat(&[rows, columns, batches]);
             let tensor = Layout::new(shape, IntTuple::flat(&[self.strides[1], 1, self.strides[0]]));
-            let fields = tile.tensor_map(T::ELEMENT, self.address, &tensor).map_err(Error::TensorOfTile)?;
+            let fields = tile.tensor_map(element, self.address, &tensor).map_err(Error::TensorOfTile)?;
             // L2 fetches whole rows of a box.
             TensorMap::new(
                 stream.device(),
@@ -168,6 +202,12 @@ mod host {
             }
         }
 
+        /// Elements of a row as kernels have it: with zeros if the array is copied.
+        pub fn columns(self) -> usize {
+            let array = self.array();
+            if self.taken().is_some() { place(array).0[2] } else { padded(array) }
+        }
+
         /// Bytes of the aligned form, if no tensor map takes the array.
         pub fn bytes(self) -> usize {
             if self.taken().is_some() {
@@ -177,12 +217,37 @@ mod host {
             (batches * rows * padded(array) * array.dtype.bytes()).next_multiple_of(256)
         }
 
+        /// Refuses extents that kernels do not count.
+        fn check(self, operation: &'static str) -> Result<()> {
+            let (array, ([batches, rows, columns], _)) = (self.array(), place(self.array()));
+            let all = if matches!(self, Self::Groups(_)) { batches.saturating_mul(rows) } else { rows };
+            if batches.max(all).max(columns) > MOST {
+                let detail = format!(
+                    "an operand has shape {:?}, and may have {MOST} rows, elements of a row and matrices; divide it",
+                    array.shape
+                );
+                return Err(Error::Unsupported { operation, detail });
+            }
+            // A grid has 65,535 blocks along y, and the copy counts elements of a matrix in 32 bits.
+            let most = (u32::MAX - THREADS) as usize;
+            if self.taken().is_none() && (batches > 65_535 || rows.saturating_mul(padded(array)) > most) {
+                let detail = format!(
+                    "an operand has shape {:?} and strides {:?}, and rows that do not begin at multiples of 16 bytes are \
+                     copied: of {most} elements in 65535 matrices at most; align its rows, or divide it",
+                    array.shape, array.strides
+                );
+                return Err(Error::Unsupported { operation, detail });
+            }
+            Ok(())
+        }
+
         /// The rows of the operand, which is copied to `work` if no tensor map takes it; `work` is
         /// moved past the copy.
         ///
         /// # Safety
         /// The array is in memory of the stream's device, and `work` has room for its aligned form.
-        pub unsafe fn rows(self, stream: &Stream, work: &mut u64) -> Result<Rows> {
+        pub unsafe fn rows(self, operation: &'static str, stream: &Stream, work: &mut u64) -> Result<Rows> {
+            self.check(operation)?;
             if let Some(rows) = self.taken() {
                 return Ok(rows);
             }
@@ -192,7 +257,7 @@ mod host {
             *work += self.bytes() as u64;
             let [batches, rows, columns, row] = [batches, rows, columns, row].map(|extent| extent as u32);
             let grid = Grid::new(((rows * row).div_ceil(THREADS), batches), THREADS);
-            if rows * batches > 0 {
+            if rows > 0 && batches > 0 {
                 let module = stream.device().load(&crate::PTX)?;
                 macro_rules! copy {
                     ($kernel:ident) => {{
@@ -209,10 +274,45 @@ mod host {
                     _ => copy!(align_32),
                 }
             }
-            let copied =
-                Rows { address, shape: [batches, rows, row], strides: [(rows * row).into(), row.into()] };
+            let strides = [i64::from(rows) * i64::from(row), row.into()];
+            let copied = Rows { address, shape: [batches, rows, row], strides };
             Ok(if matches!(self, Self::Groups(_)) { copied.joined().unwrap_or(copied) } else { copied })
         }
+    }
+
+    /// The rows of operands, and the memory of those that no tensor map takes, which is held until
+    /// all has been launched.
+    ///
+    /// # Safety
+    /// The arrays are in memory of the stream's device until the work is complete.
+    pub unsafe fn aligned<'s>(
+        operation: &'static str,
+        stream: &'s Stream,
+        operands: &[Source<'_>],
+    ) -> Result<(Option<Workspace<'s>>, Vec<Rows>)> {
+        operands.iter().try_for_each(|operand| operand.check(operation))?;
+        let work = Workspace::new(stream, operands.iter().map(|operand| operand.bytes()).sum())?;
+        let mut next = work.as_ref().map_or(0, Workspace::address);
+        let mut rows = Vec::with_capacity(operands.len());
+        for operand in operands {
+            // SAFETY: the arrays are on the stream's device, and the workspace has room for all.
+            rows.push(unsafe { operand.rows(operation, stream, &mut next)? });
+        }
+        Ok((work, rows))
+    }
+
+    /// [`aligned`] of two operands.
+    ///
+    /// # Safety
+    /// As for [`aligned`].
+    pub unsafe fn both_aligned<'s>(
+        operation: &'static str,
+        stream: &'s Stream,
+        operands: [Source<'_>; 2],
+    ) -> Result<(Option<Workspace<'s>>, [Rows; 2])> {
+        // SAFETY: the arrays are on the stream's device until the work is complete.
+        let (work, rows) = unsafe { aligned(operation, stream, &operands)? };
+        Ok((work, [rows[0], rows[1]]))
     }
 
     /// Whether the rows of an array are contiguous, and begin and end at multiples of 16 bytes.
@@ -393,34 +493,21 @@ mod host {
         Ok(Array { shape: vec![groups, n, k], strides: vec![n as i64 * row, row, column], ..b })
     }
 
-    /// Whether the stream's device has TMA and `wgmma`.
-    pub fn check_hopper(operation: &'static str, stream: &Stream) -> Result<()> {
-        let arch = stream.device().arch();
-        if arch == Arch::new(9, 0) {
-            return Ok(());
+    /// Results of groups one below the other, (groups * m, n), as (groups, m, n).
+    pub fn stacked_results<T: Element>(
+        operation: &'static str,
+        c: &mut MatrixMut<'_, T>,
+        groups: usize,
+        m: usize,
+    ) -> Result<Array> {
+        let c = Array::of_mut(operation, c)?;
+        let (&[rows, n], &[row, column]) = (&c.shape[..], &c.strides[..]) else {
+            unreachable!("a matrix has two modes")
+        };
+        if rows != groups * m {
+            let detail = format!("c has {rows} rows, and must have {m} for each of {groups} groups");
+            return Err(Error::ShapeMismatch { operation, detail });
         }
-        let detail = format!(
-            "the kernels need TMA and wgmma (sm_90a: H100, H200), and the device is of {arch}; the simulator runs them"
-        );
-        Err(Error::Unsupported { operation, detail })
-    }
-
-    /// An extent in 32 bits, of which a kernel's tiles have one sign.
-    pub fn extent(operation: &'static str, name: &str, index: usize, extent: usize) -> Result<u32> {
-        i32::try_from(extent).map(|extent| extent as u32).map_err(|_| {
-            let most = i32::MAX;
-            let detail = format!("{name} {index} has an extent of {extent}, and may have {most}; divide it");
-            Error::Unsupported { operation, detail }
-        })
-    }
-
-    /// The kernel of an operation's plan for a problem.
-    pub fn kernel_of<O: Operation>(stream: &Stream, problem: &O::Problem) -> Result<&'static str> {
-        Ok(O::kernel(&operation::plan::<O>(stream.device(), problem)?))
-    }
-
-    /// Memory for the aligned forms of operands, if any needs one.
-    pub fn workspace<'a>(stream: &'a Stream, operands: &[Source<'_>]) -> Result<Option<Workspace<'a>>> {
-        Workspace::new(stream, operands.iter().map(|operand| operand.bytes()).sum())
+        Ok(Array { shape: vec![groups, m, n], strides: vec![m as i64 * row, row, column], ..c })
     }
 }

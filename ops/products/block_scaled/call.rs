@@ -2,13 +2,14 @@
 
 use super::kernel::{Arguments as Scalars, BlockScaledKernels, CopyA, CopyB, Small, Square, Tall, Wide};
 use super::sink::{Out, OutScales};
-use crate::operand::{self, Ends, Mapped, Results, Rows, Source};
+use crate::launches;
+use crate::operand::{self, Ends, Mapped, Place, Results, Rows, ScalesAt, Source};
 use moye_device::atom::tma::TmaTile;
-use moye_device::collective::{BlockScales, SCALED_K, Target};
-use moye_device::memory::{Global, GlobalMut};
+use moye_device::collective::{SCALED_K, Target};
+use moye_device::memory::GlobalMut;
 use moye_device::number::F8E4M3;
 use moye_runtime::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
-use moye_runtime::{Error, Grid, Ptx, Rates, Result, Stream};
+use moye_runtime::{Error, Ptx, Rates, Result, Stream};
 use std::marker::PhantomData;
 
 /// The name in messages.
@@ -88,22 +89,20 @@ const PLANS: [Plan; 4] = [
     },
 ];
 
-/// Scales: the address, and the strides of rows, blocks and matrices.
-pub type Scales = (u64, [u32; 3]);
-
 /// Addresses and strides.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Arguments {
     a: Rows,
     b: Rows,
-    scale_a: Scales,
-    scale_b: Scales,
+    scale_a: ScalesAt,
+    scale_b: ScalesAt,
     /// Scales of whole rows of B.
-    columns: Scales,
+    columns: ScalesAt,
     ends: Ends,
     c: Results,
-    /// The scales of a result of 8 bits, and from where to where: row, block, group.
-    out_scales: (u64, [i64; 3]),
+    /// The address of the scales of a result of 8 bits, and their strides: from the end of a
+    /// padded group to the next, and of rows and blocks.
+    out_scales: (u64, Place),
 }
 
 /// A type of results with its kernels.
@@ -180,11 +179,12 @@ impl<O: Kernels> Operation for BlockScaled<O> {
     }
 
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
-        let (m, n) = (plan.tile.0 * plan.cluster, plan.tile.1);
         // A group's last tile is half empty on average.
-        let rows = problem.m.div_ceil(m) + problem.groups.saturating_sub(1).div_ceil(2);
-        let waves = (rows * problem.n.div_ceil(n)).div_ceil((card.multiprocessors / plan.cluster).max(1));
-        f64::from(waves) * f64::from(plan.tile.0 * plan.tile.1) / plan.rate
+        let rows =
+            problem.m.div_ceil(plan.tile.0 * plan.cluster) + problem.groups.saturating_sub(1).div_ceil(2);
+        let workers = u64::from((card.multiprocessors / plan.cluster).max(1));
+        let waves = launches::tiles(rows, problem.n, plan.tile.1).div_ceil(workers);
+        waves as f64 * f64::from(plan.tile.0 * plan.tile.1) / plan.rate
     }
 
     fn kernel(plan: &Plan) -> &'static str {
@@ -196,31 +196,20 @@ impl<O: Kernels> Operation for BlockScaled<O> {
         let a = call.a.map::<u8>(on.stream(), plan.maps[0])?;
         let b = call.b.map::<u8>(on.stream(), plan.maps[1])?;
         let (c, target) = O::target(call.c, on.stream(), m)?;
-        let scales = |(address, [row, k, batch]): Scales| BlockScales {
-            scales: Global::from_address(address),
-            row,
-            k,
-            batch,
-        };
         let rows = plan.tile.0 * plan.cluster;
+        let (out_scales, Place { batch: group, row, column }) = call.out_scales;
         let scalars = Scalars {
-            scale_a: scales(call.scale_a),
-            scale_b: scales(call.scale_b),
-            columns: scales(call.columns),
-            scales: OutScales {
-                scales: GlobalMut::from_address(call.out_scales.0),
-                row: call.out_scales.1[0],
-                column: call.out_scales.1[1],
-                group: call.out_scales.1[2],
-            },
+            scale_a: call.scale_a.scales(),
+            scale_b: call.scale_b.scales(),
+            columns: call.columns.scales(),
+            scales: OutScales { scales: GlobalMut::from_address(out_scales), row, column, group },
             groups: call.ends.groups(groups, m),
             n,
             k,
             band: 2048 / rows,
         };
-        let tiles = (m / rows + groups) * n.div_ceil(plan.tile.1);
-        let clusters = (on.stream().device().rates().multiprocessors / plan.cluster).clamp(1, tiles);
-        let grid = Grid::new(clusters * plan.cluster, plan.threads).clusters(plan.cluster).dependent();
+        let tiles = launches::tiles(m / rows + groups, n, plan.tile.1);
+        let grid = launches::persistent(NAME, on, tiles, plan.cluster, plan.threads)?;
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
         unsafe { on.launch(&O::KERNELS[plan.instance], grid, (&a, &b, c.pass(), target, scalars)) }
     }
@@ -321,7 +310,7 @@ macro_rules! of_results {
 }
 
 /// The address and the strides of scales: 0 where one scale is for all.
-pub fn scales(name: &str, of: &Array, padded: bool) -> Result<Scales> {
+pub fn scales(operation: &'static str, name: &str, of: &Array, padded: bool) -> Result<ScalesAt> {
     let ([batches, rows, blocks], at) = operand::place(of);
     let extents = [rows, blocks, batches];
     let strides = [at.row, at.column, at.batch];
@@ -336,12 +325,13 @@ pub fn scales(name: &str, of: &Array, padded: bool) -> Result<Scales> {
             of.strides,
             i32::MAX
         );
-        return Err(Error::Unsupported { operation: NAME, detail });
+        return Err(Error::Unsupported { operation, detail });
     }
     let stride = |i: usize| if extents[i] == 1 { 0 } else { strides[i] as u32 };
     // From the end of a padded group's rows to the next group.
     let past = if padded { stride(2).wrapping_sub(stride(0) * rows as u32) } else { stride(2) };
-    Ok((of.address, [stride(0), stride(1), if batches == 1 { 0 } else { past }]))
+    let batch = if batches == 1 { 0 } else { past };
+    Ok(ScalesAt { address: of.address, row: stride(0), k: stride(1), batch })
 }
 
 /// Computes a call.
@@ -353,21 +343,17 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if c.elements() == 0 {
         return Ok(());
     }
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let ends = operand::groups(a, call.operands[4].as_ref());
-    let (a, b) = (Source::Groups(a), Source::Matrices(b));
-    // Held until all has been launched.
-    let work = operand::workspace(stream, &[a, b])?;
-    let mut next = work.as_ref().map_or(0, |work| work.address());
+    let sources = [Source::Groups(a), Source::Matrices(b)];
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    let [rows_a, rows_b] = unsafe { [a.rows(stream, &mut next)?, b.rows(stream, &mut next)?] };
+    let (_work, [rows_a, rows_b]) = unsafe { operand::both_aligned(NAME, stream, sources)? };
     let [m, n, k, groups] = [rows_a.shape[1], rows_b.shape[1], rows_a.shape[2], rows_b.shape[0]];
-    let of_b = call.operand(1);
-    let (by_rows, whole) = by_rows(of_b, scale_b);
-    let kind = kind([call.operand(0).dtype, of_b.dtype], by_rows && !whole);
+    let (by_rows, whole) = by_rows(b, scale_b);
+    let kind = kind([a.dtype, b.dtype], by_rows && !whole);
     let problem = Problem { m, n, k, groups, tile: call.options.choice("tile"), kind };
-    let [scale_a, scale_b] = [scales("scale_a", scale_a, true)?, scales("scale_b", scale_b, false)?];
-    let none = (0, [0; 3]);
+    let scale_a = scales(NAME, "scale_a", scale_a, true)?;
+    let (scale_b, none) = (scales(NAME, "scale_b", scale_b, false)?, ScalesAt::default());
     let (scale_b, columns) = if by_rows && whole { (none, scale_b) } else { (scale_b, none) };
     let out_scales = match &call.operands[6] {
         Some(_) if c.dtype != Dtype::E4m3 => {
@@ -377,13 +363,13 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         }
         Some(array) => {
             let ([_, rows, _], at) = operand::place(array);
-            (array.address, [at.row, at.column, at.batch - rows as i64 * at.row])
+            (array.address, Place { batch: at.batch - rows as i64 * at.row, ..at })
         }
         None if c.dtype == Dtype::E4m3 => {
             let detail = "a result of float8_e4m3fn has scales; give out_scales".to_owned();
             return Err(Error::ShapeMismatch { operation: NAME, detail });
         }
-        None => (0, [0; 3]),
+        None => (0, Place::default()),
     };
     let c_results = Results::of(c);
     let arguments =
@@ -397,10 +383,11 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let [a, b, scale_b] = [0, 1, 3].map(|i| call.operand(i));
-    let ([_, _, k], [groups, n, _]) = (operand::place(a).0, operand::place(b).0);
-    let [m, n, k, groups] = [a.elements() / k.max(1), n, k, groups].map(|extent| extent as u32);
+    let ([_, _, of_a], [groups, n, _]) = (operand::place(a).0, operand::place(b).0);
+    let (m, k) = (a.elements() / of_a.max(1), Source::Groups(a).columns());
+    let [m, n, k, groups] = [m, n, k, groups].map(|extent| extent as u32);
     let (by_rows, whole) = by_rows(b, scale_b);
     let kind = kind([a.dtype, b.dtype], by_rows && !whole);
     let problem = Problem { m, n, k, groups, tile: call.options.choice("tile"), kind };

@@ -1,5 +1,6 @@
 //! The product of the dequantised operands.
 
+use crate::bounds;
 use moye_runtime::number::{F8E4M3, Scalar as _};
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 use std::iter;
@@ -56,12 +57,11 @@ pub fn quantised(c: &[f64], n: usize) -> Vec<Vec<f64>> {
     vec![q, scales]
 }
 
-/// Rounding of the result, and the bits that the tensor cores drop in sums of 128 products.
+/// Rounding of the result, and the bits that the tensor cores drop.
 pub fn tolerance(dtype: Dtype) -> f64 {
     match dtype {
-        Dtype::F32 => 4e-4,
-        Dtype::F16 => 7e-4,
-        Dtype::E4m3 => 1e-2,
-        _ => 2.5e-3,
+        Dtype::F32 => bounds::promoted_sums(),
+        Dtype::E4m3 => bounds::either(dtype, bounds::promoted_sums()),
+        _ => bounds::rounding(dtype) + bounds::promoted_sums(),
     }
 }

@@ -1,13 +1,16 @@
 //! From a call of products along rows to launches.
 
 use super::NAME_K as NAME;
-use super::rows::{
-    COPY_COLUMNS, COPY_THREADS, Copied, Loop, Operands, Order, ScaledKKernels, block_scaled_k_copy,
-};
+use super::kernels::number;
+use super::rows::{self, COPY_COLUMNS, COPY_THREADS, Copied, Loop, Operands, Order, block_scaled_k_copy};
 use crate::block_scaled::kernel::{CopyA, CopyB, Square};
+use crate::launches;
 use crate::operand::{self, Ends, Place, Results, Rows};
-use moye_device::collective::{Mainloop, SCALED_K};
-use moye_device::memory::{Element, Global, GlobalMut};
+use half::{bf16, f16};
+use moye_device::atom::wgmma::SM90_64x128x32_F32E4M3E4M3_SS_TN;
+use moye_device::collective::{Groups, Mainloop, SCALED_K, Target};
+use moye_device::kernel::Kernel;
+use moye_device::memory::{Element, Global, GlobalMut, TensorMap};
 use moye_runtime::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
 use moye_runtime::{Error, Grid, Ptx, Rates, Result, Stream};
 use std::marker::PhantomData;
@@ -19,6 +22,8 @@ struct Problem {
     n: u32,
     groups: u32,
     rows: u32,
+    /// The [`number`] of the operands' types.
+    types: usize,
 }
 
 /// Bytes of the workspace start at multiples of this.
@@ -49,34 +54,72 @@ struct From {
     order: Order,
 }
 
+/// A kernel with results `O`.
+type Entry<O> = Kernel<(TensorMap, TensorMap, Target<O>, Operands, Groups)>;
+
+/// A type of results.
+trait Kernels: Element {
+    /// Its kernels by [`number`].
+    const KERNELS: &'static [Entry<Self>];
+}
+macro_rules! kernels {
+    ($($t:ty: $($kernel:ident)+;)+) => { $(
+        impl Kernels for $t {
+            const KERNELS: &'static [Entry<Self>] = &[$(rows::$kernel),+];
+        }
+    )+ };
+}
+kernels! {
+    bf16: block_scaled_k_bf16 block_scaled_k_bf16_e4m3_e5m2 block_scaled_k_bf16_e5m2_e4m3
+        block_scaled_k_bf16_e5m2_e5m2;
+    f16: block_scaled_k_f16;
+    f32: block_scaled_k_f32 block_scaled_k_f32_e4m3_e5m2 block_scaled_k_f32_e5m2_e4m3 block_scaled_k_f32_e5m2_e5m2;
+}
+
+/// The mainloop of e4m3: all have its tile.
+type AnyLoop = Loop<SM90_64x128x32_F32E4M3E4M3_SS_TN>;
+
+/// Addresses and strides.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Arguments {
+    operands: [From; 2],
+    ends: Ends,
+    c: Results,
+}
+
 /// Products to results `O`.
 struct Along<O>(PhantomData<O>);
 
-impl<O: ScaledKKernels + Element> Operation for Along<O> {
+impl<O: Kernels> Operation for Along<O> {
     type Problem = Problem;
-    type Plan = ();
-    type Call = ([From; 2], Ends, Results);
+    type Plan = &'static Entry<O>;
+    type Call = Arguments;
     const NAME: &'static str = NAME;
 
     fn ptx() -> &'static Ptx {
         &crate::PTX
     }
 
-    fn candidates(_: &Problem, _: &Rates) -> Vec<()> {
-        vec![()]
+    fn candidates(problem: &Problem, _: &Rates) -> Vec<&'static Entry<O>> {
+        O::KERNELS.get(problem.types).into_iter().collect()
     }
 
-    fn workspace((): &(), problem: &Problem, _: &Self::Call) -> Result<usize> {
+    fn workspace(_: &&'static Entry<O>, problem: &Problem, _: &Self::Call) -> Result<usize> {
         Ok(problem.pieces().iter().sum())
     }
 
-    fn kernel((): &()) -> &'static str {
-        O::KERNELS[0].name()
+    fn kernel(kernel: &&'static Entry<O>) -> &'static str {
+        kernel.name()
     }
 
-    unsafe fn launch((): &(), problem: &Problem, call: &Self::Call, on: &Launcher<'_>) -> Result<()> {
-        let &Problem { m, n, groups: count, rows } = problem;
-        let &(operands, ends, c) = call;
+    unsafe fn launch(
+        kernel: &&'static Entry<O>,
+        problem: &Problem,
+        call: &Arguments,
+        on: &Launcher<'_>,
+    ) -> Result<()> {
+        let &Problem { m, n, groups: count, rows, .. } = problem;
+        let &Arguments { operands, ends, c } = call;
         let (groups, padded) = (ends.groups(count, rows), problem.tiles() * SCALED_K);
         let mut next = on.workspace();
         let [copy_a, copy_b, scale_a, scale_b] = problem.pieces().map(|bytes| {
@@ -106,10 +149,9 @@ impl<O: ScaledKKernels + Element> Operation for Along<O> {
         };
         let a = rows(copy_a, m).map::<u8>(on.stream(), &CopyA::<Square>::TILE)?;
         let b = rows(copy_b, n).map::<u8>(on.stream(), &CopyB::<Square, 1>::TILE)?;
-        let (block_m, block_n, _) = Loop::TILE;
-        let tiles = m.div_ceil(block_m) * n.div_ceil(block_n) * count;
-        let blocks = on.stream().device().rates().multiprocessors.min(tiles);
-        let grid = Grid::new(blocks, Loop::THREADS).dependent();
+        let (block_m, block_n, _) = AnyLoop::TILE;
+        let tiles = launches::tiles(u64::from(m.div_ceil(block_m)) * u64::from(count), n, block_n);
+        let grid = launches::persistent(NAME, on, tiles, 1, AnyLoop::THREADS)?;
         let copies = Operands {
             scale_a: Global::from_address(scale_a),
             scale_b: Global::from_address(scale_b),
@@ -118,7 +160,7 @@ impl<O: ScaledKKernels + Element> Operation for Along<O> {
             band: 2048 / block_m,
         };
         // SAFETY: the maps are of the copies, in memory of the device; the caller's contract.
-        unsafe { on.launch(&O::KERNELS[0], grid, (&a, &b, c.matrices::<O>(m), copies, groups)) }
+        unsafe { on.launch(kernel, grid, (&a, &b, c.matrices::<O>(m), copies, groups)) }
     }
 }
 
@@ -154,20 +196,18 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
         }
     }
     let dtype = options.dtype("dtype");
-    if !matches!(dtype, Dtype::Bf16 | Dtype::F32) {
-        let detail = format!("dtype is {dtype}, and may be bfloat16 or float32");
-        return Err(Error::Unsupported { operation: NAME, detail });
-    }
-    // Tiles are counted in 32 bits, and K tiles of 128 bytes along y of a grid.
-    let tiles = blocks(m) as u64 * blocks(n) as u64 * groups as u64;
-    let most = COPY_COLUMNS as usize * 65_535;
-    if rows > i32::MAX as usize || m.max(n) > most || tiles > i32::MAX as u64 {
+    number(NAME, [a.dtype, b.dtype], dtype)?;
+    // The copies have a grid with 128 columns along y, and elements along K that TMA counts.
+    let (most_columns, most) = (COPY_COLUMNS as usize * 65_535, i32::MAX as usize);
+    let padded = blocks(rows).saturating_add(groups).saturating_mul(SCALED_K as usize);
+    if padded > most || m.max(n) > most_columns {
         let detail = format!(
-            "{rows} rows of {m} and {n} columns in {groups} groups; columns are {most} at most, and tiles of 128 x 128 {}",
-            i32::MAX
+            "{rows} rows of {m} and {n} columns in {groups} groups are copied to rows of {padded} elements; columns are \
+             {most_columns} at most, and these elements {most}; divide the groups"
         );
         return Err(Error::Unsupported { operation: NAME, detail });
     }
+    launches::tiles_in_32_bits(NAME, (blocks(m) as u64 * blocks(n) as u64).saturating_mul(groups as u64))?;
     Ok(vec![ArrayType { dtype, shape: vec![groups, m, n] }])
 }
 
@@ -205,27 +245,30 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if c.elements() == 0 {
         return Ok(());
     }
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let [rows, m] = [a.shape[0], a.shape[1]].map(|extent| extent as u32);
-    let problem = Problem { m, n: b.shape[1] as u32, groups: c.shape[0] as u32, rows };
+    let types = number(NAME, [a.dtype, b.dtype], c.dtype)?;
+    let problem = Problem { m, n: b.shape[1] as u32, groups: c.shape[0] as u32, rows, types };
     let ends = Ends { address: ends.address, apart: 0 };
-    let arguments = ([from(a, scale_a), from(b, scale_b)], ends, Results::of(c));
+    let arguments = Arguments { operands: [from(a, scale_a), from(b, scale_b)], ends, c: Results::of(c) };
     // SAFETY: the arguments are those of the call.
     unsafe {
-        if c.dtype == Dtype::F32 {
-            operation::run::<Along<f32>>(stream, &problem, &arguments)
-        } else {
-            operation::run::<Along<half::bf16>>(stream, &problem, &arguments)
+        match c.dtype {
+            Dtype::F32 => operation::run::<Along<f32>>(stream, &problem, &arguments),
+            Dtype::F16 => operation::run::<Along<f16>>(stream, &problem, &arguments),
+            _ => operation::run::<Along<bf16>>(stream, &problem, &arguments),
         }
     }
 }
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
-    Ok(if call.operand(5).dtype == Dtype::F32 {
-        Along::<f32>::kernel(&())
-    } else {
-        Along::<half::bf16>::kernel(&())
+    launches::check_hopper(NAME, stream)?;
+    let [a, b, c] = [0, 1, 5].map(|i| call.operand(i).dtype);
+    let types = number(NAME, [a, b], c)?;
+    Ok(match c {
+        Dtype::F32 => f32::KERNELS[types].name(),
+        Dtype::F16 => f16::KERNELS[types].name(),
+        _ => bf16::KERNELS[types].name(),
     })
 }

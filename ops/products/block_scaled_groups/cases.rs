@@ -4,6 +4,9 @@ use crate::grouped::cases::UNEVEN_64;
 use moye_runtime::operation::{Case, Dtype, Value};
 
 const F32: (&str, Value) = ("dtype", Value::Dtype(Dtype::F32));
+const F16: (&str, Value) = ("dtype", Value::Dtype(Dtype::F16));
+/// The operands of which results may be f16.
+const E4M3: &[Dtype] = &[Dtype::E4m3];
 
 const fn list(inputs: &'static [Option<&'static [usize]>]) -> Case {
     const FROM: f64 = 0.25;
@@ -58,6 +61,26 @@ pub const PAIRS: &[Case] = &[
         None,
     ])
     .options(&[F32]),
+    list(&[
+        Some(&[70, 144]),
+        Some(&[24, 144]),
+        Some(&[70, 2]),
+        Some(&[1, 2]),
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+    ])
+    .options(&[F16])
+    .only(E4M3),
 ];
 
 /// Four projections of a large model's layer.
@@ -92,6 +115,10 @@ pub const ALONG: &[Case] = &[
     along(&[Some(&[256, 136]), Some(&[256, 264]), Some(&[2, 1]), Some(&[2, 3]), Some(&[3])])
         .values(&[("ends", &[128.0, 256.0, 256.0])])
         .options(&[F32]),
+    along(&[Some(&[140, 24]), Some(&[140, 40]), Some(&[2, 24]), Some(&[2, 40]), Some(&[2])])
+        .values(&[("ends", &[130.0, 140.0])])
+        .options(&[F16])
+        .only(E4M3),
     along(&[Some(&[3, 1]), Some(&[3, 9]), Some(&[1, 1]), Some(&[1, 1]), Some(&[2])])
         .values(&[("ends", &[2.0, 3.0]), ("a", &[1.0, 2.0, f64::NAN])]),
     along(&[Some(&[0, 8]), Some(&[0, 16]), Some(&[1, 8]), Some(&[1, 1]), Some(&[2])])

@@ -11,6 +11,8 @@ mod along;
 #[cfg(not(target_arch = "nvptx64"))]
 mod cases;
 #[cfg(not(target_arch = "nvptx64"))]
+mod kernels;
+#[cfg(not(target_arch = "nvptx64"))]
 mod listed;
 #[cfg(not(target_arch = "nvptx64"))]
 mod oracle;
@@ -24,10 +26,13 @@ pub use listed::{BlockScaledList, ScaledProduct};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
+    use super::kernels::RESULTS;
     use super::{along, cases, oracle, paired};
+    use crate::block_scaled::Float8;
     use crate::builder::option;
+    use crate::operand;
     use moye_runtime::number::F8E4M3;
-    use moye_runtime::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
+    use moye_runtime::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye_runtime::{Element, Error, Matrix, MatrixMut};
 
     /// The names in messages.
@@ -35,13 +40,15 @@ mod host {
     /// See [`NAME_PAIRS`].
     pub(super) const NAME_K: &str = "block_scaled_k";
 
-    const E4M3: &[Dtype] = &[Dtype::E4m3];
-    const RESULTS: &[Dtype] = &[Dtype::Bf16, Dtype::F32];
-    const DTYPE: OptionOf =
-        option("dtype", "the type of the results: bfloat16 or float32", Value::Dtype(Dtype::Bf16));
+    const FLOATS: &[Dtype] = &[Dtype::E4m3, Dtype::E5m2];
+    const DTYPE: OptionOf = option(
+        "dtype",
+        "the type of the results: bfloat16 or float32, or float16 if all operands are float8_e4m3fn",
+        Value::Dtype(Dtype::Bf16),
+    );
 
     const fn bytes(role: Role, name: &'static str) -> OperandOf {
-        OperandOf::new(role, name, "float8_e4m3fn: (m, k) or (n, k) of its product").of(E4M3)
+        OperandOf::new(role, name, "float8_e4m3fn or float8_e5m2: (m, k) or (n, k) of its product").of(FLOATS)
     }
 
     const fn scales(role: Role, name: &'static str, about: &'static str) -> OperandOf {
@@ -105,8 +112,8 @@ mod host {
         summary: "for each group, the transpose of its rows of a times its rows of b, of 8-bit floats, each times the \
                   scale of its block",
         operands: &[
-            OperandOf::new(Role::Input, "a", "float8_e4m3fn: (rows, m)").of(E4M3),
-            OperandOf::new(Role::Input, "b", "float8_e4m3fn: (rows, n)").of(E4M3),
+            OperandOf::new(Role::Input, "a", "float8_e4m3fn or float8_e5m2: (rows, m)").of(FLOATS),
+            OperandOf::new(Role::Input, "b", "float8_e4m3fn or float8_e5m2: (rows, n)").of(FLOATS),
             scales(
                 Role::Input,
                 "scale_a",
@@ -132,8 +139,8 @@ mod host {
         bench: cases::BENCH_ALONG,
     };
 
-    /// Products of e4m3 with scales along the rows of groups, as the gradients of experts' weights
-    /// are.
+    /// Products of 8-bit floats with scales along the rows of groups, as the gradients of experts'
+    /// weights are.
     ///
     /// ```
     /// use moye::number::F8E4M3;
@@ -148,53 +155,51 @@ mod host {
     /// let ends = device.upload(&[1, 3])?;
     /// let mut c = device.alloc_uninit::<f32>(4)?;
     /// BlockScaledK::new(
-    ///     [Matrix::row_major(&a, 3, 2)?, Matrix::row_major(&b, 3, 1)?],
-    ///     [Matrix::row_major(&scale_a, 1, 2)?, Matrix::row_major(&scale_b, 1, 1)?],
+    ///     Matrix::row_major(&a, 3, 2)?,
+    ///     Matrix::row_major(&b, 3, 1)?,
     ///     Matrix::row_major(&ends, 1, 2)?,
     /// )
+    /// .scales(Matrix::row_major(&scale_a, 1, 2)?, Matrix::row_major(&scale_b, 1, 1)?)
     /// .run(&device, &mut MatrixMut::row_major(&mut c, 4, 1)?)?;
     /// assert_eq!(c.download()?, [0.5, 4.0, -1.0, -4.0]);
     /// # Ok::<(), moye::Error>(())
     /// ```
     #[derive(Clone, Debug)]
     #[must_use = "nothing is computed before `run`"]
-    pub struct BlockScaledK<'a> {
-        operands: [Matrix<'a, F8E4M3>; 2],
-        scales: [Matrix<'a, f32>; 2],
+    pub struct BlockScaledK<'a, A: Float8 = F8E4M3, B: Float8 = F8E4M3> {
+        a: Matrix<'a, A>,
+        b: Matrix<'a, B>,
+        scales: Option<[Matrix<'a, f32>; 2]>,
         ends: Matrix<'a, i32>,
     }
 
-    impl<'a> BlockScaledK<'a> {
-        /// The transposes of a group's rows of `a`, (rows, m), times its rows of `b`, (rows, n). A
-        /// scale is for 128 rows of a column, wherever groups begin: (ceil(rows / 128), m), and for
-        /// `b` also (ceil(rows / 128), ceil(n / 128)). `ends` is a row with the end of each group's
-        /// rows, none below the one before.
-        pub fn new(
-            [a, b]: [Matrix<'a, F8E4M3>; 2],
-            scales: [Matrix<'a, f32>; 2],
-            ends: Matrix<'a, i32>,
-        ) -> Self {
-            Self { operands: [a, b], scales, ends }
+    impl<'a, A: Float8, B: Float8> BlockScaledK<'a, A, B> {
+        /// The transposes of a group's rows of `a`, (rows, m), times its rows of `b`, (rows, n).
+        /// `ends` is a row with the end of each group's rows, none below the one before.
+        pub fn new(a: Matrix<'a, A>, b: Matrix<'a, B>, ends: Matrix<'a, i32>) -> Self {
+            Self { a, b, scales: None, ends }
+        }
+
+        /// The scales: one for 128 rows of a column, wherever groups begin, (ceil(rows / 128), m),
+        /// and for `b` (ceil(rows / 128), n) or (ceil(rows / 128), ceil(n / 128)). An extent of 1
+        /// means the same scale for all.
+        pub fn scales(self, a: Matrix<'a, f32>, b: Matrix<'a, f32>) -> Self {
+            Self { scales: Some([a, b]), ..self }
         }
 
         crate::runs! {
-            /// Computes it on the default stream of a device, to bf16 or f32 and to matrices that
-            /// are one below the other in `c`, (groups * m, n): on the simulator and on sm_90a.
+            /// Computes it on the default stream of a device, to bf16 or f32, or to f16 of e4m3,
+            /// and to matrices that are one below the other in `c`, (groups * m, n): on the
+            /// simulator and on sm_90a.
             fn run, run_on<O: Element>(self, stream, c: &mut MatrixMut<'_, O>) {
-                let [a, b] = &self.operands;
-                let (groups, m) = (self.ends.cols(), a.cols());
-                let rows = Array::of_mut(NAME_K, c)?;
-                let (&[of_c, n], &[row, column]) = (&rows.shape[..], &rows.strides[..]) else {
-                    unreachable!("a matrix has two modes")
-                };
-                if of_c != groups * m {
-                    let detail = format!("c has {of_c} rows, and must have {m} for each of {groups} groups");
+                let Some([scale_a, scale_b]) = &self.scales else {
+                    let detail = "there are no scales; set them with `scales`".to_owned();
                     return Err(Error::ShapeMismatch { operation: NAME_K, detail });
-                }
-                let (shape, dtype) = (vec![groups, m, n], rows.dtype);
-                let results = Array { shape, strides: vec![m as i64 * row, row, column], ..rows };
-                let call = TypedCall::new(&BLOCK_SCALED_K, stream).option("dtype", Value::Dtype(dtype))?;
-                let call = call.read(a)?.read(b)?.read(&self.scales[0])?.read(&self.scales[1])?;
+                };
+                let results = operand::stacked_results(NAME_K, c, self.ends.cols(), self.a.cols())?;
+                let dtype = Value::Dtype(results.dtype);
+                let call = TypedCall::new(&BLOCK_SCALED_K, stream).option("dtype", dtype)?;
+                let call = call.read(&self.a)?.read(&self.b)?.read(scale_a)?.read(scale_b)?;
                 call.read_row(&self.ends)?.with(Some((c.device(), results)))?
             }
         }

@@ -1,6 +1,7 @@
 //! Products of the dequantised operands.
 
-use moye_runtime::operation::{ArrayType, Dtype, Options};
+pub use crate::block_scaled::oracle::tolerance;
+use moye_runtime::operation::{ArrayType, Options};
 
 type Inputs<'a> = &'a [Option<(ArrayType, Vec<f64>)>];
 type Operand = Option<(ArrayType, Vec<f64>)>;
@@ -50,9 +51,4 @@ pub fn along_rows(inputs: Inputs<'_>, _: &Options) -> Vec<Vec<f64>> {
         }
     }
     vec![c]
-}
-
-/// Rounding of the result, and the bits that the tensor cores drop in sums of 128 products.
-pub fn tolerance(dtype: Dtype) -> f64 {
-    if dtype == Dtype::F32 { 4e-4 } else { 2.5e-3 }
 }

@@ -9,6 +9,7 @@
 
 use crate::block_scaled::kernel::{CopyA, CopyB, Square, Tiling};
 use crate::operand::Place;
+use core::marker::PhantomData;
 use moye_device::algorithm::CopyAs;
 use moye_device::arch::{Word as _, Word128, overlap_launches, wait_for_prior_kernels};
 use moye_device::collective::*;
@@ -174,12 +175,12 @@ pub unsafe fn block_scaled_k_copy(
     }
 }
 
-/// The mainloop: scales of both operands are for 1 x 128 elements.
-pub type Loop = Promoted<
+/// The mainloop of the instruction `A`: scales of both operands are for 1 x 128 elements.
+pub type Loop<A> = Promoted<
     u8,
-    <Square as Tiling>::SmemA,
-    <Square as Tiling>::SmemB,
-    <Square as Tiling>::Mma,
+    <Square<A> as Tiling>::SmemA,
+    <Square<A> as Tiling>::SmemB,
+    <Square<A> as Tiling>::Mma,
     OfGroup,
     STAGES,
     1,
@@ -209,24 +210,32 @@ impl RowSpans for OfGroup {
     }
 }
 
-/// The tiles of all results, group by group: each has the K tiles of its group.
-#[derive(Clone, Copy)]
-pub struct TilesOfRows {
+/// The tiles of all results for the mainloop `M`, group by group: each has the K tiles of its group.
+pub struct TilesOfRows<M> {
     groups: Groups,
     bands: Bands,
     rows: OfGroup,
     next: u32,
+    mainloop: PhantomData<M>,
 }
 
-impl TileScheduler for TilesOfRows {
+impl<M> Clone for TilesOfRows<M> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M> Copy for TilesOfRows<M> {}
+
+impl<M: Mainloop> TileScheduler for TilesOfRows<M> {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn next_tile(&mut self) -> Option<WorkTile> {
         if self.next >= self.bands.tiles().count() {
             return None;
         }
-        let tile = self.bands.work(Loop::worker(), self.next, (0, 1));
-        self.next += Loop::worker().count;
+        let tile = self.bands.work(M::worker(), self.next, (0, 1));
+        self.next += M::worker().count;
         // SAFETY: the kernel's contract: the ends are readable.
         let (k, k_end) = unsafe { tiles_of(&self.groups, tile.batch) }.tiles;
         Some(WorkTile { m: tile.batch * self.rows.tiles + tile.m, batch: 0, k, k_end, ..tile })
@@ -288,13 +297,22 @@ pub struct Operands {
 /// an end for each group, none below the one before. `target` has the results, which overlap no
 /// operand.
 #[kernel(
-    threads = Loop::THREADS,
+    threads = Loop::<A>::THREADS,
     min_blocks = 1,
-    shared = StorageOf<Loop, ToGroups<O>>,
-    instances = (block_scaled_k_bf16<bf16>, block_scaled_k_f32<f32>),
-    table = ScaledKKernels
+    shared = StorageOf<Loop<A>, ToGroups<O>>,
+    instances = (
+        block_scaled_k_bf16<bf16, SM90_64x128x32_F32E4M3E4M3_SS_TN>,
+        block_scaled_k_f16<f16, SM90_64x128x32_F32E4M3E4M3_SS_TN>,
+        block_scaled_k_f32<f32, SM90_64x128x32_F32E4M3E4M3_SS_TN>,
+        block_scaled_k_bf16_e4m3_e5m2<bf16, SM90_64x128x32_F32E4M3E5M2_SS_TN>,
+        block_scaled_k_bf16_e5m2_e4m3<bf16, SM90_64x128x32_F32E5M2E4M3_SS_TN>,
+        block_scaled_k_bf16_e5m2_e5m2<bf16, SM90_64x128x32_F32E5M2E5M2_SS_TN>,
+        block_scaled_k_f32_e4m3_e5m2<f32, SM90_64x128x32_F32E4M3E5M2_SS_TN>,
+        block_scaled_k_f32_e5m2_e4m3<f32, SM90_64x128x32_F32E5M2E4M3_SS_TN>,
+        block_scaled_k_f32_e5m2_e5m2<f32, SM90_64x128x32_F32E5M2E5M2_SS_TN>
+    )
 )]
-pub unsafe fn block_scaled_k<O: Paired>(
+pub unsafe fn block_scaled_k<O: Paired, A: WgmmaAtom<OperandA = u64, D = f32> + 'static>(
     a: TensorMap,
     b: TensorMap,
     target: Target<O>,
@@ -305,17 +323,18 @@ pub unsafe fn block_scaled_k<O: Paired>(
 {
     wait_for_prior_kernels();
     let Operands { scale_a, scale_b, m, n, band } = operands;
-    let rows = OfGroup { m, tiles: m.div_ceil(Loop::TILE.0) };
+    let rows = OfGroup { m, tiles: m.div_ceil(Loop::<A>::TILE.0) };
     let scales = |scales: Global<f32>, k: u32| BlockScales { scales, row: 1, k, batch: 0 };
     let scaled = Scaled {
-        a: CopyA::<Square>::tensor(&a),
-        b: CopyB::<Square, 1>::tensor(&b),
+        a: CopyA::<Square<A>>::tensor(&a),
+        b: CopyB::<Square<A>, 1>::tensor(&b),
         scale_a: scales(scale_a, m),
         scale_b: RowScales(scales(scale_b, n)),
         columns: n,
         spans: rows,
     };
-    let bands = Bands::new(Loop::tiles((m, n, SCALED_K), groups.count), band);
-    let scheduler = TilesOfRows { groups, bands, rows, next: Loop::worker().number };
-    gemm_warp_specialised::<Loop, _, _, _>(scaled, scheduler, (), ToGroups { target, rows });
+    let bands = Bands::new(Loop::<A>::tiles((m, n, SCALED_K), groups.count), band);
+    let next = Loop::<A>::worker().number;
+    let scheduler = TilesOfRows::<Loop<A>> { groups, bands, rows, next, mainloop: PhantomData };
+    gemm_warp_specialised::<Loop<A>, _, _, _>(scaled, scheduler, (), ToGroups { target, rows });
 }

@@ -1,6 +1,7 @@
 //! From a call to a launch.
 
 use super::kernel::{FewKernels, Form, TILE, WARPS, linear_few_f32_4, linear_few_f32_16};
+use crate::launches;
 use crate::operand::{self, Place, Rows, Source};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
@@ -41,14 +42,24 @@ struct Problem {
     k: u32,
 }
 
+/// Addresses, and the rest of the kernels' parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Arguments {
+    x: u64,
+    w: u64,
+    /// 0: none.
+    residual: u64,
+    y: u64,
+    form: Form,
+}
+
 /// Products of elements `T`.
 struct Few<T>(PhantomData<T>);
 
 impl<T: Kernels> Operation for Few<T> {
     type Problem = Problem;
     type Plan = usize;
-    /// The addresses of x, w, the residual and y.
-    type Call = ([u64; 4], Form);
+    type Call = Arguments;
     const NAME: &'static str = NAME;
 
     fn ptx() -> &'static Ptx {
@@ -72,7 +83,7 @@ impl<T: Kernels> Operation for Few<T> {
     unsafe fn launch(
         plan: &usize,
         &Problem { m, n, .. }: &Problem,
-        &([x, w, residual, y], form): &Self::Call,
+        &Arguments { x, w, residual, y, form }: &Arguments,
         on: &Launcher<'_>,
     ) -> Result<()> {
         let (kernel, of_x, of_w) = &T::KERNELS[*plan];
@@ -148,12 +159,8 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     }
     let place = |array: &Array| operand::place(array).1;
     let residual = call.operands[2].as_ref();
-    let sources = [x, w].map(Source::Vectors);
-    // Held until all has been launched.
-    let work = operand::workspace(stream, &sources)?;
-    let mut next = work.as_ref().map_or(0, |work| work.address());
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    let [x, w] = unsafe { [sources[0].rows(stream, &mut next)?, sources[1].rows(stream, &mut next)?] };
+    let (_work, [x, w]) = unsafe { operand::both_aligned(NAME, stream, [x, w].map(Source::Vectors))? };
     let row = |rows: &Rows| u32::try_from(rows.strides[1]).map_err(|_| too_large(&[rows.strides[1]]));
     let form = Form {
         m: x.shape[1],
@@ -164,10 +171,11 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         residual: residual.map_or_else(Place::default, place),
         y: place(y),
     };
-    let addresses = [x.address, w.address, residual.map_or(0, |residual| residual.address), y.address];
+    let residual = residual.map_or(0, |residual| residual.address);
+    let arguments = Arguments { x: x.address, w: w.address, residual, y: y.address, form };
     let problem = problem(call);
     // SAFETY: the arguments are those of the call, or of the workspace.
-    of_floats!(y.dtype, T => unsafe { operation::run::<Few<T>>(stream, &problem, &(addresses, form)) })
+    of_floats!(y.dtype, T => unsafe { operation::run::<Few<T>>(stream, &problem, &arguments) })
 }
 
 /// The problem of a call.
@@ -178,5 +186,5 @@ fn problem(call: &Call<'_>) -> Problem {
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    of_floats!(call.operand(3).dtype, T => operand::kernel_of::<Few<T>>(stream, &problem(call)))
+    of_floats!(call.operand(3).dtype, T => launches::kernel_of::<Few<T>>(stream, &problem(call)))
 }

@@ -1,5 +1,7 @@
 //! The product of few rows.
 
+use super::cases;
+use crate::bounds;
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 /// `y = x w^T + residual`.
@@ -14,11 +16,8 @@ pub fn few(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec<f64
     vec![y]
 }
 
-/// Rounding of the result, and of accumulators in f32.
+/// Rounding of the result, and of sums.
 pub fn tolerance(dtype: Dtype) -> f64 {
-    match dtype {
-        Dtype::F32 => 1e-6,
-        Dtype::F16 => 5e-4,
-        _ => 4e-3,
-    }
+    let k = bounds::most([cases::CASES, cases::BENCH], |shape| shape.last());
+    bounds::rounding(dtype) + bounds::sums(k)
 }

@@ -6,6 +6,7 @@ use super::quantised::Scaled8;
 use super::residual::{PART, WithResidual};
 use crate::grouped::call::{Plan, THREADS, plans};
 use crate::grouped::kernel::Grouped;
+use crate::launches;
 use crate::operand::{self, Mapped, Results, Rows, Source};
 use half::{bf16, f16};
 use moye_device::atom::tma::TmaElement;
@@ -14,7 +15,7 @@ use moye_device::kernel::{Kernel, KernelParam};
 use moye_device::memory::{Element, TensorMap};
 use moye_device::number::F8E4M3;
 use moye_runtime::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
-use moye_runtime::{Error, Grid, Ptx, Rates, Result, Stream};
+use moye_runtime::{Error, Ptx, Rates, Result, Stream};
 use std::hash::Hash;
 use std::marker::PhantomData;
 
@@ -78,13 +79,22 @@ struct Problem {
     tile: &'static str,
 }
 
+/// Addresses and strides, and the end.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Arguments<E> {
+    a: Rows,
+    b: Rows,
+    c: Results,
+    end: E,
+}
+
 /// Products of elements `T` with an end `E`.
 struct Fused<T, E>(PhantomData<(T, E)>);
 
 impl<T: Grouped + TmaElement, E: Kernels<T>> Operation for Fused<T, E> {
     type Problem = Problem;
     type Plan = (usize, Plan);
-    type Call = (Rows, Rows, Results, E);
+    type Call = Arguments<E>;
     const NAME: &'static str = <E as Kernels<T>>::NAME;
 
     fn ptx() -> &'static Ptx {
@@ -99,9 +109,9 @@ impl<T: Grouped + TmaElement, E: Kernels<T>> Operation for Fused<T, E> {
 
     fn cost((_, plan): &(usize, Plan), &Problem { m, n, .. }: &Problem, card: &Rates) -> f64 {
         let (rows, columns) = (plan.tile.0 * plan.cluster, plan.tile.1);
-        let workers = (card.multiprocessors / plan.cluster).max(1);
-        let waves = (m.div_ceil(rows) * n.div_ceil(columns)).div_ceil(workers);
-        f64::from(waves) * f64::from(plan.tile.0 * plan.tile.1) / plan.rate
+        let workers = u64::from((card.multiprocessors / plan.cluster).max(1));
+        let waves = launches::tiles(m.div_ceil(rows), n, columns).div_ceil(workers);
+        waves as f64 * f64::from(plan.tile.0 * plan.tile.1) / plan.rate
     }
 
     fn kernel((instance, _): &(usize, Plan)) -> &'static str {
@@ -111,15 +121,14 @@ impl<T: Grouped + TmaElement, E: Kernels<T>> Operation for Fused<T, E> {
     unsafe fn launch(
         (instance, plan): &(usize, Plan),
         &Problem { m, n, k, .. }: &Problem,
-        &(a, b, c, end): &Self::Call,
+        &Arguments { a, b, c, end }: &Arguments<E>,
         on: &Launcher<'_>,
     ) -> Result<()> {
         let (a, b) = (a.map::<T>(on.stream(), plan.maps[0])?, b.map::<T>(on.stream(), plan.maps[1])?);
         let (c, target) = E::target(c, on.stream(), m)?;
         let rows = plan.tile.0 * plan.cluster;
-        let tiles = m.div_ceil(rows) * n.div_ceil(plan.tile.1);
-        let clusters = (on.stream().device().rates().multiprocessors / plan.cluster).clamp(1, tiles);
-        let grid = Grid::new(clusters * plan.cluster, THREADS).clusters(plan.cluster).dependent();
+        let tiles = launches::tiles(m.div_ceil(rows), n, plan.tile.1);
+        let grid = launches::persistent(Self::NAME, on, tiles, plan.cluster, THREADS)?;
         let extents = Extents { m, n, k, band: 2048 / rows };
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
         unsafe { on.launch(&E::KERNELS[*instance], grid, (&a, &b, c.pass(), target, end, extents)) }
@@ -243,16 +252,12 @@ unsafe fn product<E: Kernels<bf16> + Kernels<f16>>(
     end: E,
 ) -> Result<()> {
     let [a, b] = [0, 1].map(|i| call.operand(i));
-    operand::check_hopper(<E as Kernels<bf16>>::NAME, stream)?;
-    let sources = [a, b].map(Source::Matrices);
-    // Held until all has been launched.
-    let work = operand::workspace(stream, &sources)?;
-    let mut next = work.as_ref().map_or(0, |work| work.address());
+    launches::check_hopper(<E as Kernels<bf16>>::NAME, stream)?;
+    let (operation, sources) = (<E as Kernels<bf16>>::NAME, [a, b].map(Source::Matrices));
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    let [rows_a, rows_b] =
-        unsafe { [sources[0].rows(stream, &mut next)?, sources[1].rows(stream, &mut next)?] };
+    let (_work, [rows_a, rows_b]) = unsafe { operand::both_aligned(operation, stream, sources)? };
     let problem = Problem { m: rows_a.shape[1], n: rows_b.shape[1], k: rows_a.shape[2], tile };
-    let arguments = (rows_a, rows_b, c, end);
+    let arguments = Arguments { a: rows_a, b: rows_b, c, end };
     // SAFETY: the arguments are those of the call.
     unsafe {
         if a.dtype == Dtype::F16 {
@@ -374,14 +379,15 @@ fn explain<E: Kernels<bf16> + Kernels<f16>>(
     call: &Call<'_>,
     tile: &'static str,
 ) -> Result<&'static str> {
-    operand::check_hopper(<E as Kernels<bf16>>::NAME, stream)?;
+    launches::check_hopper(<E as Kernels<bf16>>::NAME, stream)?;
     let [a, b] = [0, 1].map(|i| call.operand(i));
-    let [m, n, k] = [a.shape[0], b.shape[0], a.shape[1]].map(|extent| extent as u32);
+    let k = Source::Matrices(a).columns();
+    let [m, n, k] = [a.shape[0], b.shape[0], k].map(|extent| extent as u32);
     let problem = Problem { m, n, k, tile };
     if a.dtype == Dtype::F16 {
-        operand::kernel_of::<Fused<f16, E>>(stream, &problem)
+        launches::kernel_of::<Fused<f16, E>>(stream, &problem)
     } else {
-        operand::kernel_of::<Fused<bf16, E>>(stream, &problem)
+        launches::kernel_of::<Fused<bf16, E>>(stream, &problem)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Products with what follows them, in float64.
 
+use super::cases;
 use crate::block_scaled::oracle::quantised;
+use crate::bounds;
 use crate::operand::unwritten;
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 
@@ -80,12 +82,13 @@ pub fn qkv(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
     vec![q, k, v]
 }
 
-/// Rounding of the result.
+/// Rounding of the result, and of sums: twice of their squares.
 pub fn tolerance(dtype: Dtype) -> f64 {
+    let sums = bounds::sums(bounds::most([cases::BENCH_RESIDUAL, cases::BENCH_QKV], |shape| shape.last()));
     match dtype {
-        Dtype::F32 => 1e-5,
-        Dtype::F16 => 4e-4,
-        Dtype::E4m3 => 1e-2,
-        _ => 2.5e-3,
+        Dtype::F32 => 2.0 * sums,
+        // And a unit of one element of the smallest case.
+        Dtype::E4m3 => bounds::either(dtype, sums) + 2.0 * bounds::rounding(dtype) / (3.0 * 272f64).sqrt(),
+        _ => bounds::rounding(dtype) + sums,
     }
 }

@@ -3,11 +3,8 @@
 //!
 //! A thread has the accumulators of both projections for each of its elements, so that a [`Join`]
 //! computes the result in registers: [`SwiGlu`] in the kernels that ship. With another one the same
-//! kernels compute it.
+//! kernels compute it: on Hopper that of [experts](crate::moe::gated), with all rows as one group.
 
-pub mod join;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub mod kernel;
 pub mod multistage;
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -17,9 +14,9 @@ mod cases;
 #[cfg(not(target_arch = "nvptx64"))]
 mod oracle;
 
+pub use crate::moe::{Join, SwiGlu};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
-pub use join::{Join, SwiGlu};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {

@@ -2,7 +2,7 @@
 //! keeps the accumulators, and computes the same tile of the up projection's.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use super::join::{Join, Part, SwiGlu, store};
+use crate::moe::join::{Join, Part, SwiGlu, store};
 use core::marker::PhantomData;
 use moye_device::arch::overlap_launches;
 use moye_device::atom::Permutation;

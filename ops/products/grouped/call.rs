@@ -1,10 +1,11 @@
 //! From a call to launches.
 
 use super::kernel::{CopyA, CopyB, Grouped, GroupedKernels, Square, Wide};
+use crate::launches;
 use crate::operand::{self, Ends, Results, Rows, Source};
 use moye_device::atom::tma::{TmaElement, TmaTile};
 use moye_runtime::operation::{self, ArrayType, Call, Dtype, Launcher, Operation};
-use moye_runtime::{Error, Grid, Ptx, Rates, Result, Stream};
+use moye_runtime::{Error, Ptx, Rates, Result, Stream};
 use std::marker::PhantomData;
 
 /// The name in messages.
@@ -117,9 +118,8 @@ impl<T: Grouped + GroupedKernels + TmaElement> Operation for GroupedOf<T> {
         let b = call.b.map::<T>(on.stream(), plan.maps[1])?;
         let (c, target) = call.c.target::<T>(on.stream(), m)?;
         let rows = m / (plan.tile.0 * plan.cluster) + groups;
-        let tiles = rows * n.div_ceil(plan.tile.1);
-        let clusters = (on.stream().device().rates().multiprocessors / plan.cluster).clamp(1, tiles.max(1));
-        let grid = Grid::new(clusters * plan.cluster, THREADS).clusters(plan.cluster).dependent();
+        let tiles = launches::tiles(rows, n, plan.tile.1);
+        let grid = launches::persistent(NAME, on, tiles, plan.cluster, THREADS)?;
         let band = 2048 / (plan.tile.0 * plan.cluster);
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
         unsafe {
@@ -152,15 +152,12 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if c.elements() == 0 {
         return Ok(());
     }
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let ends = operand::groups(a, Some(ends));
-    let (a, b) = (Source::Groups(a), Source::Matrices(b));
-    // Held until all has been launched.
-    let work = operand::workspace(stream, &[a, b])?;
-    let mut next = work.as_ref().map_or(0, |work| work.address());
+    let sources = [Source::Groups(a), Source::Matrices(b)];
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    let [rows_a, rows_b] = unsafe { [a.rows(stream, &mut next)?, b.rows(stream, &mut next)?] };
-    let arguments = Arguments { a: rows_a, b: rows_b, ends, c: Results::of(c) };
+    let (_work, [a, b]) = unsafe { operand::both_aligned(NAME, stream, sources)? };
+    let arguments = Arguments { a, b, ends, c: Results::of(c) };
     // SAFETY: the arguments are those of the call.
     unsafe { products(stream, c.dtype, call.options.choice("tile"), &arguments) }
 }
@@ -191,14 +188,15 @@ pub(crate) unsafe fn products(
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let [a, b] = [0, 1].map(|i| call.operand(i));
     let m = a.shape[..a.shape.len() - 1].iter().product::<usize>() as u32;
-    let [groups, n, k] = [0, 1, 2].map(|mode| b.shape[mode] as u32);
+    let [groups, n] = [0, 1].map(|mode| b.shape[mode] as u32);
+    let k = Source::Groups(a).columns() as u32;
     let problem = Problem { m, n, k, groups, tile: call.options.choice("tile") };
     if a.dtype == Dtype::F16 {
-        operand::kernel_of::<GroupedOf<half::f16>>(stream, &problem)
+        launches::kernel_of::<GroupedOf<half::f16>>(stream, &problem)
     } else {
-        operand::kernel_of::<GroupedOf<half::bf16>>(stream, &problem)
+        launches::kernel_of::<GroupedOf<half::bf16>>(stream, &problem)
     }
 }

@@ -89,7 +89,7 @@ impl<T: Grouped, C: Tiling<T>, const STAGES: u32, const CLUSTER: u32> Fill<STAGE
     type Tile = TmaTensor<CopyA<T, C>, 3>;
 
     #[inline(always)]
-    unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile {
+    unsafe fn tile(&mut self, tile: &WorkTile) -> Self::Tile {
         // SAFETY: the ends of the groups are readable.
         unsafe { self.0.rows_of(tile, const { C::SmemA::LAYOUT.extent(0) as u32 }) }
     }

@@ -1,11 +1,13 @@
-//! Products of matrices anywhere in memory. Their tensor maps and extents are [`Products`]: a table
-//! in the device's memory, which the host has made, or parameters of the kernel.
+//! Products of matrices anywhere in memory: a [`List`] of their extents and results, and their
+//! tensor maps, are a table in the device's memory, or parameters of the kernel.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::kernel::{Grouped, Tiling, Wide};
 use crate::filled::{Fill, Filled};
+use crate::operand::ScalesAt;
 use core::marker::PhantomData;
 use moye_device::algorithm::CopyAs;
+use moye_device::arch::fence_proxy_tensormap;
 use moye_device::collective::*;
 use moye_device::memory::TensorMapPointer;
 use moye_device::pipeline::Filling;
@@ -13,31 +15,27 @@ use moye_device::prelude::*;
 
 /// Stages of the mainloop.
 const STAGES: u32 = 4;
-/// Words of a product in the table: the maps of A and B, the place of C, and the extents.
-pub const WORDS: usize = 40;
+/// Words of a product in a table: the maps of A and B, and the product.
+pub const WORDS: usize = 48;
 /// Words of a tensor map.
 pub const MAP: usize = 16;
+/// Products of a kernel's parameters at most.
+pub const MOST: usize = 4;
 
-/// The table of a list of products.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, KernelParam)]
-pub struct List {
-    /// The words, from a multiple of 64 bytes on.
-    pub table: Global<u64>,
-    /// Products.
-    pub count: u32,
-}
-
-/// A product of the list, without its maps.
+/// A product of a list, without its maps.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, KernelParam)]
 pub struct Listed {
-    /// The address of C, and the elements between its rows and columns.
+    /// The address of C.
     pub c: u64,
-    /// See `c`.
+    /// Elements from row to row of C.
     pub row: i64,
-    /// See `c`.
+    /// Elements from column to column of C.
     pub column: i64,
+    /// The scales of A.
+    pub scale_a: ScalesAt,
+    /// The scales of B.
+    pub scale_b: ScalesAt,
     /// Rows of A.
     pub m: u32,
     /// Rows of B.
@@ -50,10 +48,11 @@ pub struct Listed {
 
 impl Listed {
     /// The words after the maps.
-    pub fn words(&self) -> [u64; 5] {
-        let Self { m, n, k, .. } = *self;
+    pub fn words(&self) -> [u64; 9] {
+        let Self { c, row, column, scale_a, scale_b, m, n, k, aligned } = *self;
         let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-        [self.c, self.row as u64, self.column as u64, pair(m, n), pair(k, self.aligned)]
+        let [of_a, of_b] = [scale_a, scale_b].map(|scales| [scales.address, pair(scales.row, scales.k)]);
+        [c, row as u64, column as u64, pair(m, n), pair(k, aligned), of_a[0], of_a[1], of_b[0], of_b[1]]
     }
 
     /// The product with these words.
@@ -62,14 +61,20 @@ impl Listed {
     /// The words are readable.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn read(words: Global<u64>) -> Self {
-        // SAFETY: a product has five words.
+    unsafe fn read(words: Global<u64>) -> Self {
+        // SAFETY: a product has nine words.
         unsafe {
             let [mn, k_aligned] = [words.read(3u32), words.read(4u32)];
+            let [scale_a, scale_b] = [5u32, 7].map(|at| {
+                let strides = words.read(at + 1);
+                ScalesAt { address: words.read(at), row: strides as u32, k: (strides >> 32) as u32, batch: 0 }
+            });
             Self {
                 c: words.read(0u32),
                 row: words.read(1u32) as i64,
                 column: words.read(2u32) as i64,
+                scale_a,
+                scale_b,
                 m: mn as u32,
                 n: (mn >> 32) as u32,
                 k: k_aligned as u32,
@@ -79,72 +84,39 @@ impl Listed {
     }
 }
 
-/// Where products of a list are.
-pub trait Products: Copy {
-    /// Their number.
-    fn count(&self) -> u32;
-
-    /// A product.
-    ///
-    /// # Safety
-    /// There is the product, in readable memory.
-    unsafe fn of(&self, product: u32) -> Listed;
-
-    /// The tensor map of operand 0 or 1 of a product.
-    fn map(&self, product: u32, operand: usize) -> TensorMapPointer;
-}
-
-impl Products for List {
-    #[inline(always)]
-    fn count(&self) -> u32 {
-        self.count
-    }
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn of(&self, product: u32) -> Listed {
-        // SAFETY: the table has the product's words.
-        unsafe { Listed::read(self.table.offset((product as usize * WORDS + 2 * MAP) as i64)) }
-    }
-
-    #[inline(always)]
-    fn map(&self, product: u32, operand: usize) -> TensorMapPointer {
-        let map = self.table.offset((product as usize * WORDS + operand * MAP) as i64);
-        TensorMapPointer::from_address(map.address())
-    }
-}
-
-/// Products of a kernel's parameters at most.
-pub const MOST: usize = 4;
-
-/// Up to [`MOST`] products as a parameter.
+/// The products of a list.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, KernelParam)]
-pub struct Four {
-    /// The products.
+pub struct List {
+    /// The address of a table, [`WORDS`] for each product from a multiple of 64 bytes on, which no
+    /// thread of the kernel's launch writes. 0: the products are the fields below, and their maps
+    /// are the kernel's parameters.
+    pub table: u64,
+    /// The first product.
     pub first: Listed,
-    /// See `first`.
+    /// The second.
     pub second: Listed,
-    /// See `first`.
+    /// The third.
     pub third: Listed,
-    /// See `first`.
+    /// The fourth.
     pub fourth: Listed,
-    /// Their number.
+    /// The number of products.
     pub count: u32,
 }
 
-/// Products whose maps are parameters of the kernel.
+/// The tensor maps of A and B of up to [`MOST`] products, which are parameters of a kernel.
+pub type Maps = [[TensorMapPointer; 2]; MOST];
+
+/// A [`List`] with its maps.
 #[derive(Clone, Copy)]
-pub struct Passed {
-    /// Without the maps.
-    pub products: Four,
-    /// The maps of A and B.
-    pub maps: [[TensorMapPointer; 2]; MOST],
+pub struct Products {
+    list: List,
+    maps: Maps,
 }
 
 /// The value for a product: no index, with which the values would be in local memory.
 #[inline(always)]
-pub fn chosen<V: Copy>(values: [V; MOST], product: u32) -> V {
+fn chosen<V: Copy>(values: [V; MOST], product: u32) -> V {
     let mut value = values[0];
     #[allow(clippy::needless_range_loop, reason = "an index is a constant once it is unrolled")]
     for i in 1..MOST {
@@ -155,20 +127,34 @@ pub fn chosen<V: Copy>(values: [V; MOST], product: u32) -> V {
     value
 }
 
-impl Products for Passed {
+impl Products {
+    /// The words of a product in the table.
     #[inline(always)]
-    fn count(&self) -> u32 {
-        self.products.count
+    fn words(&self, product: u32, word: usize) -> Global<u64> {
+        Global::from_address(self.list.table).offset((product as usize * WORDS + word) as i64)
     }
 
+    /// A product.
+    ///
+    /// # Safety
+    /// There is the product, in readable memory.
     #[inline(always)]
-    unsafe fn of(&self, product: u32) -> Listed {
-        let Four { first, second, third, fourth, .. } = self.products;
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn of(&self, product: u32) -> Listed {
+        if self.list.table != 0 {
+            // SAFETY: the table has the product's words.
+            return unsafe { Listed::read(self.words(product, 2 * MAP)) };
+        }
+        let List { first, second, third, fourth, .. } = self.list;
         chosen([first, second, third, fourth], product)
     }
 
+    /// The tensor map of operand 0 or 1 of a product.
     #[inline(always)]
     fn map(&self, product: u32, operand: usize) -> TensorMapPointer {
+        if self.list.table != 0 {
+            return TensorMapPointer::from_address(self.words(product, operand * MAP).address());
+        }
         chosen(self.maps.map(|maps| maps[operand]), product)
     }
 }
@@ -195,24 +181,18 @@ impl<T: Grouped> ListStages<STAGES> for Halves<T> {
 
 /// Both operands of a tile's product, by its maps.
 #[derive(Clone, Copy)]
-pub struct FillListed<S, P> {
+pub struct FillListed<S> {
     /// The products.
-    pub list: P,
+    pub products: Products,
+    /// The product whose maps in the table this thread has acquired last.
+    acquired: u32,
     stages: PhantomData<S>,
 }
 
-impl<S, P> FillListed<S, P> {
-    /// The operands of these products.
-    #[inline(always)]
-    pub const fn new(list: P) -> Self {
-        Self { list, stages: PhantomData }
-    }
-}
-
 /// The mainloop.
-pub type Loop<T, P = List> = Filled<FillListed<Halves<T>, P>, <Wide as Tiling<T>>::Mma, STAGES>;
+pub type Loop<T> = Filled<FillListed<Halves<T>>, <Wide as Tiling<T>>::Mma, STAGES>;
 
-impl<S: ListStages<PIPE>, P: Products, const PIPE: u32> Fill<PIPE, 1> for FillListed<S, P> {
+impl<S: ListStages<PIPE>, const PIPE: u32> Fill<PIPE, 1> for FillListed<S> {
     type Element = S::Element;
     type StagesA = S::A;
     type StagesB = S::B;
@@ -220,9 +200,16 @@ impl<S: ListStages<PIPE>, P: Products, const PIPE: u32> Fill<PIPE, 1> for FillLi
     /// The maps.
     type Tile = [TensorMapPointer; 2];
 
-    #[inline(always)]
-    unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile {
-        [0, 1].map(|operand| self.list.map(tile.batch, operand))
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn tile(&mut self, tile: &WorkTile) -> Self::Tile {
+        let maps = [0, 1].map(|operand| self.products.map(tile.batch, operand));
+        if self.products.list.table != 0 && self.acquired != tile.batch {
+            self.acquired = tile.batch;
+            // SAFETY: the table has the product's maps, which the host has written.
+            maps.into_iter().for_each(|map| unsafe { fence_proxy_tensormap(map) });
+        }
+        maps
     }
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
@@ -254,43 +241,35 @@ impl<S: ListStages<PIPE>, P: Products, const PIPE: u32> Fill<PIPE, 1> for FillLi
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn rows(&self, tile: &WorkTile) -> u32 {
         // SAFETY: there is the product.
-        let Listed { m, .. } = unsafe { self.list.of(tile.batch) };
+        let Listed { m, .. } = unsafe { self.products.of(tile.batch) };
         m.saturating_sub(tile.m * const { S::A::LAYOUT.extent(0) as u32 })
     }
 }
 
 /// The tiles of all products for the mainloop `M`, one product after the other.
-pub struct ListTiles<M, P> {
-    list: P,
+pub struct ListTiles<M> {
+    products: Products,
     /// The worker's next tile, counted from the first of `product` on.
     next: u32,
     product: u32,
     mainloop: PhantomData<M>,
 }
 
-impl<M, P: Copy> Clone for ListTiles<M, P> {
+impl<M> Clone for ListTiles<M> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<M, P: Copy> Copy for ListTiles<M, P> {}
+impl<M> Copy for ListTiles<M> {}
 
-impl<M: Mainloop, P: Products> ListTiles<M, P> {
-    /// The tiles of this block's worker.
-    #[inline(always)]
-    pub fn new(list: P) -> Self {
-        Self { list, next: M::worker().number, product: 0, mainloop: PhantomData }
-    }
-}
-
-impl<M: Mainloop, P: Products> TileScheduler for ListTiles<M, P> {
+impl<M: Mainloop> TileScheduler for ListTiles<M> {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn next_tile(&mut self) -> Option<WorkTile> {
-        while self.product < self.list.count() {
+        while self.product < self.products.list.count {
             // SAFETY: there is the product.
-            let Listed { m, n, k, .. } = unsafe { self.list.of(self.product) };
+            let Listed { m, n, k, .. } = unsafe { self.products.of(self.product) };
             let (tiles, place) = (M::tiles((m, n, k), 1), self.next);
             if place < tiles.count() {
                 let worker = M::worker();
@@ -322,24 +301,16 @@ impl RowSpans for OfProduct {
     }
 }
 
-/// To the results of the list, of elements `T`.
+/// To the results of the list, of elements `O`.
 #[derive(Clone, Copy)]
-pub struct ToListed<T, P> {
-    list: P,
-    elements: PhantomData<T>,
+pub struct ToListed<O> {
+    products: Products,
+    elements: PhantomData<O>,
 }
 
-impl<T, P> ToListed<T, P> {
-    /// To the results of these products.
-    #[inline(always)]
-    pub const fn new(list: P) -> Self {
-        Self { list, elements: PhantomData }
-    }
-}
-
-impl<M: Mainloop<Accumulator = f32>, T: Paired, P: Products> Sink<M> for ToListed<T, P>
+impl<M: Mainloop<Accumulator = f32>, O: Paired> Sink<M> for ToListed<O>
 where
-    f32: CopyAs<T>,
+    f32: CopyAs<O>,
 {
     type Storage = ();
 
@@ -355,62 +326,50 @@ where
     ) {
         // SAFETY: there is the product, whose result is writable; each tile is one team's.
         unsafe {
-            let Listed { c, row, column, m, n: columns, aligned, .. } = self.list.of(tile.batch);
+            let Listed { c, row, column, m, n: columns, aligned, .. } = self.products.of(tile.batch);
             let c = GlobalMut::from_address(c);
-            let target = Target::<T> { c, group: 0, row, column, columns, aligned, tensor: 0 };
+            let target = Target::<O> { c, group: 0, row, column, columns, aligned, tensor: 0 };
             let sink = ToSpans::new(target, OfProduct(m));
             Sink::<M>::store(&sink, tCrC, staging, tile, team, mainloop);
         }
     }
 }
 
-/// Computes the products of a list.
+/// Computes the products of a list by the mainloop `M` with stages `S`, to results `O`.
 ///
 /// # Safety
-/// The contract of [`grouped_list`]; all threads of a kernel with its storage call it together.
+/// The contract of [`grouped_list`] for the copies of `S`; all threads of a kernel with the storage
+/// of `M` and [`ToListed`] call it together.
 #[inline(always)]
-unsafe fn multiply<T: Grouped, P: Products>(list: P)
+pub unsafe fn multiply<M, S, O>(list: List, maps: Maps)
 where
-    f32: CopyAs<T>,
+    M: WarpSpecialised<Operands = FillListed<S>, Accumulator = f32>,
+    S: Copy,
+    O: Paired,
+    f32: CopyAs<O>,
 {
-    let fill = FillListed::<Halves<T>, P>::new(list);
-    let (scheduler, sink) = (ListTiles::<Loop<T, P>, P>::new(list), ToListed::<T, P>::new(list));
+    let products = Products { list, maps };
+    let fill = FillListed { products, acquired: u32::MAX, stages: PhantomData };
+    let scheduler = ListTiles::<M> { products, next: M::worker().number, product: 0, mainloop: PhantomData };
+    let sink = ToListed::<O> { products, elements: PhantomData };
     // SAFETY: the list's maps, extents and results are as the contract says; all threads are here.
-    unsafe { gemm_warp_specialised::<Loop<T, P>, _, _, _>(fill, scheduler, (), sink) };
+    unsafe { gemm_warp_specialised::<M, _, _, _>(fill, scheduler, (), sink) };
 }
 
 /// `c = a b^T` for each product of the list, by a persistent grid.
 ///
 /// # Safety
-/// The table has the products: maps of (M, K, 1) and (N, K, 1), made by [`CopyA`] and [`CopyB`] of
-/// [`Wide`], in memory of the device, and results that overlap no operand and no other result. K is
-/// 1 or more.
+/// The maps of the products are in the table or parameters: of (M, K, 1) and (N, K, 1), made by
+/// [`CopyA`](super::kernel::CopyA) and [`CopyB`](super::kernel::CopyB) of [`Wide`], in memory of the
+/// device. Results overlap no operand and no other result. K is 1 or more. Maps of products past
+/// the number are not used.
 #[kernel(
     threads = Loop::<T>::THREADS,
     min_blocks = 1,
-    shared = StorageOf<Loop<T>, ToListed<T, List>>,
-    instances = (grouped_list_bf16<bf16>, grouped_list_f16<f16>),
-    table = GroupedListKernels
+    shared = StorageOf<Loop<T>, ToListed<T>>,
+    instances = (grouped_list_bf16<bf16>, grouped_list_f16<f16>)
 )]
-pub unsafe fn grouped_list<T: Grouped>(list: List)
-where
-    f32: CopyAs<T>,
-{
-    multiply::<T, _>(list);
-}
-
-/// [`grouped_list`] of up to four products, whose maps are parameters.
-///
-/// # Safety
-/// As [`grouped_list`]: maps of products past the number are not used.
-#[kernel(
-    threads = Loop::<T, Passed>::THREADS,
-    min_blocks = 1,
-    shared = StorageOf<Loop<T, Passed>, ToListed<T, Passed>>,
-    instances = (grouped_pairs_bf16<bf16>, grouped_pairs_f16<f16>),
-    table = GroupedPairsKernels
-)]
-pub unsafe fn grouped_pairs<T: Grouped>(
+pub unsafe fn grouped_list<T: Grouped>(
     a0: TensorMap,
     b0: TensorMap,
     a1: TensorMap,
@@ -419,7 +378,7 @@ pub unsafe fn grouped_pairs<T: Grouped>(
     b2: TensorMap,
     a3: TensorMap,
     b3: TensorMap,
-    products: Four,
+    list: List,
 ) where
     f32: CopyAs<T>,
 {
@@ -429,5 +388,5 @@ pub unsafe fn grouped_pairs<T: Grouped>(
         [a2.pointer(), b2.pointer()],
         [a3.pointer(), b3.pointer()],
     ];
-    multiply::<T, _>(Passed { products, maps });
+    multiply::<Loop<T>, _, T>(list, maps);
 }

@@ -1,6 +1,7 @@
 //! A product for each group of rows.
 
-use crate::operand;
+use super::cases;
+use crate::{bounds, operand};
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 /// `c[rows of g] = a[rows of g] b[g]^T`.
@@ -28,7 +29,8 @@ pub fn pairs(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec<f
     inputs.chunks(2).map(of).collect()
 }
 
-/// Rounding of the result.
+/// Rounding of the result, and of sums.
 pub fn tolerance(dtype: Dtype) -> f64 {
-    if dtype == Dtype::F16 { 4e-4 } else { 2.5e-3 }
+    let k = bounds::most([cases::BENCH, cases::BENCH_PAIRS], |shape| shape.last());
+    bounds::rounding(dtype) + bounds::sums(k)
 }

@@ -1,81 +1,134 @@
 //! From a declared list of products to a launch.
 
-use super::kernel::{CopyA, CopyB, Grouped, Wide};
-use super::list::{Four, GroupedPairsKernels, Listed, Loop, MOST, Passed};
-use crate::operand::{self, Place, Rows, Source};
-use half::{bf16, f16};
-use moye_device::atom::tma::TmaElement;
-use moye_device::collective::Mainloop;
-use moye_device::memory::TensorMap as Map;
+use super::list::{List, MOST};
+use super::listed::{KERNELS, ListKernel, listed, passed};
+use crate::launches;
+use crate::operand::{self, Rows, ScalesAt, Source};
 use moye_runtime::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation};
-use moye_runtime::{Error, Grid, KernelArg, Ptx, Rates, Result, Stream, TensorMap};
+use moye_runtime::{Error, Ptx, Rates, Result, Stream};
 use std::marker::PhantomData;
 
 /// The name in messages.
 pub const NAME: &str = "grouped_pairs";
 
-/// M, N and K of each product, or zeros.
+/// The kernel's name, and the rows and columns of each result, or zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Problem([[u32; 3]; MOST]);
+pub(crate) struct Problem {
+    kernel: &'static str,
+    results: [[u32; 2]; MOST],
+}
 
 /// The rows of A and B of each product, and the products without them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Arguments {
+pub(crate) struct Arguments {
     operands: [[Rows; 2]; MOST],
-    products: Four,
+    list: List,
 }
 
-/// The products of elements `T`.
-struct Pairs<T>(PhantomData<T>);
+/// Lists of one operation.
+pub(crate) trait Pairs: 'static {
+    /// The name in messages.
+    const NAME: &'static str;
+    /// Its kernels.
+    const KERNELS: &'static [ListKernel];
+}
 
-impl<T: Grouped + GroupedPairsKernels + TmaElement> Operation for Pairs<T> {
+/// The operation of lists `P`.
+struct PairsOf<P>(PhantomData<P>);
+
+impl<P: Pairs> Operation for PairsOf<P> {
     type Problem = Problem;
-    type Plan = ();
+    type Plan = &'static ListKernel;
     type Call = Arguments;
-    const NAME: &'static str = NAME;
+    const NAME: &'static str = P::NAME;
 
     fn ptx() -> &'static Ptx {
         &crate::PTX
     }
 
-    fn candidates(_: &Problem, _: &Rates) -> Vec<()> {
-        vec![()]
+    fn candidates(problem: &Problem, _: &Rates) -> Vec<&'static ListKernel> {
+        P::KERNELS.iter().filter(|of| of.kernel.name() == problem.kernel).collect()
     }
 
-    fn kernel((): &()) -> &'static str {
-        T::KERNELS[0].name()
+    fn kernel(plan: &&'static ListKernel) -> &'static str {
+        plan.kernel.name()
     }
 
-    unsafe fn launch((): &(), problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let (block_m, block_n, _) = Loop::<T, Passed>::TILE;
-        let tiles = |[m, n, _]: [u32; 3]| u64::from(m.div_ceil(block_m)) * u64::from(n.div_ceil(block_n));
-        let tiles = tiles_in_32_bits(NAME, problem.0.map(tiles).iter().sum())?;
-        let count = call.products.count as usize;
-        let of = [&CopyA::<T, Wide>::TILE, &CopyB::<T, Wide, 1>::TILE];
-        let map = |i: usize| match i / 2 < count {
-            true => call.operands[i / 2][i % 2].map::<T>(on.stream(), of[i % 2]).map(Some),
-            false => Ok(None),
-        };
-        let maps = (0..2 * MOST).map(map).collect::<Result<Vec<_>>>()?;
+    unsafe fn launch(
+        plan: &&'static ListKernel,
+        problem: &Problem,
+        call: &Arguments,
+        on: &Launcher<'_>,
+    ) -> Result<()> {
+        let tiles = problem.results.map(|result| plan.tiles(result)).iter().sum();
+        let grid = launches::persistent(P::NAME, on, tiles, 1, plan.threads)?;
+        let map = |i: usize| plan.map(on.stream(), &call.operands[i / 2][i % 2], i % 2);
+        let maps = (0..2 * call.list.count as usize).map(map).collect::<Result<Vec<_>>>()?;
         let [a0, b0, a1, b1, a2, b2, a3, b3] = passed(&maps);
-        let blocks = on.stream().device().rates().multiprocessors.min(tiles);
-        let grid = Grid::new(blocks, Loop::<T, Passed>::THREADS).dependent();
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
-        unsafe { on.launch(&T::KERNELS[0], grid, (a0, b0, a1, b1, a2, b2, a3, b3, call.products)) }
+        unsafe { on.launch(&plan.kernel, grid, (a0, b0, a1, b1, a2, b2, a3, b3, call.list)) }
     }
 }
 
-/// The maps as parameters; a product that the call lacks has zeros as its map.
-pub(crate) fn passed<const N: usize>(maps: &[Option<TensorMap>]) -> [Map; N] {
-    std::array::from_fn(|i| maps[i].as_ref().map_or(Map::from_words([0; 16]), KernelArg::pass))
+/// A product of a call.
+pub(crate) struct Product<'a> {
+    pub operands: [&'a Array; 2],
+    pub scales: [ScalesAt; 2],
+    pub c: &'a Array,
 }
 
-/// The tiles of a list, which the kernels count in 32 bits.
-pub(crate) fn tiles_in_32_bits(operation: &'static str, tiles: u64) -> Result<u32> {
-    u32::try_from(tiles).map_err(|_| {
-        let detail = format!("the products have {tiles} tiles, and may have {}; divide the list", u32::MAX);
-        Error::Unsupported { operation, detail }
-    })
+/// The products of a call that have elements, each of `inputs` operands: the first two are A and B,
+/// of the others `scales` returns the scales.
+pub(crate) fn products<'a>(
+    operation: &'static str,
+    call: &'a Call<'_>,
+    inputs: usize,
+    scales: impl Fn(&[Option<Array>]) -> Result<[ScalesAt; 2]>,
+) -> Result<Vec<Product<'a>>> {
+    let mut products = Vec::new();
+    for (i, given) in call.operands[..inputs * MOST].chunks(inputs).enumerate() {
+        // Checked: both are given, or neither.
+        let [Some(a), Some(b), ..] = given else { continue };
+        let Some(c) = &call.operands[inputs * MOST + i] else {
+            let detail = format!("a{i} and b{i} are given without out{i}; give it, or leave them out");
+            return Err(Error::ShapeMismatch { operation, detail });
+        };
+        if c.elements() > 0 {
+            products.push(Product { operands: [a, b], scales: scales(given)?, c });
+        }
+    }
+    Ok(products)
+}
+
+/// Computes products by the kernel of this name.
+///
+/// # Safety
+/// The arrays are in memory of the stream's device until the work is complete, and the kernel takes
+/// their types.
+pub(crate) unsafe fn multiply<P: Pairs>(
+    stream: &Stream,
+    kernel: &'static str,
+    products: &[Product<'_>],
+) -> Result<()> {
+    if products.is_empty() {
+        return Ok(());
+    }
+    launches::check_hopper(P::NAME, stream)?;
+    let sources: Vec<_> = products.iter().flat_map(|of| of.operands.map(Source::Matrices)).collect();
+    // Held until all has been launched.
+    // SAFETY: the arrays are on the stream's device until the work is complete.
+    let (_work, rows) = unsafe { operand::aligned(P::NAME, stream, &sources)? };
+    let operands =
+        std::array::from_fn(
+            |i| if i < products.len() { [rows[2 * i], rows[2 * i + 1]] } else { [rows[0]; 2] },
+        );
+    let of = |i: usize| products.get(i).map(|of| listed(of.c, rows[2 * i].shape[2], of.scales));
+    let all: [_; MOST] = std::array::from_fn(|i| of(i).unwrap_or_default());
+    let [first, second, third, fourth] = all;
+    let list = List { table: 0, first, second, third, fourth, count: products.len() as u32 };
+    let problem = Problem { kernel, results: all.map(|of| [of.m, of.n]) };
+    // SAFETY: the arguments are those of the call.
+    unsafe { operation::run::<PairsOf<P>>(stream, &problem, &Arguments { operands, list }) }
 }
 
 /// The shape of product `i` of (m, k) and (n, k), or none where neither is given.
@@ -110,17 +163,25 @@ pub(crate) fn shape_of_product(
     }
 }
 
-/// A product of the list without its maps: C, and K as the operands' rows have it.
-pub(crate) fn listed(c: &Array, k: u32) -> Listed {
-    let ([_, m, n], Place { row, column, .. }) = operand::place(c);
-    let aligned = u32::from(operand::is_aligned(c));
-    Listed { c: c.address, row, column, m: m as u32, n: n as u32, k, aligned }
+/// Refuses products whose operand `name` has another type than the first one's.
+pub(crate) fn check_types(operation: &'static str, name: &str, of: &[Option<&ArrayType>]) -> Result<()> {
+    let mut types = of.iter().enumerate().filter_map(|(i, of)| Some((i, (*of)?.dtype)));
+    let Some((_, first)) = types.next() else { return Ok(()) };
+    match types.find(|&(_, dtype)| dtype != first) {
+        Some((i, other)) => {
+            let detail = format!("{name}0 has elements of {first}, and {name}{i} of {other}; convert them");
+            Err(Error::ShapeMismatch { operation, detail })
+        }
+        None => Ok(()),
+    }
 }
 
-/// Products as a parameter.
-pub(crate) fn four(products: &[Listed]) -> Four {
-    let of = |i: usize| products.get(i).copied().unwrap_or_default();
-    Four { first: of(0), second: of(1), third: of(2), fourth: of(3), count: products.len() as u32 }
+/// Lists of f16 or bf16.
+struct Halves;
+
+impl Pairs for Halves {
+    const NAME: &'static str = NAME;
+    const KERNELS: &'static [ListKernel] = &KERNELS;
 }
 
 /// Element types and shapes of the results.
@@ -139,14 +200,9 @@ pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
     (0..MOST).map(of).collect()
 }
 
-/// The products of a call that have elements: the operands and the result of each.
-fn products<'a>(call: &'a Call<'_>) -> Vec<([&'a Array; 2], &'a Array)> {
-    let of = |i: usize| {
-        let array = |index: usize| call.operands[index].as_ref();
-        let c = array(2 * MOST + i).filter(|c| c.elements() > 0)?;
-        Some(([array(2 * i)?, array(2 * i + 1)?], c))
-    };
-    (0..MOST).filter_map(of).collect()
+/// The kernel of operands of a type.
+fn kernel(dtype: Dtype) -> &'static str {
+    KERNELS[usize::from(dtype == Dtype::F16)].kernel.name()
 }
 
 /// Computes a call.
@@ -154,40 +210,13 @@ fn products<'a>(call: &'a Call<'_>) -> Vec<([&'a Array; 2], &'a Array)> {
 /// # Safety
 /// Same contract as [`moye_runtime::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let products = products(call);
-    let Some((_, first)) = products.first() else { return Ok(()) };
-    operand::check_hopper(NAME, stream)?;
-    let sources: Vec<_> = products.iter().flat_map(|(operands, _)| operands.map(Source::Matrices)).collect();
-    // Held until all has been launched.
-    let work = operand::workspace(stream, &sources)?;
-    let mut next = work.as_ref().map_or(0, |work| work.address());
-    let mut rows = Vec::with_capacity(sources.len());
-    for source in &sources {
-        // SAFETY: the call's arrays are on the stream's device until the work is complete.
-        rows.push(unsafe { source.rows(stream, &mut next)? });
-    }
-    let pair = |i: usize| if i < products.len() { [rows[2 * i], rows[2 * i + 1]] } else { [rows[0]; 2] };
-    let operands: [[Rows; 2]; MOST] = std::array::from_fn(pair);
-    let all: Vec<_> = products.iter().zip(&operands).map(|((_, c), [a, _])| listed(c, a.shape[2])).collect();
-    let extents = |i: usize| all.get(i).map_or([0; 3], |of| [of.m, of.n, of.k]);
-    let problem = Problem(std::array::from_fn(extents));
-    let arguments = Arguments { operands, products: four(&all) };
-    // SAFETY: the arguments are those of the call.
-    unsafe {
-        if first.dtype == Dtype::F16 {
-            operation::run::<Pairs<f16>>(stream, &problem, &arguments)
-        } else {
-            operation::run::<Pairs<bf16>>(stream, &problem, &arguments)
-        }
-    }
+    let products = products(NAME, call, 2, |_| Ok(Default::default()))?;
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
+    unsafe { multiply::<Halves>(stream, kernel(call.operand(0).dtype), &products) }
 }
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
-    Ok(if call.operand(0).dtype == Dtype::F16 {
-        Pairs::<f16>::kernel(&())
-    } else {
-        Pairs::<bf16>::kernel(&())
-    })
+    launches::check_hopper(NAME, stream)?;
+    Ok(kernel(call.operand(0).dtype))
 }

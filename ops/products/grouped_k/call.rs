@@ -1,7 +1,8 @@
 //! From a call to launches.
 
 use super::kernel::{CopyA, CopyB, GroupedKKernels, Outer, ROWS, TAIL_THREADS, grouped_k_tails};
-use crate::operand::{self, Ends, Results, Rows, Source};
+use crate::launches;
+use crate::operand::{Ends, Results, Rows, Source};
 use moye_device::atom::tma::{TmaElement, TmaTile};
 use moye_device::layout::{IntTuple, Layout};
 use moye_device::memory::{Global, GlobalMut};
@@ -71,8 +72,8 @@ impl<T: Outer + GroupedKKernels + TmaElement> Operation for GroupedKOf<T> {
         let (a, b) = (map(&operands[0], &CopyA::<T>::TILE)?, map(&operands[1], &CopyB::<T>::TILE)?);
         let (tails_a, tails_b) = (map(&tails[0], &CopyA::<T>::TILE)?, map(&tails[1], &CopyB::<T>::TILE)?);
         let (c, target) = c.target::<T>(on.stream(), count * m)?;
-        let tiles = m.div_ceil(TILE.0) * n.div_ceil(TILE.1) * count;
-        let grid = Grid::new(on.stream().device().rates().multiprocessors.min(tiles), THREADS).dependent();
+        let tiles = launches::tiles(u64::from(m.div_ceil(TILE.0)) * u64::from(count), n, TILE.1);
+        let grid = launches::persistent(NAME, on, tiles, 1, THREADS)?;
         let band = 2048 / TILE.0;
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
         unsafe {
@@ -102,6 +103,15 @@ pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
     }
     match (&a.shape[..], &b.shape[..], &ends.shape[..]) {
         (&[rows, m], &[others, n], &[groups]) if rows == others => {
+            // Last rows are copied by a grid with groups along y, and results are rows of one map.
+            let (most_groups, most) = (65_535, i32::MAX as usize);
+            if groups > most_groups || groups.saturating_mul(m.max(1)) > most || n > most {
+                let detail = format!(
+                    "{groups} groups of results of {m} x {n}; groups are {most_groups} at most, and rows of all results \
+                     and columns {most}; divide the groups"
+                );
+                return Err(Error::Unsupported { operation: NAME, detail });
+            }
             Ok(vec![ArrayType { dtype: a.dtype, shape: vec![groups, m, n] }])
         }
         _ => mismatch(format!(
@@ -120,7 +130,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if c.elements() == 0 {
         return Ok(());
     }
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let groups = c.shape[0];
     let sources = [a, b].map(Source::Groups);
     let tails = [a, b].map(|x| 2 * groups * ROWS as usize * x.shape[1].next_multiple_of(8));
@@ -142,7 +152,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if a.shape[0] > 0 {
         for (rows, source) in operands.iter_mut().zip(sources) {
             // SAFETY: the call's arrays are on the stream's device until the work is complete.
-            *rows = unsafe { source.rows(stream, &mut next)? };
+            *rows = unsafe { source.rows(NAME, stream, &mut next)? };
         }
     }
     let ends = Ends { address: ends.address, apart: 0 };
@@ -160,7 +170,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     Ok(if call.operand(0).dtype == Dtype::F16 {
         GroupedKOf::<half::f16>::kernel(&())
     } else {

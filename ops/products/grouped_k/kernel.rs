@@ -82,7 +82,7 @@ impl<T: Outer> Fill<STAGES, 1> for FillRows<T> {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile {
+    unsafe fn tile(&mut self, tile: &WorkTile) -> Self::Tile {
         // SAFETY: the ends of the groups are readable.
         let (first, end) = unsafe { self.groups.of(tile.batch) };
         GroupRows { first, whole: (end - first) / ROWS }

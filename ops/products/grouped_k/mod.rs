@@ -16,8 +16,9 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
-    use moye_runtime::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall};
-    use moye_runtime::{Element, Error, Matrix, MatrixMut};
+    use crate::operand;
+    use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall};
+    use moye_runtime::{Element, Matrix, MatrixMut};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
 
@@ -92,17 +93,7 @@ mod host {
             /// Computes it on the default stream of a device, of f16 or bf16, to matrices that are
             /// one below the other in `c`, (groups * m, n): on the simulator and on sm_90a.
             fn run, run_on(self, stream, c: &mut MatrixMut<'_, T>) {
-                let (groups, m) = (self.ends.cols(), self.a.cols());
-                let rows = Array::of_mut(call::NAME, c)?;
-                let (&[of_c, n], &[row, column]) = (&rows.shape[..], &rows.strides[..]) else {
-                    unreachable!("a matrix has two modes")
-                };
-                if of_c != groups * m {
-                    let detail = format!("c has {of_c} rows, and must have {m} for each of {groups} groups");
-                    return Err(Error::ShapeMismatch { operation: call::NAME, detail });
-                }
-                let shape = vec![groups, m, n];
-                let results = Array { shape, strides: vec![m as i64 * row, row, column], ..rows };
+                let results = operand::stacked_results(call::NAME, c, self.ends.cols(), self.a.cols())?;
                 let call =
                     TypedCall::new(&GROUPED_K, stream).read(&self.a)?.read(&self.b)?.read_row(&self.ends)?;
                 call.with(Some((c.device(), results)))?

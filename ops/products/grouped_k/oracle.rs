@@ -1,6 +1,7 @@
 //! A product along the rows of each group.
 
-use crate::operand;
+use super::cases;
+use crate::{bounds, operand};
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 /// `c[g] = a[rows of g]^T b[rows of g]`.
@@ -16,7 +17,8 @@ pub fn grouped_k(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<V
     vec![c]
 }
 
-/// Rounding of the result.
+/// Rounding of the result, and of sums.
 pub fn tolerance(dtype: Dtype) -> f64 {
-    if dtype == Dtype::F16 { 4e-4 } else { 2.5e-3 }
+    let k = bounds::most([cases::CASES, cases::BENCH], |shape| shape.first());
+    bounds::rounding(dtype) + bounds::sums(k)
 }

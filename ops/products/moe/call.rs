@@ -1,14 +1,16 @@
 //! From a call to launches: routing, permuted rows, both products, and their sum.
 
-use super::gated::{COLUMNS, CopyPair, GatedKernels};
+use super::gated::{COLUMNS, CopyPair, GatedKernels, GatedLoop};
 use super::routing::{
     COMBINE_THREADS, CombineKernels, MOST_CHOICES, MOST_EXPERTS, RouteKernels, Routes, THREADS, TOKENS,
     Weighting, moe_permute, moe_scan,
 };
 use crate::grouped;
 use crate::grouped::kernel::{CopyA, Grouped, Wide};
+use crate::launches;
 use crate::operand::{self, Ends, Place, Results, Rows, Source};
 use moye_device::atom::tma::{TmaElement, TmaTile};
+use moye_device::collective::{Groups, Mainloop as _, Target};
 use moye_device::layout::{IntTuple, Layout};
 use moye_device::memory::{Element, Global, GlobalMut};
 use moye_runtime::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Workspace};
@@ -114,23 +116,49 @@ struct Problem {
     tile: &'static str,
 }
 
-/// A kernel of the first product.
+/// A kernel of gated products.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
+pub(crate) struct Plan {
     /// The number of the instance.
-    instance: usize,
+    pub instance: usize,
     name: &'static str,
-    cluster: u32,
+    pub cluster: u32,
     /// The tile of the tensor map of the gate and the up projection.
     pair: &'static TmaTile,
     /// The rate at full occupancy, relative to the best.
-    rate: f64,
+    pub rate: f64,
 }
 
-/// Threads of a block, and rows of its tile.
-const GATED: (u32, u32) = (384, 128);
+/// Rows of a block's tile.
+pub(crate) const ROWS: u32 = 128;
 
-const fn plans<T: Grouped>() -> [Plan; 2] {
+impl Plan {
+    /// Launches the product of `a`, (1, m, k), and of `b`, (groups, 2 n, k), to `target`.
+    ///
+    /// # Safety
+    /// The operands and the groups are readable memory of the device, and the target is writable,
+    /// until the work is complete.
+    pub unsafe fn launch<T: Grouped + GatedKernels + TmaElement>(
+        &self,
+        operation: &'static str,
+        on: &Launcher<'_>,
+        [a, b]: [&Rows; 2],
+        target: Target<T>,
+        groups: Groups,
+    ) -> Result<()> {
+        let of_a = a.map::<T>(on.stream(), &CopyA::<T, Wide>::TILE)?;
+        let of_b = pair_map::<T>(on.stream(), self.pair, b)?;
+        let rows = ROWS * self.cluster;
+        // Each group but one may have a tile that is not full.
+        let tiles = launches::tiles(groups.rows.div_ceil(rows) + (groups.count - 1), target.columns, COLUMNS);
+        let grid = launches::persistent(operation, on, tiles, self.cluster, GatedLoop::<T, 1>::THREADS)?;
+        let arguments = (&of_a, &of_b, target, groups, a.shape[2], 2048 / rows);
+        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
+        unsafe { on.launch(&T::KERNELS[self.instance], grid, arguments) }
+    }
+}
+
+pub(crate) const fn plans<T: Grouped>() -> [Plan; 2] {
     [
         Plan { instance: 0, name: "128x256 pairs", cluster: 2, pair: &CopyPair::<T, 2>::TILE, rate: 1.0 },
         Plan { instance: 1, name: "128x256", cluster: 1, pair: &CopyPair::<T, 1>::TILE, rate: 0.97 },
@@ -144,8 +172,8 @@ struct Arguments {
     /// (experts, 2 n, k)
     b: Rows,
     ends: Ends,
-    /// The result, and the elements of its rows.
-    c: (u64, u32),
+    /// The address of the result, whose rows are whole vectors.
+    c: u64,
 }
 
 /// The first product of operands `T`.
@@ -168,8 +196,7 @@ impl<T: Grouped + GatedKernels + TmaElement> Operation for Gated<T> {
 
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
         // A group's last tile is half empty on average.
-        let rows =
-            f64::from(problem.m) / f64::from(GATED.1 * plan.cluster) + 0.5 * f64::from(problem.experts);
+        let rows = f64::from(problem.m) / f64::from(ROWS * plan.cluster) + 0.5 * f64::from(problem.experts);
         let clusters = rows * f64::from(problem.n.div_ceil(COLUMNS));
         let waves = clusters / f64::from((card.multiprocessors / plan.cluster).max(1));
         waves.max(1.0) / plan.rate
@@ -180,23 +207,17 @@ impl<T: Grouped + GatedKernels + TmaElement> Operation for Gated<T> {
     }
 
     unsafe fn launch(plan: &Plan, problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let &Problem { m, n, k, experts, .. } = problem;
-        let a = call.a.map::<T>(on.stream(), &CopyA::<T, Wide>::TILE)?;
-        let b = pair_map::<T>(on.stream(), plan.pair, &call.b)?;
-        let rows = m / (GATED.1 * plan.cluster) + experts;
-        let tiles = rows * n.div_ceil(COLUMNS);
-        let clusters = (on.stream().device().rates().multiprocessors / plan.cluster).clamp(1, tiles.max(1));
-        let grid = Grid::new(clusters * plan.cluster, GATED.0).clusters(plan.cluster).dependent();
-        let band = 2048 / (GATED.1 * plan.cluster);
-        let (c, row) = (GlobalMut::from_address(call.c.0), call.c.1);
-        let groups = call.ends.groups(experts, m);
-        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
-        unsafe { on.launch(&T::KERNELS[plan.instance], grid, (&a, &b, c, row, n, groups, k, band)) }
+        let columns = problem.n.next_multiple_of(8);
+        let (c, row) = (GlobalMut::from_address(call.c), columns.into());
+        let target = Target { c, group: 0, row, column: 1, columns, aligned: 1, tensor: 0 };
+        let groups = call.ends.groups(problem.experts, problem.m);
+        // SAFETY: the call's memory is accessible until the work is complete.
+        unsafe { plan.launch::<T>(NAME, on, [&call.a, &call.b], target, groups) }
     }
 }
 
 /// The map of (2, n, k, experts): the gate's rows of an expert, and those of the up projection.
-pub fn pair_map<T: TmaElement>(stream: &Stream, tile: &TmaTile, b: &Rows) -> Result<TensorMap> {
+fn pair_map<T: TmaElement>(stream: &Stream, tile: &TmaTile, b: &Rows) -> Result<TensorMap> {
     let ([experts, rows, columns], [batch, row]) = (b.shape.map(i64::from), b.strides);
     let shape = IntTuple::flat(&[2, rows / 2, columns, experts]);
     let tensor = Layout::new(shape, IntTuple::flat(&[rows / 2 * row, row, 1, batch]));
@@ -323,7 +344,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if out.elements() == 0 {
         return Ok(());
     }
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let ([tokens, hidden], [experts, _, width]) =
         ([x.shape[0], x.shape[1]], [0, 1, 2].map(|i| down.shape[i]));
     let top = call.options.int("top") as usize;
@@ -354,7 +375,8 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         top: top as u32,
     };
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    let [gate_up, down] = unsafe { [gate_up.rows(stream, &mut next)?, down.rows(stream, &mut next)?] };
+    let [gate_up, down] =
+        unsafe { [gate_up.rows(NAME, stream, &mut next)?, down.rows(NAME, stream, &mut next)?] };
 
     let by = Weighting {
         softmax: call.options.choice("routing") == "softmax",
@@ -383,7 +405,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         tile: call.options.choice("tile"),
     };
     let ends = Ends { address: ends, apart: 0 };
-    let first = Arguments { a: matrix(permuted, hidden), b: gate_up, ends, c: (inner, padded(width) as u32) };
+    let first = Arguments { a: matrix(permuted, hidden), b: gate_up, ends, c: inner };
     // The rows of the second product take the place of the permuted ones, which have been read.
     let second = Array {
         dtype: x.dtype,
@@ -427,7 +449,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 
 /// The kernel of a call's first product.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    operand::check_hopper(NAME, stream)?;
+    launches::check_hopper(NAME, stream)?;
     let (x, down) = (call.operand(0), call.operand(3));
     let problem = Problem {
         m: (x.shape[0] as i64 * call.options.int("top")) as u32,
@@ -437,8 +459,8 @@ pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
         tile: call.options.choice("tile"),
     };
     if x.dtype == Dtype::F16 {
-        operand::kernel_of::<Gated<half::f16>>(stream, &problem)
+        launches::kernel_of::<Gated<half::f16>>(stream, &problem)
     } else {
-        operand::kernel_of::<Gated<half::bf16>>(stream, &problem)
+        launches::kernel_of::<Gated<half::bf16>>(stream, &problem)
     }
 }

@@ -1,13 +1,14 @@
-//! The first product of experts on Hopper, `silu(x gate^T) * (x up^T)`: a tile has 128 columns of
-//! the gate and the same columns of the up projection, so that a thread has both factors of an
-//! element.
+//! Gated products on Hopper, such as the first one of experts, `silu(x gate^T) * (x up^T)`: a tile
+//! has 128 columns of the gate and the same columns of the up projection, so that a thread has both
+//! accumulators of an element.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
+use super::join::{Join, Part, SwiGlu, store};
 use crate::filled::{Fill, Filled};
 use crate::grouped::kernel::{CopyA, Grouped, OfA, Tiling, Wide};
+use core::marker::PhantomData;
 use moye_device::collective::*;
 use moye_device::layout::tuple;
-use moye_device::math::fast::silu_of_two;
 use moye_device::pipeline::Filling;
 use moye_device::prelude::*;
 
@@ -73,7 +74,7 @@ impl<T: Grouped, const CLUSTER: u32> Fill<STAGES, CLUSTER> for FillPair<T, CLUST
     type Tile = TmaTensor<CopyA<T, Wide>, 3>;
 
     #[inline(always)]
-    unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile {
+    unsafe fn tile(&mut self, tile: &WorkTile) -> Self::Tile {
         // SAFETY: the ends of the groups are readable.
         unsafe { self.a.rows_of(tile, const { GatedLoop::<T, CLUSTER>::TILE.0 }) }
     }
@@ -107,84 +108,70 @@ impl<T: Grouped, const CLUSTER: u32> Fill<STAGES, CLUSTER> for FillPair<T, CLUST
     }
 }
 
-/// SwiGLU of a tile's two halves, to the rows of its group.
+/// `J` of a tile's two halves, to the rows of its group.
 #[derive(Clone, Copy)]
-pub struct SwiGlu<O: Element> {
-    /// The first element of the result.
-    c: GlobalMut<O>,
-    /// Elements from row to row: rows are whole vectors of 16 bytes.
-    row: u32,
-    columns: u32,
+pub struct Joined<T: Element, J> {
+    target: Target<T>,
     groups: Groups,
+    join: PhantomData<J>,
 }
 
-impl<O: Paired, M: Mainloop<Accumulator = f32>> Sink<M> for SwiGlu<O> {
+impl<T: Paired, J: Join, M: Mainloop<Accumulator = f32>> Sink<M> for Joined<T, J>
+where
+    f32: Convert<T>,
+{
     type Storage = ();
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, team: &Team, _: &mut M) {
         const { assert!(M::TILE.1 == 2 * COLUMNS && Accumulators::<M>::SIZE == 2 * COLUMNS as usize / 2) };
-        // SAFETY: the ends are readable, and the result has the group's rows, each of one tile.
-        unsafe {
-            let (first, left) = self.groups.of_tile(tile, M::TILE.0);
-            let (start, row) = (tile.n * COLUMNS, i64::from(self.row));
-            let corner = Corner {
-                address: self.c.offset(i64::from(first) * row + i64::from(start)).address(),
-                row: row * O::BYTES as i64,
-                left: (left, self.columns.next_multiple_of(8) - start),
-            }
-            .below(64 * team.warpgroup());
-            if corner.left.0 == 0 {
-                return;
-            }
-            let (warp, lane) = (team.within_warpgroup() / 32, team.within_warpgroup() % 32);
-            // The accumulators of the up projection follow those of the gate.
-            let pair = |block: u32, below: u32| {
-                let at = (4 * block + 2 * below) as usize;
-                let gate = silu_of_two([tCrC[at], tCrC[at + 1]]);
-                let up = [tCrC[at + COLUMNS as usize / 2], tCrC[at + COLUMNS as usize / 2 + 1]];
-                O::pair(gate[0] * up[0], gate[1] * up[1])
-            };
-            store_vectors::<O>(pair, COLUMNS / 8, &corner, 16 * warp, lane);
-        }
+        // SAFETY: the ends are readable.
+        let (first, left) = unsafe { self.groups.of_tile(tile, M::TILE.0) };
+        let row = first + 64 * team.warpgroup() + team.within_warpgroup() / 32 * 16;
+        let part = Part { first: (row, tile.n * COLUMNS), rows: first + left, blocks: COLUMNS / 8 };
+        // The accumulators of the up projection follow those of the gate.
+        let values = |block: u32, below: u32| {
+            let (at, up) = ((4 * block + 2 * below) as usize, COLUMNS as usize / 2);
+            J::join([tCrC[at], tCrC[at + 1]], [tCrC[at + up], tCrC[at + up + 1]])
+        };
+        // SAFETY: the target has the rows, each of which is one warp's.
+        unsafe { store(&self.target, part, values) };
     }
 }
 
-/// `c[rows of g] = silu(a[rows of g] gate[g]^T) * (a[rows of g] up[g]^T)` for each group g, by a
+/// `c[rows of g] = J(a[rows of g] gate[g]^T, a[rows of g] up[g]^T)` for each group g, by a
 /// persistent grid of clusters of `CLUSTER` blocks.
 ///
 /// # Safety
 /// The maps are of (M, K, 1), made by [`CopyA`], and of (2, N, K, groups), made by [`CopyPair`], in
-/// memory of the device. There is an end for each group, none below the one before. `c` has the
-/// groups' rows of `row` elements each, from a multiple of 16 bytes on, which overlap no operand;
-/// `row` is a multiple of 8, and `columns` or more.
+/// memory of the device. There is an end for each group, none below the one before, and groups are
+/// not padded. `target` has the groups' rows, which overlap no operand; its columns may be more
+/// than N, up to the next multiple of 8.
 #[kernel(
     threads = GatedLoop::<T, CLUSTER>::THREADS,
     min_blocks = 1,
-    shared = StorageOf<GatedLoop<T, CLUSTER>, SwiGlu<T>>,
+    shared = StorageOf<GatedLoop<T, CLUSTER>, Joined<T, J>>,
     instances = (
-        moe_gated_bf16<bf16, 2>,
-        moe_gated_bf16_alone<bf16, 1>,
-        moe_gated_f16<f16, 2>,
-        moe_gated_f16_alone<f16, 1>
+        gated_bf16_pairs<bf16, SwiGlu, 2>,
+        gated_bf16<bf16, SwiGlu, 1>,
+        gated_f16_pairs<f16, SwiGlu, 2>,
+        gated_f16<f16, SwiGlu, 1>
     ),
     table = GatedKernels
 )]
-pub unsafe fn gated<T: Grouped, const CLUSTER: u32>(
+pub unsafe fn gated<T: Grouped, J: Join, const CLUSTER: u32>(
     a: TensorMap,
     b: TensorMap,
-    c: GlobalMut<T>,
-    row: u32,
-    columns: u32,
+    target: Target<T>,
     groups: Groups,
     k: u32,
     band: u32,
 ) where
-    f32: moye_device::algorithm::CopyAs<T>,
+    f32: Convert<T>,
 {
     let fill = FillPair::new(CopyA::<T, Wide>::tensor(&a), CopyPair::<T, CLUSTER>::tensor(&b), groups);
-    let scheduler = GroupTiles::<GatedLoop<T, CLUSTER>>::new(groups, (2 * columns, k), band);
-    let sink = SwiGlu { c, row, columns, groups };
+    let scheduler = GroupTiles::<GatedLoop<T, CLUSTER>>::new(groups, (2 * target.columns, k), band);
+    let sink = Joined::<T, J> { target, groups, join: PhantomData };
     gemm_warp_specialised::<GatedLoop<T, CLUSTER>, _, _, _>(fill, scheduler, (), sink);
 }

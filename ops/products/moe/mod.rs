@@ -2,6 +2,7 @@
 
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod gated;
+pub mod join;
 pub mod routing;
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -13,6 +14,7 @@ mod oracle;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
+pub use join::{Join, SwiGlu};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {

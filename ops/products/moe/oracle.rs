@@ -1,5 +1,7 @@
 //! A layer of experts, token by token.
 
+use super::cases;
+use crate::bounds;
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 /// The weights and experts of a token's greatest logits.
@@ -46,7 +48,8 @@ pub fn moe(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<V
     vec![out]
 }
 
-/// Rounding of SwiGLU's result, of each expert's row and of their sum.
+/// Rounding of SwiGLU's result, of each expert's row and of their sum, and of sums.
 pub fn tolerance(dtype: Dtype) -> f64 {
-    if dtype == Dtype::F16 { 8e-4 } else { 6e-3 }
+    let k = bounds::most([cases::CASES, cases::BENCH], |shape| shape.last());
+    bounds::roundings(dtype, 3) + 3.0 * bounds::sums(k)
 }

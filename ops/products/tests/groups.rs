@@ -1,10 +1,13 @@
 //! Lists of products against float64, and what layers of experts keep apart.
-#![cfg(all(feature = "grouped", feature = "moe"))]
+#![cfg(all(feature = "block_scaled_groups", feature = "grouped_k", feature = "moe"))]
 
 use half::{bf16, f16};
-use moye::operation::harness;
+use moye::operation::{Case, Declaration, Dtype, OperandOf, harness};
 use moye::{Device, Element, Matrix, MatrixMut};
-use moye_products::grouped::GroupedList;
+use moye_products::block_scaled::BLOCK_SCALED;
+use moye_products::block_scaled_groups::BLOCK_SCALED_K;
+use moye_products::grouped::{GROUPED, GroupedList};
+use moye_products::grouped_k::GROUPED_K;
 use moye_products::moe::Moe;
 
 /// Deterministic random numbers from -2 to 2 (xorshift64, Marsaglia 2003).
@@ -17,6 +20,130 @@ fn numbers(count: usize, seed: u64) -> Vec<f32> {
         (state >> 40) as f32 / f32::from(1u16 << 6) / 65_536.0 - 2.0
     };
     (0..count).map(|_| next()).collect()
+}
+
+/// Random integers.
+struct Integers(std::vec::IntoIter<f32>);
+
+impl Integers {
+    fn new(seed: u64) -> Self {
+        Self(numbers(1000, seed).into_iter())
+    }
+
+    /// One below `end`.
+    fn below(&mut self, end: usize) -> usize {
+        let unit = (self.0.next().unwrap() + 2.0) / 4.0;
+        ((unit * end as f32) as usize).min(end - 1)
+    }
+}
+
+/// A pattern of groups: rows, and the ends of the groups, or the rows of padded ones.
+struct Pattern {
+    rows: usize,
+    ends: Vec<f64>,
+}
+
+/// Patterns of one to eight groups by turns: all rows in one group; a row or none in each; ends
+/// anywhere, several of which may be equal; the same without the last rows.
+fn pattern(seed: u64) -> (Integers, Pattern) {
+    let mut random = Integers::new(seed);
+    let (groups, rows) = (1 + random.below(8), 1 + random.below(300));
+    let mut ends: Vec<_> = match seed % 4 {
+        0 => {
+            let only = random.below(groups);
+            (0..groups).map(|g| if g < only { 0 } else { rows }).collect()
+        }
+        1 => {
+            let mut end = 0;
+            let mut next = |_| {
+                end += random.below(2);
+                end.min(rows)
+            };
+            (0..groups).map(&mut next).collect()
+        }
+        _ => (0..groups).map(|_| random.below(rows + 1)).collect(),
+    };
+    ends.sort_unstable();
+    if seed % 4 == 2 {
+        ends[groups - 1] = rows;
+    }
+    (random, Pattern { rows, ends: ends.into_iter().map(|end| end as f64).collect() })
+}
+
+/// Checks a declaration with operands of one type each by cases of random patterns, whose inputs
+/// `inputs` returns: hundreds on a GPU, and some on the simulator.
+fn check_patterns(
+    declaration: &'static Declaration,
+    dtype: Dtype,
+    inputs: impl Fn(&mut Integers, &Pattern) -> Vec<Option<Vec<usize>>>,
+) {
+    let typed = |operand: &OperandOf| {
+        let dtypes = if operand.dtypes.contains(&dtype) { vec![dtype].leak() } else { operand.dtypes };
+        OperandOf {
+            dtypes: if operand.name == "out" && dtype == Dtype::E4m3 { &[Dtype::Bf16] } else { dtypes },
+            ..*operand
+        }
+    };
+    let operands: Vec<_> = declaration.operands.iter().map(typed).collect();
+    let case = |seed: u64| {
+        let (mut random, pattern) = pattern(seed);
+        let shapes = inputs(&mut random, &pattern);
+        let shapes: Vec<_> = shapes.into_iter().map(|shape| shape.map(|shape| &*shape.leak())).collect();
+        let ends: &[f64] = pattern.ends.leak();
+        Case::new(shapes.leak())
+            .values(vec![("ends", ends)].leak())
+            .ranges(&[("scale_a", 0.25, 4.0), ("scale_b", 0.25, 4.0)])
+    };
+    for device in harness::devices() {
+        let cases: Vec<_> = (0..if device.is_gpu() { 100 } else { 16 }).map(case).collect();
+        let declaration =
+            Declaration { operands: operands.clone().leak(), cases: cases.leak(), ..*declaration };
+        harness::check_on(&declaration, &device, |_| true);
+    }
+}
+
+#[test]
+fn products_by_random_patterns_of_groups_are_those_of_float64() {
+    check_patterns(&GROUPED, Dtype::Bf16, |random, Pattern { rows, ends }| {
+        let (n, k) = (1 + random.below(280), 1 + random.below(100));
+        vec![Some(vec![*rows, k]), Some(vec![ends.len(), n, k]), Some(vec![ends.len()])]
+    });
+}
+
+#[test]
+fn products_by_random_counts_of_padded_groups_are_those_of_float64() {
+    check_patterns(&GROUPED, Dtype::F16, |random, Pattern { rows, ends }| {
+        let (n, k) = (1 + random.below(140), 1 + random.below(80));
+        vec![Some(vec![ends.len(), *rows, k]), Some(vec![ends.len(), n, k]), Some(vec![ends.len()])]
+    });
+}
+
+#[test]
+fn products_along_random_patterns_of_rows_are_those_of_float64() {
+    check_patterns(&GROUPED_K, Dtype::Bf16, |random, Pattern { rows, ends }| {
+        let (m, n) = (1 + random.below(140), 1 + random.below(280));
+        vec![Some(vec![*rows, m]), Some(vec![*rows, n]), Some(vec![ends.len()])]
+    });
+}
+
+#[test]
+fn scaled_products_by_random_patterns_of_groups_are_those_of_float64() {
+    check_patterns(&BLOCK_SCALED, Dtype::E4m3, |random, Pattern { rows, ends }| {
+        let (n, k, groups) = (1 + random.below(280), 1 + random.below(300), ends.len());
+        let (of_n, of_k) = (n.div_ceil(128), k.div_ceil(128));
+        let (a, b) = (vec![*rows, k], vec![groups, n, k]);
+        let (scale_a, scale_b) = (vec![*rows, of_k], vec![groups, of_n, of_k]);
+        vec![Some(a), Some(b), Some(scale_a), Some(scale_b), Some(vec![groups])]
+    });
+}
+
+#[test]
+fn scaled_products_along_random_patterns_of_rows_are_those_of_float64() {
+    check_patterns(&BLOCK_SCALED_K, Dtype::E4m3, |random, Pattern { rows, ends }| {
+        let (m, n, blocks) = (1 + random.below(140), 1 + random.below(200), rows.div_ceil(128));
+        let (scale_a, scale_b) = (vec![blocks, m], vec![blocks, n]);
+        vec![Some(vec![*rows, m]), Some(vec![*rows, n]), Some(scale_a), Some(scale_b), Some(vec![ends.len()])]
+    });
 }
 
 fn check<T: Element + Copy>(device: &Device, of: fn(f32) -> T, value: fn(T) -> f64, tolerance: f64) {
@@ -77,8 +204,10 @@ fn check<T: Element + Copy>(device: &Device, of: fn(f32) -> T, value: fn(T) -> f
 #[test]
 fn products_of_a_list_are_those_of_float64() {
     for device in harness::devices() {
-        check::<bf16>(&device, bf16::from_f32, bf16::to_f64, 2.5e-3);
-        check::<f16>(&device, f16::from_f32, f16::to_f64, 4e-4);
+        // Half a unit in the last place, and sums of up to 130 products in f32.
+        let sums = 12.0 * 2f64.powi(-23);
+        check::<bf16>(&device, bf16::from_f32, bf16::to_f64, 2f64.powi(-8) + sums);
+        check::<f16>(&device, f16::from_f32, f16::to_f64, 2f64.powi(-11) + sums);
     }
 }
 

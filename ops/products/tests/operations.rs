@@ -8,11 +8,16 @@ mod scaled {
     use moye::operation::{Case, Declaration, Dtype, OperandOf, Value, harness};
     use moye_products::block_scaled::BLOCK_SCALED;
 
-    /// Products of operands of these types to results of `out`, which are the types of cases: not
-    /// all kernels take all types.
-    fn of([a, b]: [Dtype; 2], out: &'static [Dtype], cases: &'static [Case]) -> Declaration {
+    /// A declaration of products of operands of these types to results of `out`, which are the
+    /// types of cases: not all kernels take all types.
+    pub fn of(
+        declaration: &Declaration,
+        [a, b]: [Dtype; 2],
+        out: &'static [Dtype],
+        cases: &'static [Case],
+    ) -> Declaration {
         let typed = |operand: &OperandOf| {
-            let dtypes = match operand.name {
+            let dtypes = match operand.name.trim_end_matches(|c: char| c.is_ascii_digit()) {
                 "a" => vec![a].leak(),
                 "b" => vec![b].leak(),
                 "out" => out,
@@ -20,9 +25,13 @@ mod scaled {
             };
             OperandOf { dtypes, ..*operand }
         };
-        let operands: Vec<_> = BLOCK_SCALED.operands.iter().map(typed).collect();
-        Declaration { operands: operands.leak(), cases, ..BLOCK_SCALED }
+        let operands: Vec<_> = declaration.operands.iter().map(typed).collect();
+        Declaration { operands: operands.leak(), cases, ..*declaration }
     }
+
+    /// The types of operands, but for those that are all e4m3.
+    pub const WITH_E5M2: [[Dtype; 2]; 3] =
+        [[Dtype::E4m3, Dtype::E5m2], [Dtype::E5m2, Dtype::E4m3], [Dtype::E5m2, Dtype::E5m2]];
 
     const fn case(inputs: &'static [Option<&'static [usize]>]) -> Case {
         Case::new(inputs).ranges(&[("scale_a", 0.25, 4.0), ("scale_b", 0.25, 4.0)])
@@ -33,7 +42,7 @@ mod scaled {
     #[test]
     fn block_scaled_products_are_those_of_float64() {
         let out = &[Dtype::Bf16, Dtype::F16];
-        harness::check_with_workspace(&of([Dtype::E4m3; 2], out, BLOCK_SCALED.cases));
+        harness::check_with_workspace(&of(&BLOCK_SCALED, [Dtype::E4m3; 2], out, BLOCK_SCALED.cases));
     }
 
     #[test]
@@ -48,15 +57,15 @@ mod scaled {
                 .values(&[("ends", &[9.0, 130.0])])
                 .options(&[F32]),
         ];
-        harness::check(&of([Dtype::E4m3; 2], &[Dtype::F32], CASES));
+        harness::check(&of(&BLOCK_SCALED, [Dtype::E4m3; 2], &[Dtype::F32], CASES));
     }
 
     #[test]
     fn operands_of_e5m2_and_of_both_types_are_multiplied() {
         const CASES: &[Case] =
             &[case(&[Some(&[70, 144]), Some(&[200, 144]), Some(&[70, 2]), Some(&[2, 2]), None])];
-        for (a, b) in [(Dtype::E4m3, Dtype::E5m2), (Dtype::E5m2, Dtype::E4m3), (Dtype::E5m2, Dtype::E5m2)] {
-            harness::check(&of([a, b], &[Dtype::Bf16], CASES));
+        for operands in WITH_E5M2 {
+            harness::check(&of(&BLOCK_SCALED, operands, &[Dtype::Bf16], CASES));
         }
     }
 
@@ -69,7 +78,7 @@ mod scaled {
                 .values(&[("ends", &[70.0, 5.0])])
                 .options(&[E4M3]),
         ];
-        harness::check(&of([Dtype::E4m3; 2], &[Dtype::E4m3], CASES));
+        harness::check(&of(&BLOCK_SCALED, [Dtype::E4m3; 2], &[Dtype::E4m3], CASES));
     }
 }
 
@@ -90,6 +99,9 @@ fn applied_plans_are_taken_for_their_element_type_and_those_of_other_candidates_
     use moye_products::grouped::GROUPED;
     const FEW: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8]), None]);
     const GROUP: Case = Case::new(&[Some(&[1, 8]), Some(&[1, 8, 8]), Some(&[1])]).values(&[("ends", &[1.0])]);
+    // Rows that are copied to rows of 16 elements: the plan is that of the copy.
+    const COPIED: Case =
+        Case::new(&[Some(&[2, 9]), Some(&[1, 8, 9]), Some(&[1])]).values(&[("ends", &[2.0])]);
     type Operands<'a> = &'a [(Option<&'a [usize]>, Option<Dtype>)];
     let device = Device::sim();
     let check = |declaration: &'static Declaration,
@@ -138,6 +150,13 @@ fn applied_plans_are_taken_for_their_element_type_and_those_of_other_candidates_
     ];
     let kernels = ["grouped_f16_128x256", "grouped_f16_128x256_alone", "grouped_f16_128x128"];
     check(&GROUPED, &GROUP, [Dtype::F16, Dtype::Bf16], group, &kernels);
+    let copied: Operands<'_> = &[
+        (Some(&[2, 9]), None),
+        (Some(&[1, 8, 9]), None),
+        (Some(&[1]), Some(Dtype::I32)),
+        (Some(&[2, 8]), None),
+    ];
+    check(&GROUPED, &COPIED, [Dtype::F16, Dtype::Bf16], copied, &kernels);
 }
 
 #[cfg(feature = "few")]
@@ -203,6 +222,22 @@ fn scaled_products_of_declared_lists_are_those_of_float64() {
 #[test]
 fn scaled_products_along_the_rows_of_groups_are_those_of_float64() {
     harness::check_with_workspace(&moye_products::block_scaled_groups::BLOCK_SCALED_K);
+}
+
+#[cfg(feature = "block_scaled_groups")]
+#[test]
+fn lists_and_groups_along_rows_take_operands_of_e5m2_and_of_both_types() {
+    use moye::operation::Dtype;
+    use moye_products::block_scaled_groups::{BLOCK_SCALED_K, BLOCK_SCALED_PAIRS};
+    // Results of f32 and of bf16.
+    let cases = [&BLOCK_SCALED_PAIRS.cases[1..2], &BLOCK_SCALED_PAIRS.cases[..1]];
+    let along = [&BLOCK_SCALED_K.cases[1..2], &BLOCK_SCALED_K.cases[..1]];
+    for operands in scaled::WITH_E5M2 {
+        for (i, out) in [&[Dtype::F32][..], &[Dtype::Bf16]].into_iter().enumerate() {
+            harness::check(&scaled::of(&BLOCK_SCALED_PAIRS, operands, out, cases[i]));
+            harness::check(&scaled::of(&BLOCK_SCALED_K, operands, out, along[i]));
+        }
+    }
 }
 
 #[cfg(feature = "grouped_k")]

@@ -37,3 +37,20 @@ fn kernels_keep_operands_and_sums_in_registers_and_wgmma_runs_ahead() {
         }
     }
 }
+
+/// TMA reads a map in memory through a separate cache, which only this instruction orders after the
+/// host's copy; it needs PTX 8.3.
+#[test]
+fn lists_acquire_the_tensor_maps_of_their_tables_and_no_other_kernel_needs_to() {
+    let (_, text) = PTX.images().iter().find(|(arch, _)| *arch == "sm_90a").unwrap();
+    let mut lists = 0;
+    for entry in text.split(".visible .entry ").skip(1) {
+        let name = entry.split('(').next().unwrap();
+        let is_list = ["grouped_list_", "block_scaled_list_"].iter().any(|list| name.starts_with(list));
+        lists += usize::from(is_list);
+        let acquires = entry.contains("fence.proxy.tensormap::generic.acquire.sys");
+        assert_eq!(acquires, is_list, "{name}");
+    }
+    assert_eq!(lists, 11);
+    assert!(text.contains(".version 8.3\n"), "{}", &text[..200]);
+}

@@ -1,11 +1,14 @@
 //! Calls that are refused, with the values and the way out.
-#![cfg(all(feature = "block_scaled", feature = "grouped", feature = "moe"))]
+#![cfg(all(feature = "block_scaled_groups", feature = "grouped_k", feature = "moe"))]
 
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
+use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options, Value};
 use moye::{Device, Matrix, MatrixMut};
 use moye_products::block_scaled::BlockScaled;
-use moye_products::grouped::GroupedMatmul;
+use moye_products::block_scaled_groups::{BLOCK_SCALED_K, BLOCK_SCALED_PAIRS};
+use moye_products::grouped::{GROUPED, GROUPED_PAIRS, GroupedMatmul};
+use moye_products::grouped_k::GROUPED_K;
 use moye_products::moe::Moe;
 
 #[test]
@@ -87,4 +90,99 @@ fn types_and_tiles_that_no_kernel_has_are_refused_with_those_there_are() {
     .unwrap_err()
     .to_string();
     assert!(error.contains("a result of float8_e4m3fn has scales; give out_scales"), "{error}");
+}
+
+/// A call of a declared operation on arrays without memory: it is refused before a launch, which
+/// would be a fault. The results have the declared types.
+fn refused(
+    declaration: &'static Declaration,
+    inputs: &[Option<(&[usize], Dtype)>],
+    options: &[(&str, Value)],
+    left_out: &[&str],
+    text: &str,
+) {
+    let device = Device::sim();
+    let mut set = Options::of(declaration);
+    for (name, value) in options {
+        set.set(declaration.name, name, *value).unwrap();
+    }
+    let ty = |&(shape, dtype): &(&[usize], Dtype)| ArrayType { dtype, shape: shape.to_vec() };
+    let types: Vec<_> = inputs.iter().map(|input| input.as_ref().map(ty)).collect();
+    let error = (declaration.results)(&types, &set).and_then(|results| {
+        let written = declaration.operands.iter().filter(|operand| !operand.role.is_input()).zip(results);
+        let written = written.map(|(operand, ty)| (!left_out.contains(&operand.name)).then_some(ty));
+        let array = |ty: Option<ArrayType>| ty.map(|ty| Array::row_major(&ty, 1 << 20));
+        let operands: Vec<_> = types.iter().cloned().chain(written).map(array).collect();
+        let call = Call { operands: &operands, options: &set };
+        // SAFETY: it is refused.
+        unsafe { (declaration.run)(&device.default_stream(), &call) }
+    });
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains(text), "{error}");
+}
+
+const HALF: Dtype = Dtype::Bf16;
+const EIGHT: Dtype = Dtype::E4m3;
+const F32: Dtype = Dtype::F32;
+
+#[test]
+fn a_product_of_a_list_without_its_result_is_refused() {
+    let of = |rows: &'static [usize]| Some((rows, HALF));
+    let inputs = [of(&[3, 16]), of(&[5, 16]), of(&[4, 8]), of(&[2, 8]), None, None, None, None];
+    refused(&GROUPED_PAIRS, &inputs, &[], &["out1"], "a1 and b1 are given without out1; give it, or leave");
+    let (of, scale) = (|rows: &'static [usize]| Some((rows, EIGHT)), Some((&[1, 1][..], F32)));
+    let mut inputs = [None; 16];
+    inputs[..4].copy_from_slice(&[of(&[3, 16]), of(&[5, 16]), scale, scale]);
+    inputs[12..].copy_from_slice(&[of(&[3, 16]), of(&[5, 16]), scale, scale]);
+    refused(
+        &BLOCK_SCALED_PAIRS,
+        &inputs,
+        &[],
+        &["out3"],
+        "a3 and b3 are given without out3; give it, or leave",
+    );
+}
+
+#[test]
+fn extents_that_kernels_do_not_count_are_refused_with_the_values() {
+    const MANY: usize = 1 << 30;
+    let half = |shape: &'static [usize]| Some((shape, HALF));
+    let ends = |shape: &'static [usize]| Some((shape, Dtype::I32));
+    // Tiles of 32 bits.
+    let inputs = [half(&[MANY, 8]), half(&[1, MANY, 8]), ends(&[1])];
+    refused(&GROUPED, &inputs, &[], &[], "tiles, and may have 2147483647; divide it");
+    // Rows of all groups, and a copy of rows that are not aligned.
+    let inputs = [half(&[8, MANY, 8]), half(&[8, 1, 8]), ends(&[8])];
+    refused(
+        &GROUPED,
+        &inputs,
+        &[],
+        &[],
+        "an operand has shape [8, 1073741824, 8], and may have 2147483647 rows",
+    );
+    let inputs = [half(&[MANY, 9]), half(&[1, 1, 9]), ends(&[1])];
+    refused(&GROUPED, &inputs, &[], &[], "an operand has shape [1073741824, 9] and strides [9, 1], and rows");
+    // Groups along a grid, and rows of all results.
+    let inputs = [half(&[8, 8]), half(&[8, 8]), ends(&[70_000])];
+    refused(&GROUPED_K, &inputs, &[], &[], "70000 groups of results of 8 x 8; groups are 65535 at most");
+    let inputs = [half(&[8, MANY]), half(&[8, 8]), ends(&[2])];
+    refused(&GROUPED_K, &inputs, &[], &[], "2 groups of results of 1073741824 x 8; groups are 65535 at most");
+    // Elements along K of the copies.
+    let (eight, scale) = (|shape: &'static [usize]| Some((shape, EIGHT)), Some((&[1, 1][..], F32)));
+    let inputs = [eight(&[300, 1]), eight(&[300, 1]), scale, scale, ends(&[1 << 25])];
+    refused(&BLOCK_SCALED_K, &inputs, &[], &[], "are copied to rows of 4294967680 elements");
+}
+
+#[test]
+fn results_of_f16_are_refused_for_operands_of_e5m2() {
+    let (of, scale) = (Some((&[3, 16][..], Dtype::E5m2)), Some((&[1, 1][..], F32)));
+    let inputs = [of, of, scale, scale, Some((&[1][..], Dtype::I32))];
+    let f16 = [("dtype", Value::Dtype(Dtype::F16))];
+    refused(
+        &BLOCK_SCALED_K,
+        &inputs,
+        &f16,
+        &[],
+        "of float8_e5m2 by float8_e5m2 they may be bfloat16 or float32",
+    );
 }

@@ -123,7 +123,8 @@ fn a_quantised_result_times_its_scales_is_the_product() {
             .enumerate()
             .map(|(at, q)| f64::from(q.to_f32()) * f64::from(scales[at / n * 2 + at % n / 128]));
         let own = error(got, &exact);
-        assert!(own < 0.04, "{device:?}: {own:e}");
+        // Half a unit in the last place of e4m3.
+        assert!(own < 2f64.powi(-4), "{device:?}: {own:e}");
     }
 }
 
@@ -170,7 +171,8 @@ fn products_of_a_list_with_scales_are_those_of_float64() {
             assert!(rows.clone().all(|row| row[n..].iter().all(|&c| c == poison)), "{:?}", product.shape);
             let got = rows.flat_map(|row| row[..n].iter().map(|&c| f64::from(c)));
             let own = if m == 0 { 0.0 } else { error(got, &product.exact()) };
-            assert!(own < 4e-4, "{device:?} {:?}: {own:e}", product.shape);
+            // Tensor cores keep 14 bits of the sums of four instructions.
+            assert!(own < 4.0 * 2f64.powi(-13), "{device:?} {:?}: {own:e}", product.shape);
         }
         let other = ScaledProduct { scale_a: operands[1].scale_a.clone(), ..operands[0].clone() };
         let mut c = device.alloc_uninit::<bf16>(130 * 136).unwrap();

@@ -1,7 +1,7 @@
 //! Weights in every form of files, packed and unpacked again: they are what the form defines.
 #![cfg(feature = "weights")]
 
-use half::f16;
+use half::{bf16, f16};
 use moye::number::F8E4M3;
 use moye::operation::harness;
 use moye::{Device, Matrix, MatrixMut};
@@ -86,7 +86,8 @@ fn of_block(form: &str, block: &[u8]) -> Vec<f64> {
     }
 }
 
-/// Asserts that the weights are these, to the rounding of factors and results to f16.
+/// Asserts that the weights are these, to the rounding to f16 of a scale, which two products may
+/// have as a factor, of a minimum, and of the result.
 fn assert_weights(weights: &PackedWeights, device: &Device, wanted: &[f64], what: &str) {
     let (n, k) = (weights.rows(), weights.columns());
     assert_eq!(n * k, wanted.len(), "{what}");
@@ -97,7 +98,10 @@ fn assert_weights(weights: &PackedWeights, device: &Device, wanted: &[f64], what
     let got: Vec<f64> = out.download().unwrap().into_iter().map(f16::to_f64).collect();
     let most = wanted.iter().fold(0.0f64, |most, w| most.max(w.abs()));
     for (i, (got, wanted)) in got.iter().zip(wanted).enumerate() {
-        assert!((got - wanted).abs() <= 2e-3 * most, "{what}: weight {i} is {got}, and must be {wanted}");
+        assert!(
+            (got - wanted).abs() <= 4.0 * 2f64.powi(-11) * most,
+            "{what}: weight {i} is {got}, and must be {wanted}"
+        );
     }
 }
 
@@ -240,6 +244,39 @@ fn packed_e4m3_is_the_same_unpacked_and_nan_stays_in_its_group() {
             let wanted = f16::from_f32(code(i).to_f32() * scales[i / group].to_f32());
             assert_eq!(got.to_f32(), wanted.to_f32(), "weight {i}");
         }
+    }
+}
+
+#[test]
+fn scales_of_bf16_and_f32_are_rounded_to_f16() {
+    let (n, k, groups) = (17, 64, 2);
+    let codes: Vec<_> =
+        bytes(n * k, 1).into_iter().map(|byte| F8E4M3::from_f32(f32::from(byte) / 16.0)).collect();
+    // Of bf16, and so of f32; some are rounded to f16.
+    let scales: Vec<_> = (0..n * groups).map(|i| bf16::from_f32(1.7e-5 * (i + 1) as f32)).collect();
+    for device in harness::devices() {
+        let codes_at = device.upload(&codes).unwrap();
+        let matrix = Matrix::row_major(&codes_at, n, k).unwrap();
+        let wide: Vec<f32> = scales.iter().map(|scale| scale.to_f32()).collect();
+        let (narrow, wide) = (device.upload(&scales).unwrap(), device.upload(&wide).unwrap());
+        let packed = [
+            PackedWeights::e4m3(&matrix, &Matrix::row_major(&narrow, n, groups).unwrap()).unwrap(),
+            PackedWeights::e4m3(&matrix, &Matrix::row_major(&wide, n, groups).unwrap()).unwrap(),
+        ];
+        for packed in packed {
+            let mut out = device.alloc_uninit::<f16>(n * k).unwrap();
+            let mut floats = MatrixMut::row_major(&mut out, n, k).unwrap();
+            // SAFETY: the default stream runs its work in order.
+            unsafe { packed.unpack_on(&device.default_stream(), &mut floats) }.unwrap();
+            for (i, got) in out.download().unwrap().into_iter().enumerate() {
+                let scale = f16::from_f32(scales[i / k * groups + i % k / (k / groups)].to_f32());
+                assert_eq!(got, f16::from_f32(codes[i].to_f32() * scale.to_f32()), "weight {i}");
+            }
+        }
+        let words = device.upload(&[1i32; 64]).unwrap();
+        let scales = Matrix::row_major(&words, n, groups).unwrap();
+        let error = PackedWeights::e4m3(&matrix, &scales).unwrap_err().to_string();
+        assert!(error.contains("scales of float16, bfloat16 or float32 [17, 2]"), "{error}");
     }
 }
 

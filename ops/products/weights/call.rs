@@ -145,9 +145,20 @@ impl Plan {
     }
 }
 
-/// Addresses of x, codes, factors, y and a plan's memory; the rows of x and y; what is done
-/// beside the product.
-type Arguments = ([u64; 5], [Rows; 2], Finish);
+/// Addresses, and the rows of x and y.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Arguments {
+    x: u64,
+    codes: u64,
+    factors: u64,
+    y: u64,
+    /// A plan's memory.
+    work: u64,
+    of_x: Rows,
+    of_y: Rows,
+    /// What is done beside the product.
+    finish: Finish,
+}
 
 struct Linear<T>(PhantomData<T>);
 
@@ -225,7 +236,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
     }
 
     unsafe fn launch(plan: &Plan, problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let &([x, codes, factors, y, work], [of_x, of_y], finish) = call;
+        let &Arguments { x, codes, factors, y, work, of_x, of_y, finish } = call;
         let sizes = problem.sizes;
         let weights = sizes.weights(codes, factors);
         let Some(many) = plan.many else {
@@ -401,12 +412,13 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, earl
                 }
                 if plan.many.is_some() {
                     // SAFETY: x is on the stream's device until the work is complete.
-                    let aligned = unsafe { Aligned::Matrices(&matrix).rows(stream, &mut next)? };
+                    let aligned = unsafe { Aligned::Matrices(&matrix).rows(LINEAR, stream, &mut next)? };
                     x_at = aligned.address;
                     of_x = Rows { row: aligned.strides[1], element: 1, aligned: true };
                 }
-                let addresses = [x_at, codes.address, factors.address, y_at, work_at];
-                let arguments = (addresses, [of_x, of_y], Finish { residual, rows, norm, eps, gated, early });
+                let finish = Finish { residual, rows, norm, eps, gated, early };
+                let (codes, factors) = (codes.address, factors.address);
+                let arguments = Arguments { x: x_at, codes, factors, y: y_at, work: work_at, of_x, of_y, finish };
                 // SAFETY: the call's arrays are on the stream's device until the work is complete.
                 let launched = unsafe {
                     // Another plan could need more of the workspace.

@@ -18,9 +18,11 @@ pub struct Source {
     /// Codes, or blocks of codes and factors.
     pub weights: Global<u8>,
     /// Scales, where they are apart.
-    pub scales: Global<f16>,
-    /// Minima or zeros, where they are apart; or 0.
+    pub scales: Global<u8>,
+    /// Minima of the type of scales, or zeros, where they are apart; or 0.
     pub others: Global<u8>,
+    /// The type of scales.
+    pub floats: Floats,
     /// Bytes of a row of `weights`.
     pub row: u32,
     /// Rows of W.
@@ -29,6 +31,34 @@ pub struct Source {
     pub k: u32,
     /// Weights of a group.
     pub group: u32,
+}
+
+/// The type of scales: f16, if it is none of these.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Floats {
+    /// bf16.
+    pub bf16: bool,
+    /// f32.
+    pub f32: bool,
+}
+
+impl Floats {
+    /// Element `at` of an array.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn read(self, array: Global<u8>, at: i64) -> f32 {
+        // SAFETY: the array has the element.
+        unsafe {
+            if self.f32 {
+                array.cast::<f32>().read(at)
+            } else if self.bf16 {
+                array.cast::<bf16>().read(at).convert()
+            } else {
+                array.cast::<f16>().read(at).convert()
+            }
+        }
+    }
 }
 
 /// A form of quantised weights.
@@ -81,12 +111,12 @@ impl Source {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn apart(source: &Source, row: u32, group: u32, offset: f32) -> [f32; 2] {
-    let at = row * (source.k / source.group) + group;
+    let at = i64::from(row * (source.k / source.group) + group);
+    let Source { scales, others, floats, .. } = source;
     // SAFETY: both have an element for each group.
     unsafe {
-        let scale: f32 = source.scales.read(at).convert();
-        let minima = source.others.cast::<f16>();
-        [scale, if minima.address() == 0 { -offset * scale } else { minima.read(at).convert() }]
+        let scale = floats.read(*scales, at);
+        [scale, if others.address() == 0 { -offset * scale } else { floats.read(*others, at) }]
     }
 }
 
@@ -141,14 +171,14 @@ formats! {
         Source::nibble(s.weights, 8 * word + i64::from(k % 8))
     }, |group| {
         let at = i64::from(group) * i64::from(s.n) + i64::from(row);
-        let scale: f32 = s.scales.read(at).convert();
+        let scale = s.floats.read(s.scales, at);
         [scale, -((Source::nibble(s.others, at) & 15) as f32 + 1.0) * scale]
     };
     /// AWQ: `qweight` int32 `(k, n / 8)` of rows in the order 0 2 4 6 1 3 5 7, `scales`
     /// `(k / group, n)`, `qzeros` int32 `(k / group, n / 8)`.
     Awq: U4, |s, row, k| Source::nibble(s.weights, i64::from(k) * i64::from(s.n) + awq(row)), |group| {
         let first = i64::from(group) * i64::from(s.n);
-        let scale: f32 = s.scales.read(first + i64::from(row)).convert();
+        let scale = s.floats.read(s.scales, first + i64::from(row));
         [scale, -(Source::nibble(s.others, first + awq(row)) as f32) * scale]
     };
     /// GGUF's Q4_0: blocks of 32, 18 bytes: the scale in f16, then the codes of elements i and

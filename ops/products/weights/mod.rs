@@ -46,7 +46,7 @@ pub use packed::{LinearQuantized, LinearQuantized8, PackedWeights};
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::call::{LINEAR, LINEAR_8, PACK, UNPACK};
-    use super::sizes::NAMES;
+    use super::sizes::{NAMES, SCALES};
     use super::{call, cases, oracle, pack, sizes};
     use crate::builder::option;
     use moye_runtime::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
@@ -172,15 +172,19 @@ mod host {
             )
             .of(&[Dtype::U8, Dtype::I8, Dtype::I32, Dtype::E4m3])
             .dense(),
-            OperandOf::new(Role::Optional, "scales", "float16 (n, groups), or (groups, n) of GPTQ and AWQ")
-                .of(FACTORS)
-                .dense(),
+            OperandOf::new(
+                Role::Optional,
+                "scales",
+                "float16, or bfloat16 or float32 that become it: (n, groups), or (groups, n) of GPTQ and AWQ",
+            )
+            .of(SCALES)
+            .dense(),
             OperandOf::new(
                 Role::Optional,
                 "others",
-                "minima float16 (n, groups) of nibbles and bytes, qzeros int32 (groups, n / 8) of GPTQ and AWQ",
+                "minima (n, groups) of nibbles and bytes, of the type of scales; qzeros int32 (groups, n / 8) of GPTQ and AWQ",
             )
-            .of(&[Dtype::F16, Dtype::I32])
+            .of(&[Dtype::F16, Dtype::Bf16, Dtype::F32, Dtype::I32])
             .dense(),
             OperandOf::new(Role::Result, "codes", "uint8 (tiles of 16 rows, steps, 512)").of(BYTES).dense(),
             OperandOf::new(Role::Result, "factors", "float16 (tiles, groups, 8, 2), or 4 with minima").of(FACTORS).dense(),

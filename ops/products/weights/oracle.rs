@@ -1,7 +1,9 @@
 //! Products by quantised weights in float64, of codes in the kernels' order.
 
+use super::cases;
 use super::codes::{Code, CodePlace, E4m3, ROWS};
-use moye_device::number::U4;
+use crate::bounds;
+use moye_device::number::{F8E4M3, U4};
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 type Inputs<'a> = &'a [Option<(ArrayType, Vec<f64>)>];
@@ -70,10 +72,11 @@ fn ordered(words: u128) -> u128 {
 
 /// The value of a code of e4m3: 480 where e4m3 has NaN.
 fn value(code: u32) -> f64 {
-    let (exponent, mantissa) = ((code >> 3 & 15) as i32, f64::from(code & 7));
-    let of_sign = if code & 0x80 == 0 { 1.0 } else { -1.0 };
-    of_sign
-        * if exponent == 0 { mantissa * 2f64.powi(-9) } else { (8.0 + mantissa) * 2f64.powi(exponent - 10) }
+    match code {
+        0x7F => 480.0,
+        0xFF => -480.0,
+        _ => F8E4M3::from_bits(code as u8).to_f32().into(),
+    }
 }
 
 /// The product.
@@ -123,11 +126,8 @@ pub fn unpacked(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
     vec![weights(inputs, 0, k, options).1]
 }
 
-/// Half a unit of the last place of the result's type, in which weights are rounded, too; for many
-/// rows also gates and ups.
+/// Rounding of weights, of gates and ups, and of the result, and of sums.
 pub fn tolerance(dtype: Dtype) -> f64 {
-    match dtype {
-        Dtype::F16 => 7e-4,
-        _ => 6e-3,
-    }
+    let k = bounds::most([cases::CASES, cases::BENCH], |shape| shape.last());
+    bounds::roundings(dtype, 4) + bounds::sums(k)
 }

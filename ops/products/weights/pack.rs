@@ -4,7 +4,7 @@
 use super::activations::{self, ActivationKernels};
 use super::call::UNPACK;
 use super::codes::Rows;
-use super::formats::{self, Source, UnpackKernels};
+use super::formats::{self, Floats, Source, UnpackKernels};
 use super::kernels::WeightKernels;
 use super::sizes::{Codes, Form, Sizes, source_sizes};
 use half::{bf16, f16};
@@ -21,10 +21,12 @@ pub unsafe fn pack(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let (form, sizes) = source_sizes(&types, call.options)?;
     let address = |index: usize| call.operands[index].as_ref().map_or(0, |array| array.address);
     let weights = call.operand(0);
+    let is = |dtype| call.operands[1].as_ref().is_some_and(|scales| scales.dtype == dtype);
     let source = Source {
         weights: Global::from_address(weights.address),
         scales: Global::from_address(address(1)),
         others: Global::from_address(address(2)),
+        floats: Floats { bf16: is(Dtype::Bf16), f32: is(Dtype::F32) },
         row: (weights.shape[1] * weights.dtype.bytes()) as u32,
         n: sizes.n as u32,
         k: sizes.k as u32,

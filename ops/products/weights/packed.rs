@@ -44,18 +44,19 @@ impl PackedWeights {
     /// [`moye_runtime::Error::Unsupported`] if there is no such form, and the errors of
     /// [`moye_runtime::Device::launch`].
     pub fn blocks(form: &str, blocks: &Matrix<'_, u8>) -> Result<Self> {
-        Self::pack::<u8, f16>(form, blocks, None, None)
+        Self::pack::<u8, f16, f16>(form, blocks, None, None)
     }
 
     /// Packs two codes of 0 to 15 a byte, the first in its lower half: `(n, k / 2)`, with `scales`
-    /// and `minima` `(n, groups)`. Without minima the codes mean -8 to 7.
+    /// and `minima` `(n, groups)`. Without minima the codes mean -8 to 7. Scales and minima are f16,
+    /// or bf16 or f32 that are rounded to f16, here and below.
     ///
     /// # Errors
     /// As for [`blocks`](Self::blocks).
-    pub fn nibbles(
+    pub fn nibbles<S: Element>(
         codes: &Matrix<'_, u8>,
-        scales: &Matrix<'_, f16>,
-        minima: Option<&Matrix<'_, f16>>,
+        scales: &Matrix<'_, S>,
+        minima: Option<&Matrix<'_, S>>,
     ) -> Result<Self> {
         Self::pack("nibbles", codes, Some(scales), minima)
     }
@@ -64,10 +65,10 @@ impl PackedWeights {
     ///
     /// # Errors
     /// As for [`blocks`](Self::blocks).
-    pub fn of_bytes(
+    pub fn of_bytes<S: Element>(
         codes: &Matrix<'_, i8>,
-        scales: &Matrix<'_, f16>,
-        minima: Option<&Matrix<'_, f16>>,
+        scales: &Matrix<'_, S>,
+        minima: Option<&Matrix<'_, S>>,
     ) -> Result<Self> {
         Self::pack("bytes", codes, Some(scales), minima)
     }
@@ -76,8 +77,8 @@ impl PackedWeights {
     ///
     /// # Errors
     /// As for [`blocks`](Self::blocks).
-    pub fn e4m3(codes: &Matrix<'_, F8E4M3>, scales: &Matrix<'_, f16>) -> Result<Self> {
-        Self::pack::<_, f16>("e4m3", codes, Some(scales), None)
+    pub fn e4m3<S: Element>(codes: &Matrix<'_, F8E4M3>, scales: &Matrix<'_, S>) -> Result<Self> {
+        Self::pack::<_, S, S>("e4m3", codes, Some(scales), None)
     }
 
     /// Packs `qweight` `(k / 8, n)`, `scales` `(groups, n)` and `qzeros` `(groups, n / 8)` of GPTQ,
@@ -85,7 +86,11 @@ impl PackedWeights {
     ///
     /// # Errors
     /// As for [`blocks`](Self::blocks).
-    pub fn gptq(words: &Matrix<'_, i32>, scales: &Matrix<'_, f16>, zeros: &Matrix<'_, i32>) -> Result<Self> {
+    pub fn gptq<S: Element>(
+        words: &Matrix<'_, i32>,
+        scales: &Matrix<'_, S>,
+        zeros: &Matrix<'_, i32>,
+    ) -> Result<Self> {
         Self::pack("gptq", words, Some(scales), Some(zeros))
     }
 
@@ -93,14 +98,18 @@ impl PackedWeights {
     ///
     /// # Errors
     /// As for [`blocks`](Self::blocks).
-    pub fn awq(words: &Matrix<'_, i32>, scales: &Matrix<'_, f16>, zeros: &Matrix<'_, i32>) -> Result<Self> {
+    pub fn awq<S: Element>(
+        words: &Matrix<'_, i32>,
+        scales: &Matrix<'_, S>,
+        zeros: &Matrix<'_, i32>,
+    ) -> Result<Self> {
         Self::pack("awq", words, Some(scales), Some(zeros))
     }
 
-    fn pack<W: Element, O: Element>(
+    fn pack<W: Element, S: Element, O: Element>(
         form: &str,
         weights: &Matrix<'_, W>,
-        scales: Option<&Matrix<'_, f16>>,
+        scales: Option<&Matrix<'_, S>>,
         others: Option<&Matrix<'_, O>>,
     ) -> Result<Self> {
         let (name, device) = (PACK_WEIGHTS.name, weights.device());

@@ -13,6 +13,9 @@ use moye_runtime::{Error, Result};
 /// Bytes of a tile of codes for a step.
 pub const STEP_BYTES: usize = 512;
 
+/// Element types of scales in files. Packed ones are f16.
+pub const SCALES: &[Dtype] = &[Dtype::F16, Dtype::Bf16, Dtype::F32];
+
 /// A type of codes, in the order of the kernels' tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codes {
@@ -274,8 +277,10 @@ pub fn source_sizes(inputs: &[Option<ArrayType>], options: &Options) -> Result<(
     let fits = |array: Option<&ArrayType>, wanted: &[usize], dtype| {
         array.is_none_or(|array| array.shape == wanted && array.dtype == dtype)
     };
-    let (other, dtype) = if form.columns { (&zeros, Dtype::I32) } else { (&wanted, Dtype::F16) };
-    if !fits(scales, &wanted, Dtype::F16)
+    let floats_of = scales.map_or(Dtype::F16, |scales| scales.dtype);
+    let (other, dtype) = if form.columns { (&zeros, Dtype::I32) } else { (&wanted, floats_of) };
+    if !SCALES.contains(&floats_of)
+        || !fits(scales, &wanted, floats_of)
         || !fits(others, other, dtype)
         || (form.columns && weights.dtype != Dtype::I32)
         || (floats && !matches!(weights.dtype, Dtype::E4m3 | Dtype::U8))
@@ -283,7 +288,7 @@ pub fn source_sizes(inputs: &[Option<ArrayType>], options: &Options) -> Result<(
         return mismatch(
             PACK,
             format!(
-                "{name} of {n} rows of {k} weights has scales of float16 {wanted:?} and, where given, others of {dtype} \
+                "{name} of {n} rows of {k} weights has scales of float16, bfloat16 or float32 {wanted:?} and, where given, others of {dtype} \
                  {other:?}; {}they have {scales:?} and {others:?}",
                 match (form.columns, floats) {
                     (true, _) => "words are int32; ",
