@@ -295,13 +295,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         line(&format!("prompt of {cached} x {sequences}"), 1e3 * read.as_secs_f64(), 0.0);
-        let (mut times, ahead) = (Vec::new(), 4);
+        let (mut times, ahead, memory) = (Vec::new(), 4, device.memory()?);
         for _ in 0..((context - cached - 1) / ahead).min(16) {
             let from = Instant::now();
             for _ in 0..ahead {
                 engine.step()?;
             }
             times.push(from.elapsed() / ahead as u32);
+        }
+        if device.memory()? != memory {
+            return Err("tokens have allocated device memory".into());
         }
         let time = median(times);
         let share = engine.bytes_of_token() as f64 / (1e-3 * time) / bandwidth;

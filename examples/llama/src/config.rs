@@ -43,6 +43,10 @@ pub struct Rotation {
 const HEADS: [usize; 6] = [64, 80, 96, 128, 192, 256];
 /// Architectures, and whether the file stores the elements of a rotated pair adjacently.
 const ARCHITECTURES: [(&str, bool); 3] = [("llama", true), ("qwen2", false), ("qwen3", false)];
+/// The number of rotated elements of a head is a multiple of this.
+const ROTATED: usize = 2 * crate::attend::kernel::VECTOR as usize;
+/// The embedding, which has a row for each token of the vocabulary.
+const EMBEDDING: &str = "token_embd.weight";
 /// The rotation's factors for Llama 3: the tensor in which converters store its scaling.
 const FACTORS: &str = "rope_freqs.weight";
 
@@ -67,9 +71,12 @@ impl Config {
         let heads = number("attention.head_count", None)?;
         let width = number("embedding_length", None)?;
         let head = number("attention.key_length", Some(width / heads))?;
-        if !HEADS.contains(&head) || number("attention.value_length", Some(head))? != head {
-            let detail = format!("heads have {head} elements; supported are {HEADS:?}, of keys and values alike");
-            return Err(file.key_error(&key("attention.key_length"), detail));
+        for name in ["attention.key_length", "attention.value_length"] {
+            let is = number(name, Some(head))?;
+            if is != head || !HEADS.contains(&is) {
+                let detail = format!("heads have {is} elements; supported are {HEADS:?}, of keys and values alike");
+                return Err(file.key_error(&key(name), detail));
+            }
         }
         let config = Self {
             layers: number("block_count", None)?,
@@ -78,22 +85,21 @@ impl Config {
             heads,
             kv_heads: number("attention.head_count_kv", Some(heads))?,
             head,
-            vocabulary: file.tensor("token_embd.weight")?.shape[0],
+            vocabulary: file.tensor(EMBEDDING)?.shape[0],
             context: number("context_length", None)?,
-            epsilon: file.float(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(1e-5) as f32,
-            rotation: rotation(file, key, number("rope.dimension_count", Some(head))?, adjacent)?,
+            epsilon: above_0(file, &key("attention.layer_norm_rms_epsilon"), 1e-5)? as f32,
+            rotation: rotation(file, key, head, number("rope.dimension_count", Some(head))?, adjacent)?,
         };
+        if config.vocabulary == 0 {
+            return Err(file.tensor_error(EMBEDDING, "it has no rows"));
+        }
         if !heads.is_multiple_of(config.kv_heads) {
             let detail = format!("{heads} query heads are not a multiple of {} key heads", config.kv_heads);
             return Err(file.key_error(&key("attention.head_count"), detail));
         }
-        if config.rotation.elements > head || !config.rotation.elements.is_multiple_of(2) {
-            let detail = format!("{} of {head} elements are rotated", config.rotation.elements);
-            return Err(file.key_error(&key("rope.dimension_count"), detail));
-        }
-        for name in ["expert_count", "attention.sliding_window"] {
-            // A window as long as the context hides no token.
-            if file.number(&key(name))?.is_some_and(|value| (1..config.context).contains(&value)) {
+        // A window as long as the context hides no token.
+        for (name, none) in [("expert_count", usize::MAX), ("attention.sliding_window", config.context)] {
+            if file.number(&key(name))?.is_some_and(|value| (1..none).contains(&value)) {
                 return Err(file.key_error(&key(name), "models with it are not supported"));
             }
         }
@@ -112,13 +118,38 @@ impl Config {
     }
 }
 
-/// The rotation of the first `elements` of a head.
-fn rotation(file: &Gguf, key: impl Fn(&str) -> String, elements: usize, adjacent: bool) -> Result<Rotation> {
-    let base = file.float(&key("rope.freq_base"))?.unwrap_or(10_000.0);
+/// A metadata value above 0, if there is one.
+fn above_0(file: &Gguf, key: &str, default: f64) -> Result<f64> {
+    match file.float(key)?.unwrap_or(default) {
+        value if value > 0.0 => Ok(value),
+        value => Err(file.key_error(key, format!("a number above 0 is expected, not {value}"))),
+    }
+}
+
+/// The rotation of the first `elements` of a head of `head`.
+fn rotation(
+    file: &Gguf,
+    key: impl Fn(&str) -> String,
+    head: usize,
+    elements: usize,
+    adjacent: bool,
+) -> Result<Rotation> {
+    if elements > head || !elements.is_multiple_of(ROTATED) {
+        let detail = format!(
+            "{elements} of a head's {head} elements are rotated; supported are multiples of {ROTATED} up to {head}"
+        );
+        return Err(file.key_error(&key("rope.dimension_count"), detail));
+    }
+    let base = above_0(file, &key("rope.freq_base"), 10_000.0)?;
     let scaling = key("rope.scaling.type");
     let factor = match file.string(&scaling)? {
-        None | Some("none") => 1.0,
-        Some("linear") => file.float(&key("rope.scaling.factor"))?.unwrap_or(1.0),
+        Some("none") => 1.0,
+        None | Some("linear") => {
+            // The name of the factor until November 2023.
+            let former = key("rope.scale_linear");
+            let is_former = file.metadata.contains_key(&former);
+            above_0(file, &if is_former { former } else { key("rope.scaling.factor") }, 1.0)?
+        }
         Some(other) => {
             let detail = format!("it is {other:?}; supported are none, linear, and Llama 3's factors ({FACTORS})");
             return Err(file.key_error(&scaling, detail));

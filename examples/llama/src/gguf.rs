@@ -73,7 +73,13 @@ impl Gguf {
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |source| Error::File { file: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
+        let about = file.metadata().map_err(failed)?;
+        if !about.is_file() {
+            // Its length is not known, and tensors are read at their offsets.
+            let detail = "it is not a regular file".to_owned();
+            return Err(Error::Format { file: path.to_owned(), detail });
+        }
+        let length = about.len();
         let mut header = Header { from: BufReader::new(&file), at: 0, length };
         let (metadata, tensors) = header.read().map_err(|detail| Error::Format {
             file: path.to_owned(),
@@ -290,6 +296,11 @@ impl<R: Read> Header<R> {
             let elements = format.elements();
             return Err(format!("rows of {columns} elements are not whole blocks of {elements} ({format})"));
         }
+        // A vector is one row. No program writes one in blocks, and a rank's part may be less than
+        // a block.
+        if rows == Some(1) && format.elements() > 1 {
+            return Err(format!("it is a vector in {format}; supported for vectors are F32, F16 and BF16"));
+        }
         let is_in_file =
             |(start, bytes): (u64, u64)| start.checked_add(bytes).is_some_and(|end| end <= self.length);
         let Some((start, bytes)) = start.zip(bytes).filter(|place| is_in_file(*place)) else {
@@ -358,7 +369,7 @@ impl<R: Read> Header<R> {
 
     fn string(&mut self) -> Result<String, String> {
         let length = self.u64()?;
-        if length > self.length - self.at {
+        if length > self.length.saturating_sub(self.at) {
             return Err(format!("a string of {length} bytes reaches past the end of the file"));
         }
         let mut bytes = vec![0; length as usize];

@@ -213,10 +213,10 @@ impl Layer {
                     .run_on(stream, &mut y, None)?;
             }
         }
-        if batch.offsets.is_none() && Attend::serves(config) {
+        let Some((offsets, longest)) = &batch.offsets else {
             let buffers = TokenBuffers { qkv, places: [q, k, v], o: &mut scratch.attended };
             return scratch.attend.run(stream, config, batch, buffers, pass.tables, cache);
-        }
+        };
         // Adjacent queries and keys are the heads of one rotation.
         let rotated = match self.qkv.len() {
             1 => vec![(q, heads + kv_heads)],
@@ -240,23 +240,19 @@ impl Layer {
             Append::new(rows, slots.clone()).run_on(stream, &mut to)?;
         }
 
-        // One batch of all tokens, or one batch for each token.
-        let extents = match &batch.offsets {
-            Some(_) => [1, heads, m, head],
-            None => [m, heads, 1, head],
-        };
+        let extents = [1, heads, m, head];
         let queries = Heads::strided(qkv.slice(q.start..)?, extents, [q.stride, head, q.stride])?;
         let of_page = [page * 2 * of_kv, head, 2 * of_kv];
         let cached =
             |column: usize| Heads::strided(cache.slice(column..)?, [pages, kv_heads, page, head], of_page);
         let mut o = HeadsMut::strided(&mut scratch.attended, extents, [heads * head, head, heads * head])?;
         let (table, of_sequence) = &batch.pages;
-        let mut attention = Attention::new(queries, cached(0)?, cached(of_kv)?).causal();
-        attention = attention.pages(table.clone(), *of_sequence).key_lengths(batch.lengths.clone());
-        if let Some((offsets, longest)) = &batch.offsets {
-            attention = attention.variable_queries(offsets.clone(), *longest);
-        }
-        attention.run_on(stream, &mut o)
+        Attention::new(queries, cached(0)?, cached(of_kv)?)
+            .causal()
+            .pages(table.clone(), *of_sequence)
+            .key_lengths(batch.lengths.clone())
+            .variable_queries(offsets.clone(), *longest)
+            .run_on(stream, &mut o)
     }
 }
 

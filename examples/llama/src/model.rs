@@ -40,8 +40,9 @@ impl Model {
         mut progress: impl FnMut(usize, usize),
     ) -> Result<Self> {
         let config = Config::of(file)?;
-        if context == 0 || context > config.context {
-            let most = config.context;
+        // Elements of the rotation's tables are counted in i32.
+        let most = config.context.min(i32::MAX as usize / config.head);
+        if context == 0 || context > most {
             return Err(Error::Request(format!(
                 "a context of {context} tokens: the model takes 1 to {most}"
             )));
@@ -50,7 +51,8 @@ impl Model {
         let mut loader = Loader::new(device, file);
         let (tied, embedding) = Weight::embedding(&mut loader, "token_embd.weight", shape)?;
         progress(0, config.layers);
-        let mut layers = Vec::with_capacity(config.layers);
+        // Without a capacity: a damaged file may claim any number of layers.
+        let mut layers = Vec::new();
         for number in 0..config.layers {
             layers.push(Layer::load(&mut loader, &config, number)?);
             progress(number + 1, config.layers);

@@ -33,6 +33,9 @@ const SPECIAL: [i128; 2] = [3, 4];
 /// Names of tokens that end a turn.
 const ENDS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>"];
 
+/// The name of the way in which text is split before merges.
+const PRE: &str = "tokenizer.ggml.pre";
+
 /// How text is split before merges, by the name in `tokenizer.ggml.pre`. The expressions are those
 /// of the models' `tokenizer.json`.
 const CUTS: [(&[&str], Cut); 4] = [
@@ -93,8 +96,10 @@ impl Vocabulary {
             }
             token => Ok(token.map(|token| token as u32)),
         };
-        // SentencePiece adds the first token unless the file says otherwise.
-        let adds = file.truth("tokenizer.ggml.add_bos_token")?.unwrap_or(file.string(key)? == Some("llama"));
+        // SentencePiece and Llama 3 add the first token unless the file says otherwise.
+        let llama_3 = file.string(PRE)?.is_some_and(is_llama_3);
+        let adds = file.truth("tokenizer.ggml.add_bos_token")?;
+        let adds = adds.unwrap_or(llama_3 || file.string(key)? == Some("llama"));
         let first = token("tokenizer.ggml.bos_token_id")?.filter(|_| adds);
         let mut ends: Vec<u32> = token("tokenizer.ggml.eos_token_id")?.into_iter().collect();
         ends.extend(token("tokenizer.ggml.eot_token_id")?);
@@ -136,17 +141,18 @@ impl Vocabulary {
 
     /// Decodes tokens one at a time: each call returns the new text.
     pub fn stream(&self) -> TextStream<'_> {
-        TextStream { vocabulary: self, tokens: Vec::new(), from: 0, shown: 0 }
+        TextStream { vocabulary: self, tokens: Vec::new(), before: 0, shown: 0 }
     }
 }
 
 /// The state of decoding tokens one at a time.
 pub struct TextStream<'a> {
     vocabulary: &'a Vocabulary,
+    /// The tokens of the last returned text, and the tokens since then. Decoders treat the first
+    /// token, and each run of byte tokens, as a whole: so the former are decoded again.
     tokens: Vec<u32>,
-    /// The first token that is decoded again.
-    from: usize,
-    /// Bytes of that text that were already returned.
+    /// The number of tokens of the last returned text, and its bytes.
+    before: usize,
     shown: usize,
 }
 
@@ -157,16 +163,16 @@ impl TextStream<'_> {
     /// As for [`Vocabulary::decode`].
     pub fn next(&mut self, token: u32) -> Result<String> {
         self.tokens.push(token);
-        let text = self.vocabulary.decode(&self.tokens[self.from..])?;
+        let text = self.vocabulary.decode(&self.tokens)?;
+        let new = text.get(self.shown..).unwrap_or_default();
         // A replacement character at the end stands for an incomplete character.
-        if text.ends_with(char::REPLACEMENT_CHARACTER) {
+        if new.is_empty() || new.ends_with(char::REPLACEMENT_CHARACTER) {
             return Ok(String::new());
         }
-        let new = text.get(self.shown..).unwrap_or_default().to_owned();
-        // The next text starts at this token, because decoders treat the first token differently.
-        self.from = self.tokens.len() - 1;
-        self.shown = self.vocabulary.decode(&self.tokens[self.from..])?.len();
-        Ok(new)
+        self.tokens.drain(..self.before);
+        self.before = self.tokens.len();
+        self.shown = self.vocabulary.decode(&self.tokens)?.len();
+        Ok(new.to_owned())
     }
 }
 
@@ -188,17 +194,19 @@ fn byte_level(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
     let Some(merges) = merges else {
         return Err(file.key_error(key, "an element is not two tokens with a space between"));
     };
-    let pre = "tokenizer.ggml.pre";
-    let name = file.string(pre)?.unwrap_or("default");
+    let name = file.string(PRE)?.unwrap_or("default");
     let Some(&(_, cut)) = CUTS.iter().find(|(names, _)| names.contains(&name)) else {
         let known: Vec<_> = CUTS.iter().flat_map(|(names, _)| *names).copied().collect();
-        return Err(file.key_error(pre, format!("it is {name:?}; supported are {}", known.join(", "))));
+        return Err(file.key_error(PRE, format!("it is {name:?}; supported are {}", known.join(", "))));
     };
     let failed = |error: tokenizers::Error| file.key_error(key, error.to_string());
     let vocabulary: Vocab = names.iter().cloned().zip(0..).collect();
+    // The builder relies on it.
+    if let Some((a, b)) = merges.iter().find(|(a, b)| !vocabulary.contains_key(&[&**a, b].concat())) {
+        return Err(file.key_error(key, format!("{a:?} and {b:?} merge, and {a}{b} is not a token")));
+    }
     // Llama 3 keeps a word that is a token whole.
-    let whole = matches!(cut, Cut::By(_)) && name.starts_with("llama");
-    let model = BPE::builder().vocab_and_merges(vocabulary, merges).ignore_merges(whole).build();
+    let model = BPE::builder().vocab_and_merges(vocabulary, merges).ignore_merges(is_llama_3(name)).build();
     let mut tokenizer = Tokenizer::new(model.map_err(failed)?);
     let bytes = |words| PreTokenizerWrapper::from(ByteLevel::new(false, true, words));
     let cuts: PreTokenizerWrapper = match cut {
@@ -216,6 +224,11 @@ fn byte_level(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
         tokenizer.with_normalizer(Some(NFC)).map_err(failed)?;
     }
     Ok(tokenizer)
+}
+
+/// Whether this way to split is Llama 3's.
+fn is_llama_3(pre: &str) -> bool {
+    pre.starts_with("llama")
 }
 
 /// Pieces with scores, as in SentencePiece: a pair merges into the piece with the best score.
@@ -245,13 +258,16 @@ fn pieces(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
     let vocabulary: Vocab = names.iter().cloned().zip(0..).collect();
     let builder = BPE::builder().vocab_and_merges(vocabulary, merges).byte_fallback(true).fuse_unk(true);
     let mut tokenizer = Tokenizer::new(builder.unk_token("<unk>".to_owned()).build().map_err(failed)?);
-    // SentencePiece writes a space as a special character, and adds one at the start.
+    // SentencePiece writes a space as a special character, and usually adds one at the start.
     let space = Replace::new(" ", "\u{2581}").map_err(failed)?;
-    let normalizers = vec![Prepend::new("\u{2581}".to_owned()).into(), space.into()];
+    let (mut normalizers, mut decoders) = (vec![space.into()], Vec::<DecoderWrapper>::new());
+    decoders.push(Replace::new("\u{2581}", " ").map_err(failed)?.into());
+    decoders.extend([ByteFallback::default().into(), Fuse::default().into()]);
+    if file.truth("tokenizer.ggml.add_space_prefix")?.unwrap_or(true) {
+        normalizers.insert(0, Prepend::new("\u{2581}".to_owned()).into());
+        decoders.push(Strip::new(' ', 1, 0).into());
+    }
     tokenizer.with_normalizer(Some(Normalizers::new(normalizers))).map_err(failed)?;
-    let space: DecoderWrapper = Replace::new("\u{2581}", " ").map_err(failed)?.into();
-    let strip = Strip::new(' ', 1, 0);
-    let decoders = vec![space, ByteFallback::default().into(), Fuse::default().into(), strip.into()];
     tokenizer.with_decoder(Some(Decoders::new(decoders)));
     Ok(tokenizer)
 }

@@ -1,8 +1,8 @@
 //! Attention of the next token against float64.
 
-use crate::model::devices;
 use crate::oracle;
 use half::f16;
+use moye::operation::harness::devices;
 use moye_llama::attend::{Attend, Place, TokenBuffers};
 use moye_llama::cache::LayerCache;
 use moye_llama::config::{Config, Rotation};

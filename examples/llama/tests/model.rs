@@ -2,7 +2,8 @@
 
 use crate::reference::Reference;
 use crate::synthetic::{self, CONTEXT, END, VOCABULARY};
-use moye::{Device, DeviceChoice};
+use moye::Device;
+use moye::operation::harness::devices;
 use moye_llama::config::Config;
 use moye_llama::engine::{Engine, Limits, Sampling};
 use moye_llama::gguf::Gguf;
@@ -17,21 +18,6 @@ pub const PLAIN: Limits = Limits { sequences: 1, page: 64, pages: 2, chunk: 64, 
 /// Two sequences in small pages, prompts in small chunks, one graph for each token, two tokens
 /// together.
 const BATCHED: Limits = Limits { sequences: 2, page: 16, pages: 8, chunk: 4, ahead: 2, graphs: true };
-
-/// The simulator unless `MOYE_DEVICE` is `gpu`, and GPU 0 if there is one.
-pub fn devices() -> Vec<Device> {
-    let set = |name: &str, value: &str| std::env::var_os(name).is_some_and(|is| is == *value);
-    let mut devices = Vec::new();
-    if !set("MOYE_DEVICE", "gpu") {
-        devices.push(Device::sim());
-    }
-    match Device::choose(DeviceChoice::Gpu(0)) {
-        Ok(device) => devices.push(device),
-        Err(error) if set("MOYE_REQUIRE_GPU", "1") => panic!("{error}"),
-        Err(error) => eprintln!("skipped on a GPU: {error}"),
-    }
-    devices
-}
 
 fn engine(device: &Device, path: &Path, limits: Limits, sampling: Sampling) -> Engine {
     let file = Gguf::open(path).unwrap();
@@ -169,6 +155,9 @@ fn drawn_tokens_depend_on_the_seed_alone() {
     let first = draw(1);
     assert_eq!(first, draw(1));
     assert_ne!(first, draw(2));
+    // The most probable token alone has a probability above 0.
+    let tokens = |sampling| answers(&mut engine(&device, &file.path, PLAIN, sampling), &[prompt(2, 6)], 3);
+    assert_eq!(tokens(Sampling { temperature: 20.0, top_p: 0.0, seed: 1 }), tokens(GREEDY));
 }
 
 #[test]
@@ -221,6 +210,16 @@ fn requests_that_no_batch_can_serve_are_errors_with_their_numbers() {
     assert!(engine.resume(0, &[1], 1).is_err());
     let model =
         |context| Model::load(&Device::sim(), &Gguf::open(&file.path).unwrap(), context, |_, _| ()).err();
+    let mut sampling = GREEDY;
+    for (temperature, top_p) in
+        [(f32::NAN, 1.0), (-1.0, 1.0), (f32::INFINITY, 1.0), (1.0, 1.5), (1.0, f32::NAN)]
+    {
+        (sampling.temperature, sampling.top_p) = (temperature, top_p);
+        let of_file = Gguf::open(&file.path).unwrap();
+        let model = Model::load(&Device::sim(), &of_file, CONTEXT, |_, _| ()).unwrap();
+        let error = Engine::new(model, PLAIN, sampling).err().unwrap().to_string();
+        assert!(error.starts_with(&format!("temperature {temperature} and top-p {top_p}: ")), "{error}");
+    }
     let error = model(CONTEXT + 1).unwrap().to_string();
     assert_eq!(error, "a context of 129 tokens: the model takes 1 to 128");
     assert_eq!(END as usize + 1, VOCABULARY);

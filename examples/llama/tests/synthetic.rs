@@ -57,6 +57,11 @@ pub fn names() -> Vec<String> {
 /// A model of an architecture: llama has a tied output and Llama 3's rotation factors, qwen2 biases
 /// and a separate output matrix, qwen3 norms of queries and keys.
 pub fn model(architecture: &'static str) -> Synthetic {
+    changed(architecture, &[])
+}
+
+/// The same with other or additional metadata; in keys `ARCH` stands for the architecture.
+pub fn changed(architecture: &'static str, changes: &[(&str, Value)]) -> Synthetic {
     let mut random = fastrand::Rng::with_seed(20);
     let mut tensors: Vec<(String, QTensor)> = Vec::new();
     let mut add =
@@ -111,7 +116,7 @@ pub fn model(architecture: &'static str) -> Synthetic {
     let names = names();
     let kind = |name: &String| Value::I32(if name.starts_with("<|") { 3 } else { 1 });
     let of = |key: &str| format!("{architecture}.{key}");
-    let metadata = [
+    let mut metadata = vec![
         ("general.architecture".to_owned(), Value::String(architecture.to_owned())),
         (of("block_count"), number(layers)),
         (of("embedding_length"), number(WIDTH)),
@@ -130,6 +135,11 @@ pub fn model(architecture: &'static str) -> Synthetic {
         ("tokenizer.ggml.eos_token_id".to_owned(), Value::U32(END)),
         ("tokenizer.chat_template".to_owned(), Value::String(TEMPLATE.to_owned())),
     ];
+    for (key, value) in changes {
+        let key = key.replace("ARCH", architecture);
+        metadata.retain(|(old, _)| *old != key);
+        metadata.push((key, value.clone()));
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
     let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();

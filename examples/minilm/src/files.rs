@@ -8,7 +8,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tokenizers::{Tokenizer, TruncationParams};
+use tokenizers::{PostProcessor as _, Tokenizer, TruncationParams};
 
 /// Sizes of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,7 +89,13 @@ impl Folder {
         if tokens > vocabulary {
             return Err(refuse(format!("{tokens} tokens, and the model has {vocabulary}")));
         }
-        let truncation = TruncationParams { max_length: self.config.longest, ..TruncationParams::default() };
+        // The tokeniser subtracts its special tokens from the limit.
+        let (most, special) = (self.config.longest, tokenizer.get_post_processor());
+        let special = special.map_or(0, |special| special.added_tokens(false));
+        if most <= special {
+            return Err(refuse(format!("{special} special tokens, and a sentence has at most {most} tokens")));
+        }
+        let truncation = TruncationParams { max_length: most, ..TruncationParams::default() };
         tokenizer.with_padding(None);
         tokenizer.with_truncation(Some(truncation)).map_err(|error| refuse(error.to_string()))?;
         Ok(tokenizer)
@@ -158,10 +164,5 @@ fn longest(folder: &Path) -> Result<Option<usize>> {
     if !file.is_file() {
         return Ok(None);
     }
-    let longest = json(&file)?.get("max_seq_length").and_then(Value::as_u64);
-    // The first and the last token are special ones.
-    match longest {
-        Some(0..=2) => Err(Error::Format { file, detail: "max_seq_length: 3 or more".to_owned() }),
-        other => Ok(other.map(|longest| longest as usize)),
-    }
+    Ok(json(&file)?.get("max_seq_length").and_then(Value::as_u64).map(|longest| longest as usize))
 }

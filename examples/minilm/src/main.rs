@@ -3,11 +3,11 @@
 use clap::{Parser, ValueEnum};
 use half::f16;
 use moye::{Device, DeviceChoice};
-use moye_minilm::Result;
 use moye_minilm::files::Folder;
 use moye_minilm::real::Real;
 use moye_minilm::sentences::Embedder;
-use std::io::{BufRead, stdin};
+use moye_minilm::{Error, Result};
+use std::io::{self, BufRead, Write, stdin, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -65,20 +65,24 @@ fn run<T: Real>(options: Options) -> Result<()> {
     }
     let mut sentences = options.sentences;
     if sentences.is_empty() {
-        sentences = stdin().lock().lines().map_while(std::result::Result::ok).collect();
+        let lines = stdin().lock().lines().collect::<io::Result<_>>();
+        sentences = lines.map_err(|source| Error::File { file: "standard input".into(), source })?;
     }
     let embedder = Embedder::<T>::load(&device, &folder)?;
     let vectors = embedder.embed(&sentences)?;
+    let mut out = String::new();
     for (number, (sentence, vector)) in sentences.iter().zip(&vectors).enumerate() {
-        if options.vectors {
-            println!("{vector:?}");
+        out += &if options.vectors {
+            format!("{vector:?}\n")
         } else if number == 0 {
-            println!("       {sentence}");
+            format!("       {sentence}\n")
         } else {
             let similarity: f32 = vector.iter().zip(&vectors[0]).map(|(a, b)| a * b).sum();
-            println!("{similarity:6.3} {sentence}");
-        }
+            format!("{similarity:6.3} {sentence}\n")
+        };
     }
+    let written = stdout().write_all(out.as_bytes());
+    written.map_err(|source| Error::File { file: "standard output".into(), source })?;
     match options.repeat {
         Some(count) if count > 0 => measure(&embedder, &sentences, count),
         _ => Ok(()),

@@ -3,27 +3,13 @@
 use crate::reference::Reference;
 use crate::synthetic::{self, POSITIONS, WORDS};
 use half::f16;
-use moye::{Device, DeviceChoice};
+use moye::Device;
+use moye::operation::harness::devices;
 use moye_minilm::files::Folder;
 use moye_minilm::model::Model;
 use moye_minilm::real::Real;
 use moye_minilm::sentences::Embedder;
 use std::fs;
-
-/// The simulator unless `MOYE_DEVICE` is `gpu`, and GPU 0 if there is one.
-fn devices() -> Vec<Device> {
-    let set = |name: &str, value: &str| std::env::var_os(name).is_some_and(|is| is == *value);
-    let mut devices = Vec::new();
-    if !set("MOYE_DEVICE", "gpu") {
-        devices.push(Device::sim());
-    }
-    match Device::choose(DeviceChoice::Gpu(0)) {
-        Ok(device) => devices.push(device),
-        Err(error) if set("MOYE_REQUIRE_GPU", "1") => panic!("{error}"),
-        Err(error) => eprintln!("skipped on a GPU: {error}"),
-    }
-    devices
-}
 
 fn sentence(tokens: usize, seed: u64) -> Vec<u32> {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -113,6 +99,15 @@ fn sentences_and_files_that_no_model_serves_are_errors_with_their_values() {
         fs::write(synthetic.file("config.json"), config.replace(from, to)).unwrap();
         let error = Folder::open(synthetic.path()).err().unwrap().to_string();
         assert!(error.ends_with(wanted), "{error}");
+    }
+    // A sentence has the two special tokens, so it needs a limit above these.
+    fs::write(synthetic.file("config.json"), config).unwrap();
+    for most in [0, 2] {
+        let limit = format!(r#"{{"max_seq_length": {most}}}"#);
+        fs::write(synthetic.file("sentence_bert_config.json"), limit).unwrap();
+        let error = Folder::open(synthetic.path()).unwrap().tokenizer().err().unwrap().to_string();
+        let wanted = format!("tokenizer.json: 2 special tokens, and a sentence has at most {most} tokens");
+        assert!(error.ends_with(&wanted), "{error}");
     }
 }
 

@@ -92,12 +92,6 @@ mod host {
             })
         }
 
-        /// Whether the kernel computes a model's attention: the rotated part of a head must be two
-        /// halves of whole vectors.
-        pub fn serves(config: &Config) -> bool {
-            config.rotation.elements.is_multiple_of(2 * VECTOR as usize)
-        }
-
         /// Rotates the queries and keys of one token of each sequence, appends keys and values to
         /// the cache, one row for each slot, and attends.
         ///
@@ -105,7 +99,7 @@ mod host {
         /// The errors of the launch.
         ///
         /// # Safety
-        /// [`serves`](Self::serves) returns true for the model. The tokens have queries, keys and
+        /// The rotated elements of a head are a multiple of 16. The tokens have queries, keys and
         /// values at their places; the tables have their positions, the cache their slots and
         /// pages, and `self` the number of sequences; starts and strides are multiples of 8
         /// elements. Until the work is complete, no other stream uses the arguments.

@@ -1,5 +1,7 @@
 //! An engine's sizes, and how it draws tokens.
 
+use crate::error::{Error, Result};
+
 /// The sizes of an engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -42,4 +44,19 @@ pub struct Sampling {
     pub top_p: f32,
     /// The seed of every sequence: alone and in a batch it draws the same tokens.
     pub seed: u64,
+}
+
+impl Sampling {
+    /// Checks the temperature and the probability.
+    ///
+    /// # Errors
+    /// [`Error::Request`] unless the temperature is finite and from 0, and `top_p` from 0 to 1.
+    pub fn check(&self) -> Result<()> {
+        let Self { temperature, top_p, .. } = *self;
+        if !(temperature.is_finite() && temperature >= 0.0 && (0.0..=1.0).contains(&top_p)) {
+            let wanted = "a temperature from 0 and a probability from 0 to 1 are supported";
+            return Err(Error::Request(format!("temperature {temperature} and top-p {top_p}: {wanted}")));
+        }
+        Ok(())
+    }
 }

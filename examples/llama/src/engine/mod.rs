@@ -86,8 +86,9 @@ impl Engine {
     /// An engine without sequences.
     ///
     /// # Errors
-    /// [`Error::Request`] for impossible limits, and the errors of device memory.
+    /// [`Error::Request`] for impossible limits or sampling, and the errors of device memory.
     pub fn new(model: Model, limits: Limits, sampling: Sampling) -> Result<Self> {
+        sampling.check()?;
         let Limits { sequences, page, pages, chunk, ahead, .. } = limits;
         if sequences == 0 || chunk == 0 || pages == 0 || ahead == 0 || !page.is_power_of_two() {
             let detail =
@@ -226,7 +227,12 @@ impl Engine {
         Ok(logits.into_iter().map(f16::to_f32).collect())
     }
 
-    fn check(&self, prompt: &[u32], most: usize) -> Result<()> {
+    /// Checks that a sequence with this prompt, and an answer of at most `most` tokens, can join
+    /// when all rows and pages are free.
+    ///
+    /// # Errors
+    /// As for [`Engine::join`].
+    pub fn check(&self, prompt: &[u32], most: usize) -> Result<()> {
         let refuse = |detail| Err(Error::Request(detail));
         let (context, vocabulary) = (self.model.context(), self.model.config().vocabulary);
         let all = prompt.len().saturating_add(most);

@@ -44,13 +44,16 @@ pub(super) fn run(options: &Options) -> Result<()> {
         let local = Rendezvous::local_rank();
         let device = match first(options.device)? {
             None => Device::sim(),
-            Some(first) => Device::gpu(first + local.unwrap_or(rendezvous.rank() as u32))?,
+            Some(first) => Device::gpu(first.saturating_add(local.unwrap_or(rendezvous.rank() as u32)))?,
         };
         return rank(options, device, rendezvous);
     }
     let devices = match first(options.device)? {
         None => Device::sim_peers(world),
-        Some(first) => (first..first + options.gpus).map(Device::gpu).collect::<moye::Result<_>>()?,
+        Some(first) => {
+            let devices = (0..options.gpus).map(|rank| Device::gpu(first.saturating_add(rank)));
+            devices.collect::<moye::Result<_>>()?
+        }
     };
     std::thread::scope(|scope| {
         let ranks: Vec<_> = devices

@@ -73,6 +73,9 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Answers as one rank.
 fn answer(options: &Options, place: Place) -> Result<()> {
+    let sampling = Sampling { temperature: options.temperature, top_p: options.top_p, seed: options.seed };
+    // Before the model, which may take long to load.
+    sampling.check()?;
     let file = Gguf::open(&options.model)?;
     let vocabulary = Vocabulary::of(&file)?;
     let template = Template::of(&file, &vocabulary)?;
@@ -95,7 +98,6 @@ fn answer(options: &Options, place: Place) -> Result<()> {
     };
     let model = Model::load(&device, &file, context, loaded)?.ranks(ranks);
     let sequences = if options.batch.is_some() { options.sequences as usize } else { 1 };
-    let sampling = Sampling { temperature: options.temperature, top_p: options.top_p, seed: options.seed };
     // On the simulator, computing tokens past the end of an answer takes long.
     let (chunk, ahead) = if device.is_gpu() { (512, 4) } else { (64, 1) };
     let limits = Limits { chunk, ahead, ..Limits::new(sequences, context) };
@@ -160,17 +162,20 @@ impl Program<'_> {
     }
 
     /// Prints a part of an answer.
-    fn show(&self, text: &str) {
-        if self.prints {
-            print!("{text}");
-            let _ = stdout().flush();
-        }
+    fn show(&self, text: &str) -> Result<()> {
+        let mut out = stdout();
+        let shown = if self.prints { write!(out, "{text}").and_then(|()| out.flush()) } else { Ok(()) };
+        shown.map_err(|source| Error::File { file: "standard output".into(), source })
     }
 
     /// Runs a step and records its time.
     fn step(&mut self) -> Result<Vec<(usize, u32)>> {
         let (unread, bytes, start) = (self.engine.unread(), self.engine.bytes_of_token(), Instant::now());
         let drawn = self.engine.step()?.to_vec();
+        if drawn.is_empty() {
+            // A step with tokens waits for the device, one with a chunk of prompts does not.
+            self.engine.model().device().synchronize()?;
+        }
         self.stats.step(unread - self.engine.unread(), drawn.len(), bytes, start.elapsed());
         Ok(drawn)
     }
@@ -196,11 +201,11 @@ impl Program<'_> {
                 let ends = vocabulary.ends(token);
                 if !ends {
                     let new = stream.next(token)?;
-                    self.show(&new);
+                    self.show(&new)?;
                     text.push_str(&new);
                 }
                 if ends || self.engine.tokens(row).len() >= most {
-                    self.show("\n");
+                    self.show("\n")?;
                     return Ok(text);
                 }
             }
@@ -215,8 +220,7 @@ impl Program<'_> {
                 Some(line) => line,
                 None => {
                     if stdin().is_terminal() {
-                        print!("> ");
-                        let _ = stdout().flush();
+                        self.show("> ")?;
                     }
                     match lines.next() {
                         Some(line) => {
@@ -243,14 +247,22 @@ impl Program<'_> {
         }
     }
 
-    /// Answers the lines of a file in order.
+    /// Answers the lines of a file in order, if there is room for each.
     fn batch(&mut self, file: &Path) -> Result<()> {
         let failed = |source| Error::File { file: file.to_owned(), source };
         let lines = std::fs::read_to_string(file).map_err(failed)?;
-        let prompts: Vec<_> = lines.lines().filter(|line| !line.trim().is_empty()).collect();
-        let turn = |content: &&str| Turn { role: "user", content: (*content).to_owned() };
-        let tokens: Vec<_> =
-            prompts.iter().map(|prompt| self.tokens(&[turn(prompt)])).collect::<Result<_>>()?;
+        let (mut prompts, mut tokens) = (Vec::new(), Vec::new());
+        for (number, line) in (1..).zip(lines.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+            let of_line =
+                self.tokens(&[Turn { role: "user", content: line.to_owned() }]).and_then(|tokens| {
+                    self.engine.check(&tokens, self.most(&tokens))?;
+                    Ok(tokens)
+                });
+            let of_line = of_line
+                .map_err(|error| Error::Request(format!("{}, line {number}: {error}", file.display())));
+            tokens.push(of_line?);
+            prompts.push(line);
+        }
         let mut answers = vec![None; prompts.len()];
         // The prompt of each row, and the start and end of its answer.
         let mut rows = Vec::new();
@@ -275,7 +287,7 @@ impl Program<'_> {
                 }
             }
             while let Some(Some(answer)) = answers.get(printed) {
-                self.show(&format!("> {}\n{answer}\n\n", prompts[printed]));
+                self.show(&format!("> {}\n{answer}\n\n", prompts[printed]))?;
                 printed += 1;
             }
             if self.prints {
