@@ -20,7 +20,7 @@ fn declared_products_are_those_of_float64_in_each_case_type_and_memory_layout() 
 
 /// The build script's output, which a bundle lacks.
 #[test]
-fn shipped_texts_are_what_was_compiled_but_for_comments() {
+fn shipped_images_are_what_was_compiled_but_for_comments() {
     for (arch, text) in moye_matmul::PTX.images() {
         let file = format!("{}/moye_matmul.{arch}.ptx", env!("OUT_DIR"));
         let Ok(compiled) = std::fs::read_to_string(file) else { continue };

@@ -149,7 +149,7 @@ fn every_element_arrives_and_no_other_is_written(
 /// Extents and gaps in whole words, so that bytes and pairs are copied by words; whole tiles, and
 /// edges of all sizes.
 #[rstest]
-fn small_elements_are_turned_round_by_words(
+fn small_elements_are_transposed_by_words(
     #[values(1, 2)] bytes: usize,
     #[values((4, 4), (128, 128), (64, 256), (132, 260), (60, 124), (8, 516), (516, 8), (256, 384))] shape: (
         usize,

@@ -361,7 +361,7 @@ fn a_kernel_that_the_driver_refused_is_compiled_again_at_the_next_launch(
 #[case::ampere("", ["cuLaunchKernel"; 4])]
 #[case::hopper("hopper", ["cuLaunchKernelEx 6", "cuLaunchKernel", "cuLaunchKernel", "cuLaunchKernel"])]
 #[case::newer_than_the_kernels("new gpu", ["cuLaunchKernel"; 4])]
-fn a_kernel_begins_early_only_where_the_text_that_runs_can_wait(
+fn a_kernel_begins_early_only_where_the_image_that_runs_can_wait(
     #[case] fault: &str,
     #[case] expected: [&str; 4],
 ) {
@@ -378,7 +378,7 @@ fn a_kernel_begins_early_only_where_the_text_that_runs_can_wait(
 }
 
 #[test]
-fn a_refused_kernel_is_an_error_that_names_its_ptx_text() {
+fn a_refused_kernel_is_an_error_that_names_its_image() {
     // A kernel of sm_90a's image and one of sm_80's.
     let work = || {
         let device = Device::gpu(0).unwrap();
