@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_without_entry_points_or_with_a_variable_of_several_is_not_packed() {
+    fn a_text_without_entry_points_or_with_a_variable_of_several_is_not_packed() {
         assert_eq!(of(".version 8.0\n"), None);
         let variable = ".visible .global .align 4 .u32 count;\n.visible .entry first";
         assert_eq!(of(&TEXT.replace(".visible .entry first", variable)), None);
