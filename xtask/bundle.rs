@@ -40,8 +40,7 @@ const HOST_ONLY: &[&str] = &[
     "moye-sim",
 ];
 /// Tests that compile something or use no device, by name.
-const LEFT_OUT: &[&str] =
-    &["compile_errors", "fake_driver", "faults", "draw", "eval", "moye-bin", "new_crate"];
+const LEFT_OUT: &[&str] = &["compile_errors", "fake_driver", "faults", "moye-bin", "tools"];
 
 /// The program, which tests start.
 const MOYE: &str = "moye";
@@ -294,7 +293,7 @@ mod tests {
             named("bench", "moye-bench-ladder")
         );
         assert_eq!(read("tools/bench", ladder, "moye_bench", "lib", true), None);
-        assert_eq!(read("tools/cli", cli, "eval", "test", true), None);
+        assert_eq!(read("tools/cli", cli, "tools", "test", true), None);
         assert_eq!(read("tools/cli", cli, "moye", "bin", false), named("bin", "moye"));
         assert_eq!(read("tools/cli", cli, "cli", "test", true), named("test", "moye-cli-cli"));
         assert_eq!(read("", root, "matmul", "test", true), named("test", "matmul"));

@@ -236,14 +236,14 @@ mod tests {
     );
 
     #[test]
-    fn the_newest_text_that_runs_is_taken() {
+    fn the_newest_image_that_runs_is_taken() {
         assert_eq!(TWO.image_for(Arch::new(9, 0)).map(|i| i.0), Some("sm_90a"));
         assert_eq!(TWO.image_for(Arch::new(10, 0)).map(|i| i.0), Some("sm_80"), "sm_90a runs on 9.0 only");
         assert_eq!(TWO.image_for(Arch::new(7, 5)), None);
     }
 
     #[test]
-    fn all_texts_that_run_are_ordered_by_how_well_they_fit() {
+    fn all_images_that_run_are_ordered_by_how_well_they_fit() {
         const MANY: Ptx =
             Ptx::new("many", &[("sm_90", ""), ("sm_80", ""), ("sm_100", ""), ("sm_90a", ""), ("sm_86", "")]);
         let order = |arch| MANY.images_for(arch).iter().map(|i| i.0).collect::<Vec<_>>();

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_taken_from_the_best_text_that_has_it_and_waits_where_that_one_can() {
+    fn a_kernel_is_taken_from_the_best_image_that_has_it_and_waits_where_that_one_can() {
         let hopper = Arch::new(9, 0);
         assert_eq!(found(&two(), hopper, "both"), Some(("sm_90a", ".u64".to_owned(), true)));
         assert_eq!(found(&two(), hopper, "new"), Some(("sm_90a", String::new(), true)));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_of_a_text_that_does_not_run_is_not_found() {
+    fn a_kernel_of_an_image_that_does_not_run_is_not_found() {
         for gpu in [Arch::new(8, 0), Arch::new(10, 0)] {
             assert_eq!(found(&two(), gpu, "both"), Some(("sm_80", ".u32".to_owned(), false)), "{gpu}");
             assert_eq!(found(&two(), gpu, "new"), None, "{gpu}");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_texts_have_all_kernels_and_declare_what_the_packed_ones_do() {
+    fn unpacked_images_have_all_kernels_and_declare_what_the_packed_ones_do() {
         let (texts, packed) = (two().images(), two());
         assert_eq!(texts.iter().map(|image| image.0).collect::<Vec<_>>(), ["sm_80", "sm_90a"]);
         for ((_, text), whole) in texts.iter().zip([OLD, NEW]) {

@@ -103,7 +103,7 @@ impl Array {
     /// DLPack's (device type, device index).
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = self.device();
-        (device.kind, device.index)
+        (device.device_type.0 as i32, device.device_id)
     }
 
     /// A capsule of DLPack.
@@ -143,18 +143,23 @@ impl Array {
             _ => {}
         }
         let is_versioned = max_version.is_some_and(|(major, _)| major >= 1);
-        let owner = Box::new(Arc::clone(&self.memory));
-        let (address, device) = (self.memory.address(), self.device());
+        let export = dlpack::Export {
+            address: self.memory.address(),
+            device: self.device(),
+            dtype: self.dtype,
+            shape: &self.shape,
+            owner: Box::new(Arc::clone(&self.memory)),
+        };
         // SAFETY: the memory has the bytes of the shape, and `owner` keeps it.
-        unsafe { dlpack::export(py, address, device, self.dtype, &self.shape, owner, is_versioned) }
+        unsafe { export.into_capsule(py, is_versioned) }
     }
 }
 
 impl Array {
     fn device(&self) -> dlpack::Device {
         match self.place {
-            Place::Host => dlpack::Device { kind: dlpack::CPU, index: 0 },
-            Place::Gpu(index) => dlpack::Device { kind: dlpack::CUDA, index: index as i32 },
+            Place::Host => dlpack::Device::CPU,
+            Place::Gpu(index) => dlpack::Device::cuda(index as i32),
         }
     }
 }

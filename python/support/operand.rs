@@ -1,7 +1,7 @@
 //! Arrays of other libraries as operands: the address, type, extents and strides of their elements.
 
 use crate::device::Place;
-use crate::dlpack::{self, Imported};
+use crate::dlpack::{self, DeviceType, Imported};
 use crate::element::Dtype;
 use crate::error;
 use pyo3::exceptions::PyBufferError;
@@ -50,10 +50,12 @@ impl Operand {
             capsule => capsule?,
         };
         let (imported, description) = dlpack::import(&capsule)?;
-        let place = match description.device.kind {
-            dlpack::CPU | dlpack::CUDA_HOST => Place::Host,
-            dlpack::CUDA | dlpack::CUDA_MANAGED => Place::Gpu(description.device.index.unsigned_abs()),
-            kind => {
+        let place = match description.device.device_type {
+            DeviceType::CPU | DeviceType::CUDAHOST => Place::Host,
+            DeviceType::CUDA | DeviceType::CUDAMANAGED => {
+                Place::Gpu(description.device.device_id.unsigned_abs())
+            }
+            DeviceType(kind) => {
                 return Err(PyBufferError::new_err(format!(
                     "the array is on the device of DLPack's type {kind}; it must be on the host (1) or on a CUDA GPU (2)"
                 )));

@@ -1,9 +1,6 @@
 //! Graphs: captured once, launched as a whole, on the simulator and on a GPU if there is one.
 
-#[path = "../fixtures/common/mod.rs"]
-mod common;
-
-use common::{PTX, SCALE, devices, one_thread};
+use crate::common::{PTX, SCALE, devices, one_thread};
 use half::f16;
 use moye::{Buffer, Device, GraphExec, Matmul, Matrix, MatrixMut, Operand, Stream};
 use std::sync::Arc;

@@ -330,7 +330,8 @@ impl Drawing {
             for column in 0..grid.columns().len() {
                 let x = left + column as f64 * sizes.cell_width;
                 let y = top + row as f64 * sizes.cell_height;
-                let cell = placed((panel, row, column), grid.cell(row, column), (x, y), sizes, base);
+                let place = CellPlace { panel, row, column, x, y };
+                let cell = placed(place, grid.cell(row, column), sizes, base);
                 self.cells.push(cell);
             }
         }
@@ -342,13 +343,17 @@ impl Drawing {
     }
 }
 
-fn placed(
-    (panel, row, column): (usize, usize, usize),
-    cell: &Cell,
-    (x, y): (f64, f64),
-    sizes: &Sizes,
-    base: i64,
-) -> PlacedCell {
+/// A cell's indices, and its corner in the picture.
+struct CellPlace {
+    panel: usize,
+    row: usize,
+    column: usize,
+    x: f64,
+    y: f64,
+}
+
+fn placed(at: CellPlace, cell: &Cell, sizes: &Sizes, base: i64) -> PlacedCell {
+    let CellPlace { panel, row, column, x, y } = at;
     let lines = cell.label.lines(base);
     let middle = y + sizes.cell_height / 2.0;
     let first = middle - (lines.len() as f64 - 1.0) / 2.0 * sizes.font * LINE;

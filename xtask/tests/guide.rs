@@ -12,7 +12,7 @@ fn root() -> &'static Path {
 const TESTS: [&str; 9] = [
     "builder/lib.rs",
     "device/guide.rs",
-    "examples/hopper-steps/tests/page.rs",
+    "examples/hopper-steps/tests/page/main.rs",
     "ops/matmul/guide.rs",
     "ops/parallel/lib.rs",
     "ops/products/lib.rs",

@@ -1,22 +1,14 @@
 //! Declared operations on tensors of the host, which run on the simulator, beside candle's own
 //! arithmetic in float64.
 
-use candle_core::{D, DType, Device, Result, Tensor};
+use crate::{error, random};
+use candle_core::{D, DType, Result, Tensor};
 use moye::interop::candle::Declared;
 use moye::operation::{Dtype, Value};
 use moye_products::few::LINEAR_FEW;
 use moye_rows::norm::RMS_NORM;
 use moye_rows::quantize::QUANTIZE;
 use moye_rows::softmax::SOFTMAX;
-
-fn random(shape: &[usize], dtype: DType) -> Result<Tensor> {
-    Tensor::randn(0.0f64, 1.0, shape, &Device::Cpu)?.to_dtype(dtype)
-}
-
-fn error(result: &Tensor, exact: &Tensor) -> Result<f64> {
-    let norm = |x: &Tensor| x.sqr()?.sum_all()?.sqrt()?.to_scalar::<f64>();
-    Ok(norm(&(result.to_dtype(DType::F64)? - exact)?)? / norm(exact)?)
-}
 
 fn softmax(x: &Tensor) -> Result<Tensor> {
     let exp = x.broadcast_sub(&x.max_keepdim(D::Minus1)?)?.exp()?;

@@ -1,17 +1,9 @@
 //! Products of tensors on the host, computed on the simulator, compared with candle's in float64.
 
-use candle_core::{DType, Device, Result, Tensor};
+use crate::{error, random};
+use candle_core::{DType, Result, Tensor};
 use moye::interop::candle::{Product, ProductInto};
 use moye::kernels::mma::Activation;
-
-fn random(shape: &[usize], dtype: DType) -> Result<Tensor> {
-    Tensor::randn(0.0f64, 1.0, shape, &Device::Cpu)?.to_dtype(dtype)
-}
-
-fn error(result: &Tensor, exact: &Tensor) -> Result<f64> {
-    let norm = |x: &Tensor| x.sqr()?.sum_all()?.sqrt()?.to_scalar::<f64>();
-    Ok(norm(&(result.to_dtype(DType::F64)? - exact)?)? / norm(exact)?)
-}
 
 fn exact(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     a.to_dtype(DType::F64)?.contiguous()?.matmul(&b.to_dtype(DType::F64)?.contiguous()?)

@@ -77,63 +77,31 @@ type Persistent<A, B> = Kernel<(TmaMap<A>, TmaMap<B>, GlobalMut<bf16>, u32, u32,
 /// A persistent grid; TMA stores C.
 type Stored<A, B, C> = Kernel<(TmaMap<A>, TmaMap<B>, TmaMap<C>, u32, u32, u32)>;
 
-impl<LA, LB, const CA: u32, const CB: u32> Entry for OfTiles<Copy<LA, CA>, Copy<LB, CB>>
-where
-    LA: StaticLayout,
-    LB: StaticLayout,
-{
-    fn shared_bytes(&self) -> usize {
-        Kernel::shared_bytes(self)
-    }
+/// An [`Entry`] of kernels of a type: the arguments for product `p` of extents `m`, `n` and `k`, by
+/// the maps of A and B.
+macro_rules! entry {
+    ($kernel:ty, <$($c:ident)?>, |$p:ident, $m:ident, $n:ident, $k:ident, $a:ident, $b:ident| $arguments:expr) => {
+        impl<LA: StaticLayout, LB: StaticLayout, $($c: StaticLayout,)? const CA: u32, const CB: u32> Entry for $kernel {
+            fn shared_bytes(&self) -> usize {
+                Kernel::shared_bytes(self)
+            }
 
-    unsafe fn launch(&self, product: &mut Product, grid: Grid) -> Result<()> {
-        let Size { m, n, k } = product.size;
-        let (a, b) = (map(&product.a, "A", m, k)?, map(&product.b, "B", n, k)?);
-        // SAFETY: the maps are of the matrices; C has m * n elements; the caller checked grid and
-        // extents.
-        unsafe { product.module.launch(self, grid, (&a, &b, &mut product.c, n, k))? };
-        Ok(())
-    }
+            unsafe fn launch(&self, $p: &mut Product, grid: Grid) -> Result<()> {
+                let Size { m: $m, n: $n, k: $k } = $p.size;
+                let ($a, $b) = (&map(&$p.a, "A", $m, $k)?, &map(&$p.b, "B", $n, $k)?);
+                // SAFETY: the maps are of the matrices; C has m * n elements; the caller checked
+                // grid and extents.
+                unsafe { $p.module.launch(self, grid, $arguments)? };
+                Ok(())
+            }
+        }
+    };
 }
-
-impl<LA, LB, const CA: u32, const CB: u32> Entry for Persistent<Copy<LA, CA>, Copy<LB, CB>>
-where
-    LA: StaticLayout,
-    LB: StaticLayout,
-{
-    fn shared_bytes(&self) -> usize {
-        Kernel::shared_bytes(self)
-    }
-
-    unsafe fn launch(&self, product: &mut Product, grid: Grid) -> Result<()> {
-        let Size { m, n, k } = product.size;
-        let (a, b) = (map(&product.a, "A", m, k)?, map(&product.b, "B", n, k)?);
-        // SAFETY: the maps are of the matrices; C has m * n elements; the caller checked grid and
-        // extents.
-        unsafe { product.module.launch(self, grid, (&a, &b, &mut product.c, m, n, k))? };
-        Ok(())
-    }
-}
-
-impl<LA, LB, LC, const CA: u32, const CB: u32> Entry for Stored<Copy<LA, CA>, Copy<LB, CB>, Copy<LC, 1>>
-where
-    LA: StaticLayout,
-    LB: StaticLayout,
-    LC: StaticLayout,
-{
-    fn shared_bytes(&self) -> usize {
-        Kernel::shared_bytes(self)
-    }
-
-    unsafe fn launch(&self, product: &mut Product, grid: Grid) -> Result<()> {
-        let Size { m, n, k } = product.size;
-        let (a, b) = (map(&product.a, "A", m, k)?, map(&product.b, "B", n, k)?);
-        let c = map(&product.c, "C", m, n)?;
-        // SAFETY: the maps are of the matrices; the caller checked grid and extents.
-        unsafe { product.module.launch(self, grid, (&a, &b, &c, m, n, k))? };
-        Ok(())
-    }
-}
+entry!(OfTiles<Copy<LA, CA>, Copy<LB, CB>>, <>, |p, m, n, k, a, b| (a, b, &mut p.c, n, k));
+entry!(Persistent<Copy<LA, CA>, Copy<LB, CB>>, <>, |p, m, n, k, a, b| (a, b, &mut p.c, m, n, k));
+entry!(Stored<Copy<LA, CA>, Copy<LB, CB>, Copy<LC, 1>>, <LC>, |p, m, n, k, a, b| {
+    (a, b, &map(&p.c, "C", m, n)?, m, n, k)
+});
 
 /// A step.
 #[derive(Clone, Copy)]
@@ -154,70 +122,61 @@ pub struct Step {
     pub cluster: u32,
 }
 
+/// The first step: 128 x 128 for each block of one warpgroup.
+const FIRST: Step = Step {
+    name: "step1",
+    what: "TMA and wgmma in turn, 128 x 128",
+    entry: &step1::step1,
+    persistent: false,
+    tile: [step1::BLK_M, step1::BLK_N],
+    threads: 128,
+    cluster: 1,
+};
+/// The third, whose tiles and warpgroups the later ones have.
+const THIRD: Step = Step {
+    name: "step3",
+    what: "128 x 256, two consumers, setmaxnreg",
+    entry: &step3::step3,
+    tile: [step3::BLK_M, step3::BLK_N],
+    threads: 384,
+    ..FIRST
+};
+/// The fourth, whose grid the later ones have.
+const FOURTH: Step = Step {
+    name: "step4",
+    what: "a persistent grid, tiles in bands",
+    entry: &step4::step4,
+    persistent: true,
+    ..THIRD
+};
+/// The sixth, whose clusters the last one has.
+const SIXTH: Step = Step {
+    name: "step6",
+    what: "clusters of two, B by multicast",
+    entry: &step6::step6,
+    cluster: step6::CLUSTER,
+    ..FOURTH
+};
+
 /// All steps, in order.
 pub static STEPS: [Step; 7] = [
-    Step {
-        name: "step1",
-        what: "TMA and wgmma in turn, 128 x 128",
-        entry: &step1::step1,
-        persistent: false,
-        tile: [step1::BLK_M, step1::BLK_N],
-        threads: 128,
-        cluster: 1,
-    },
+    FIRST,
     Step {
         name: "step2",
         what: "a producer, a ring of four stages",
         entry: &step2::step2,
-        persistent: false,
-        tile: [step1::BLK_M, step1::BLK_N],
         threads: 160,
-        cluster: 1,
+        ..FIRST
     },
-    Step {
-        name: "step3",
-        what: "128 x 256, two consumers, setmaxnreg",
-        entry: &step3::step3,
-        persistent: false,
-        tile: [step3::BLK_M, step3::BLK_N],
-        threads: 384,
-        cluster: 1,
-    },
-    Step {
-        name: "step4",
-        what: "a persistent grid, tiles in bands",
-        entry: &step4::step4,
-        persistent: true,
-        tile: [step3::BLK_M, step3::BLK_N],
-        threads: 384,
-        cluster: 1,
-    },
-    Step {
-        name: "step5",
-        what: "C by stmatrix and TMA",
-        entry: &step5::step5,
-        persistent: true,
-        tile: [step3::BLK_M, step3::BLK_N],
-        threads: 384,
-        cluster: 1,
-    },
-    Step {
-        name: "step6",
-        what: "clusters of two, B by multicast",
-        entry: &step6::step6,
-        persistent: true,
-        tile: [step3::BLK_M, step3::BLK_N],
-        threads: 384,
-        cluster: step6::CLUSTER,
-    },
+    THIRD,
+    FOURTH,
+    Step { name: "step5", what: "C by stmatrix and TMA", entry: &step5::step5, ..FOURTH },
+    SIXTH,
     Step {
         name: "step7",
         what: "step 6 from parts (moye_device::collective)",
         entry: &step7::step7,
-        persistent: true,
-        tile: [step3::BLK_M, step3::BLK_N],
-        threads: 384,
-        cluster: step6::CLUSTER,
+        ..SIXTH
     },
 ];
 

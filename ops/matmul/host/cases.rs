@@ -2,7 +2,7 @@
 
 use moye_runtime::operation::{Case, Dtype, Value};
 
-/// Types whose result has a type of their own, as bias and `c` have in the test.
+/// Types for which the test gives bias and `c` the type of the result.
 const OWN: &[Dtype] = &[Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64, Dtype::I8];
 const FLOATS: &[Dtype] = &[Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64];
 /// Types that the reference's activations are exact enough for.

@@ -1,4 +1,5 @@
-//! The declared operation against its float64 reference: all cases, element types, memory layouts.
+//! The declared operation against its float64 reference, in all cases, element types and memory
+//! layouts; and the packed PTX of this crate beside what its build script compiled.
 
 use moye_matmul::MATMUL;
 use moye_runtime::Arch;
@@ -15,4 +16,27 @@ fn declared_products_are_those_of_float64_in_each_case_type_and_memory_layout() 
     };
     let operands: Vec<_> = MATMUL.operands.iter().map(typed).collect();
     harness::check_with_workspace(&Declaration { operands: operands.leak(), ..MATMUL });
+}
+
+/// The build script's output, which a bundle lacks.
+#[test]
+fn shipped_images_are_what_was_compiled_but_for_comments() {
+    for (arch, text) in moye_matmul::PTX.images() {
+        let file = format!("{}/moye_matmul.{arch}.ptx", env!("OUT_DIR"));
+        let Ok(compiled) = std::fs::read_to_string(file) else { continue };
+        let lines = |text| {
+            str::lines(text).filter(|line| {
+                let line = line.trim();
+                !line.is_empty() && !line.starts_with("//")
+            })
+        };
+        let (mut shipped, mut compiled) = (lines(text), lines(&compiled));
+        loop {
+            let (one, other) = (shipped.next(), compiled.next());
+            assert_eq!(one, other, "{arch}");
+            if one.is_none() {
+                break;
+            }
+        }
+    }
 }

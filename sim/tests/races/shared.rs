@@ -48,21 +48,6 @@ fn second_line_of_the_block(right: bool, _: u64) {
     load_shared::<u32>(at(63 - t)); // second_line_of_the_block
 }
 
-fn one_thread_for_all(right: bool, _: u64) {
-    if thread_idx().x == 5 {
-        store_shared(at(0), 9_u32); // one_thread_for_all
-    }
-    if right {
-        sync_threads();
-    }
-    load_shared::<u32>(at(0)); // one_thread_for_all
-}
-
-fn all_write_one_word(right: bool, _: u64) {
-    let t = thread_idx().x;
-    store_shared(at(if right { t } else { 0 }), t); // all_write_one_word
-}
-
 fn wrong_named_barrier(right: bool, _: u64) {
     // Each pair of warps has its own barrier, but a warp reads what the other pair wrote.
     let t = thread_idx().x;
@@ -139,28 +124,6 @@ fn counter_set_while_counted(right: bool, _: u64) {
     }
 }
 
-fn flag_without_fence(right: bool, _: u64) {
-    // An atomic operation alone orders nothing else.
-    let t = thread_idx().x;
-    if t == 0 {
-        store_shared(at(0), 0_u32);
-    }
-    sync_threads();
-    if t == 0 {
-        store_shared(at(1), 7_u32); // flag_without_fence
-        if right {
-            fence();
-        }
-        atomic_exchange(at(0), 1_u32);
-    } else if t == 32 {
-        while atomic_or(at(0), 0_u32) == 0 {}
-        if right {
-            fence();
-        }
-        load_shared::<u32>(at(1)); // flag_without_fence
-    }
-}
-
 fn flag_without_acquire(right: bool, _: u64) {
     let t = thread_idx().x;
     if t == 0 {
@@ -184,8 +147,6 @@ pub const CASES: &[Case] = &[
     Case::race("transposed_tile", transposed_tile, Block, [Write, Read]).threads(256),
     Case::race("race_before_another_fault", race_before_another_fault, Block, [Write, Read]),
     Case::race("second_line_of_the_block", second_line_of_the_block, Block, [Write, Read]),
-    Case::race("one_thread_for_all", one_thread_for_all, Block, [Write, Read]),
-    Case::race("all_write_one_word", all_write_one_word, Block, [Write, Write]).threads(96),
     Case::race("wrong_named_barrier", wrong_named_barrier, Block, [Write, Read]).threads(128),
     Case::race("right_named_barrier_of_a_pair", right_named_barrier_of_a_pair, Block, [Write, Read])
         .threads(128),
@@ -193,7 +154,6 @@ pub const CASES: &[Case] = &[
     Case::race("word_over_half", word_over_half, Block, [Write, Write]),
     Case::race("byte_of_a_vector", byte_of_a_vector, Block, [Write, Write]),
     Case::race("counter_set_while_counted", counter_set_while_counted, Block, [Write, Atomic]),
-    Case::race("flag_without_fence", flag_without_fence, Block, [Write, Read]),
     Case::race("flag_without_acquire", flag_without_acquire, Block, [Write, Read]),
 ];
 

@@ -12,17 +12,6 @@ fn at(word: u32) -> u32 {
     shared_base() + 4 * word
 }
 
-/// Stores a word, meets the other lanes by `meet`, and loads another lane's word.
-fn exchange(right: bool, meet: impl Fn(u32), store: impl Fn(u32), load: impl Fn(u32)) {
-    let lane = lane_id();
-    store(at(lane));
-    meet(lane);
-    if right {
-        sync_warp(FULL);
-    }
-    load(at(lane ^ 1));
-}
-
 /// Every pair that races is of one warp, in a block of two.
 fn pairs_of_two_warps(right: bool, _: u64) {
     let t = thread_idx().x;
@@ -35,21 +24,13 @@ fn pairs_of_two_warps(right: bool, _: u64) {
 }
 
 fn matches(right: bool, _: u64) {
-    exchange(
-        right,
-        |lane| _ = match_any(FULL, lane / 4),
-        |to| store_shared(to, 1_u32),        // matches
-        |from| _ = load_shared::<u32>(from), // matches
-    );
-}
-
-fn nothing_between(right: bool, _: u64) {
-    exchange(
-        right,
-        |_| (),
-        |to| store_shared(to, 1_u32),        // nothing_between
-        |from| _ = load_shared::<u32>(from), // nothing_between
-    );
+    let lane = lane_id();
+    store_shared(at(lane), lane); // matches
+    match_any(FULL, lane / 4);
+    if right {
+        sync_warp(FULL);
+    }
+    load_shared::<u32>(at(lane ^ 1)); // matches
 }
 
 fn halves_of_the_warp(right: bool, _: u64) {
@@ -125,7 +106,6 @@ fn rounds_of_a_loop(right: bool, _: u64) {
 pub const CASES: &[Case] = &[
     Case::race("pairs_of_two_warps", pairs_of_two_warps, Warp, [Write, Read]),
     Case::race("matches", matches, Warp, [Write, Read]).threads(32),
-    Case::race("nothing_between", nothing_between, Warp, [Write, Read]).threads(32),
     Case::race("halves_of_the_warp", halves_of_the_warp, Warp, [Write, Read]).threads(32),
     Case::race("half_with_itself", half_with_itself, Warp, [Write, Read]).threads(32),
     Case::race("stmatrix_without_barrier", stmatrix_without_barrier, Warp, [Write, Read]).threads(32),

@@ -4,6 +4,8 @@ use crate::common::devices;
 use half::{bf16, f16};
 use moye::{Buffer, Device, Element, Global, GlobalMut, Grid, Kernel, Module, Ptx};
 use moye_device::arch::{Bf16x2, F16x2};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use std::fmt::Write as _;
 
 /// The kernels of sm_80.
@@ -203,16 +205,7 @@ pub fn poisoned<T: Element>(device: &Device, len: usize) -> Buffer<T> {
     buffer
 }
 
-/// `count` pseudo-random values, the same in every run, from a seed (splitmix64).
+/// `count` pseudo-random values, the same in every run, from a seed.
 pub fn random(seed: u64, count: usize) -> Vec<u64> {
-    let mut state = seed;
-    std::iter::repeat_with(|| {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    })
-    .take(count)
-    .collect()
+    StdRng::seed_from_u64(seed).random_iter().take(count).collect()
 }

@@ -1,5 +1,5 @@
-//! `matmul`, `copy` and `transpose` of matrices in every order, against a reference, on every
-//! device there is, and what they refuse.
+//! `matmul`, `copy` and `transpose` on streams and of views, and what they refuse. Their results in
+//! every order are in `tests/host`.
 
 use crate::common::devices;
 use crate::common::matrix::{Order, Shape, TestMatrix, rng};
@@ -7,25 +7,6 @@ use moye::{
     Buffer, Device, Error, Matrix, MatrixMut, copy, copy_on, matmul, matmul_on, transpose, transpose_on,
 };
 use rand::RngExt;
-use rstest::rstest;
-
-const ORDERS: [Order; 3] = [Order::RowMajor, Order::ColMajor, Order::StridedRows];
-
-/// A matrix of whole numbers, whose sums are exact in any order.
-fn whole(device: &Device, rows: usize, cols: usize, order: Order) -> TestMatrix {
-    let mut rng = rng(&[rows, cols, order as usize]);
-    TestMatrix::drawn(device, Shape::new(rows, cols, order), || rng.random_range(-8i8..=8).into())
-}
-
-/// A matrix for a result.
-fn poisoned(device: &Device, rows: usize, cols: usize, order: Order) -> TestMatrix {
-    TestMatrix::poisoned(device, Shape::new(rows, cols, order))
-}
-
-fn matrix(of: &TestMatrix) -> Matrix<'_, f32> {
-    let Shape { rows, cols, row_stride, col_stride } = of.shape;
-    Matrix::new(of.view(), rows, cols, (row_stride, col_stride)).unwrap()
-}
 
 fn matrix_mut(of: &mut TestMatrix) -> MatrixMut<'_, f32> {
     let Shape { rows, cols, row_stride, col_stride } = of.shape;
@@ -40,55 +21,21 @@ fn holds(matrix: &TestMatrix, expected: impl Fn(usize, usize) -> f32) {
     }
 }
 
-#[rstest]
-fn a_product_is_exact_in_every_order(
-    #[values((1, 1, 1), (3, 130, 9), (129, 2, 17), (50, 60, 0), (0, 5, 3))] shape: (usize, usize, usize),
-) {
-    for device in devices() {
-        for orders in (0..27).map(|i| [i % 3, i / 3 % 3, i / 9].map(|order| ORDERS[order])) {
-            product(&device, shape, orders);
-        }
-        product(&device, shape, [Order::Strided; 3]);
-    }
-}
-
-fn product(device: &Device, (m, n, k): (usize, usize, usize), [a_order, b_order, c_order]: [Order; 3]) {
-    let (a, b) = (whole(device, m, k, a_order), whole(device, k, n, b_order));
-    let mut c = poisoned(device, m, n, c_order);
-    matmul(device, &matrix(&a), &matrix(&b), &mut matrix_mut(&mut c)).unwrap();
-    holds(&c, |i, j| (0..k).map(|l| a.at(i, l) * b.at(l, j)).sum());
-}
-
-#[test]
-fn copies_and_transposes_are_exact_in_every_order() {
-    for device in devices() {
-        for shape in [(1, 1), (33, 70), (64, 32), (0, 4)] {
-            (0..9).for_each(|i| moves(&device, shape, ORDERS[i % 3], ORDERS[i / 3]));
-            moves(&device, shape, Order::Strided, Order::Strided);
-        }
-    }
-}
-
-fn moves(device: &Device, (rows, cols): (usize, usize), from: Order, to: Order) {
-    let source = whole(device, rows, cols, from);
-    let (mut same, mut turned) = (poisoned(device, rows, cols, to), poisoned(device, cols, rows, to));
-    copy(device, &matrix(&source), &mut matrix_mut(&mut same)).unwrap();
-    holds(&same, |i, j| source.at(i, j));
-    transpose(device, &matrix(&source), &mut matrix_mut(&mut turned)).unwrap();
-    holds(&turned, |i, j| source.at(j, i));
-}
-
 #[test]
 fn operations_on_a_stream_follow_one_another() {
     for device in devices() {
         let stream = device.new_stream().unwrap();
-        let (n, order) = (40, Order::RowMajor);
-        let a = whole(&device, n, n, order);
-        let mut results = [(); 3].map(|()| poisoned(&device, n, n, order));
+        let n = 40;
+        let shape = Shape::new(n, n, Order::RowMajor);
+        let mut rng = rng(&[n]);
+        // Whole numbers, whose sums are exact in any order.
+        let a = TestMatrix::drawn(&device, shape, || rng.random_range(-8i8..=8).into());
+        let source = Matrix::row_major(a.view(), n, n).unwrap();
+        let mut results = [(); 3].map(|()| TestMatrix::poisoned(&device, shape));
         let [mut copied, mut turned, mut product] = results.each_mut().map(matrix_mut);
         // SAFETY: nothing else uses these buffers before the downloads, which wait.
         unsafe {
-            copy_on(&stream, &matrix(&a), &mut copied).unwrap();
+            copy_on(&stream, &source, &mut copied).unwrap();
             transpose_on(&stream, &copied.as_matrix(), &mut turned).unwrap();
             matmul_on(&stream, &copied.as_matrix(), &turned.as_matrix(), &mut product).unwrap();
         }

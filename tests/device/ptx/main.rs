@@ -138,14 +138,14 @@ fn every_shipped_kernel_keeps_everything_in_registers(#[values("sm_80", "sm_90a"
 
 /// A newer version requires a newer driver: 8.1, for `st.async`, CUDA 12.1's.
 #[test]
-fn texts_are_of_the_oldest_version_of_ptx_that_has_what_they_use() {
+fn images_are_of_the_oldest_version_of_ptx_that_has_what_they_use() {
     let version = |arch| module_of(arch, &[]).version;
     assert_eq!((version("sm_80"), version("sm_90a")), ((7, 0), (8, 1)));
 }
 
 /// Newer GPUs run the image for sm_80; sm_90a runs on 9.0 alone.
 #[test]
-fn a_shipped_kernel_is_found_on_all_gpus_that_one_of_its_texts_runs_on() {
+fn a_shipped_kernel_is_found_on_all_gpus_that_one_of_its_images_runs_on() {
     let (ampere, hopper, newer) = (Arch::new(8, 0), Arch::new(9, 0), Arch::new(10, 0));
     for (arch, gpus) in [("sm_80", &[ampere, hopper, newer][..]), ("sm_90a", &[hopper])] {
         for name in names(arch) {
@@ -161,7 +161,7 @@ fn a_shipped_kernel_is_found_on_all_gpus_that_one_of_its_texts_runs_on() {
 /// An image contains what only its architecture can run, and omits what is equal in an older one's
 /// or has faster kernels there.
 #[test]
-fn what_hopper_alone_has_is_in_its_text_alone_and_what_it_has_faster_in_that_of_sm_80_alone() {
+fn what_hopper_alone_has_is_in_its_image_alone_and_what_it_has_faster_in_that_of_sm_80_alone() {
     let (old, new) = (names("sm_80"), names("sm_90a"));
     let faster = |name: &str| {
         ["matmul_f16_", "matmul_bf16_", "matmul_tf32_", "matmul_s8_"]
@@ -190,7 +190,7 @@ fn what_hopper_alone_has_is_in_its_text_alone_and_what_it_has_faster_in_that_of_
 
 /// The simulator is planned like the GPU that it models, which is sm_90.
 #[test]
-fn every_kernel_that_a_product_can_take_on_hopper_is_in_a_text_that_runs_there() {
+fn every_kernel_that_a_product_can_take_on_hopper_is_in_an_image_that_runs_there() {
     type Planned = Vec<&'static str>;
     fn ask<T: Operand + Element>(take: impl Fn(Matmul<'_, T, T::Narrow>, &Device) -> Planned) -> Planned
     where

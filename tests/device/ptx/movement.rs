@@ -79,7 +79,7 @@ fn transposes_move_each_word_once_through_shared_memory(
 }
 
 #[rstest]
-fn what_is_repacked_goes_through_shared_memory_only_where_it_turns_round(
+fn what_is_repacked_goes_through_shared_memory_only_where_it_is_transposed(
     #[values("sm_80", "sm_90a")] arch: &str,
     #[values("repack_u8", "repack_u16", "repack_u32", "repack_u64", "repack_u128")] name: &str,
 ) {
@@ -93,7 +93,7 @@ fn what_is_repacked_goes_through_shared_memory_only_where_it_turns_round(
 /// A 16-byte word of each of four rows, and of four columns; at an edge the elements of a word one
 /// by one.
 #[rstest]
-fn what_is_turned_round_stays_in_registers(#[values("sm_80", "sm_90a")] arch: &str) {
+fn what_is_transposed_stays_in_registers(#[values("sm_80", "sm_90a")] arch: &str) {
     let kernel = function(arch, "repack_transposed_u32");
     assert_eq!(kernel.count("ld.global.v4.b32"), 4, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global.v4.b32"), 4, "{:?}", kernel.instructions);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_round_the_wait_is_found_though_the_text_has_the_wait_first() {
+    fn a_way_round_the_wait_is_found_though_the_wait_stands_before_it() {
         let way = [
             "@%p1 bra $L_2;",
             "griddepcontrol.wait;",

@@ -73,7 +73,7 @@ fn the_f32_products_are_fma_over_words_of_16_bytes(
 }
 
 #[rstest]
-fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_of_large_tiles(
+fn operands_with_k_contiguous_are_transposed_in_registers_by_the_f32_products_of_large_tiles(
     #[values("sm_80", "sm_90a")] arch: &str,
     #[values(("sgemm_nn", 4, 8), ("sgemm_tt", 2, 4))] (name, parts, last): (&str, usize, usize),
 ) {
@@ -245,7 +245,7 @@ fn results_in_half_precision_are_rounded_in_pairs(#[values("sm_80", "sm_90a")] a
 }
 
 #[rstest]
-fn operands_with_k_contiguous_are_copied_number_by_number_by_the_f32_products(
+fn operands_with_k_contiguous_are_copied_element_by_element_by_the_f32_products(
     #[values("sm_80", "sm_90a")] arch: &str,
     #[values(("sgemm_nn_128x128", 1), ("sgemm_tt_128x128", 1), ("sgemm_tn_128x128", 2))] (name, operands): (
         &str,

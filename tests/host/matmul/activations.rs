@@ -84,17 +84,14 @@ fn steps<U: moye::Element>() -> (f64, f64) {
 
 /// Every column of C is `alpha` times one of [`VALUES`], in the type T: A has leading ones, and B
 /// has the values there.
-fn check<T, U>(
+fn check<T: Scaled + Number + Scalar, U: Output<T> + Number + Scalar>(
     device: &Device,
     kernel: Option<&'static str>,
     splits: Option<u32>,
     alpha: f64,
     activation: Activation,
     setup: Setup<T, U>,
-) where
-    T: Scaled + Number + Scalar,
-    U: Output<T> + Number + Scalar,
-{
+) {
     let (m, n, k) = (16, VALUES.len(), 264);
     let [of_a, of_b, of_c] =
         orders(kernel.unwrap_or("tn"), 0).map(|order| move |rows, cols| order.strides(rows, cols));
@@ -157,11 +154,7 @@ fn check<T, U>(
     }
 }
 
-fn activations<T, U>(setup: Setup<T, U>)
-where
-    T: Scaled + Number + Scalar,
-    U: Output<T> + Number + Scalar,
-{
+fn activations<T: Scaled + Number + Scalar, U: Output<T> + Number + Scalar>(setup: Setup<T, U>) {
     for device in devices() {
         let kernels = asked(setup, &device, |product, device| product.kernels(device));
         for (i, &kernel) in kernels.iter().enumerate() {

@@ -117,6 +117,11 @@ impl Scaled for f32 {}
 impl Scaled for f64 {}
 impl Scaled for i8 {}
 
+/// Elements of operands whose products are added to results `U`.
+pub trait Tested<U>: Scaled<Scalar: Into<f64> + From<i8> + Convert<U>> + Number {}
+
+impl<T: Scaled<Scalar: Into<f64> + From<i8> + Convert<U>> + Number, U> Tested<U> for T {}
+
 /// The relative norm error that a GPU's accumulators add for 8-bit floats: they keep 14 bits (see
 /// `moye_sim`'s `MmaSum::bound`), and truncate up to a unit in the last place at each of `k / 32`
 /// steps.
@@ -212,17 +217,13 @@ impl Case {
 ///
 /// `setup` chooses the precision; `bound` is the maximum norm error, 0 for an exact result, to
 /// which the error of hardware with less than f32 accumulators is added.
-pub fn check<T, U>(
+pub fn check<T: Tested<U>, U: Output<T> + Number>(
     device: &Device,
     case: &Case,
     bound: f64,
     seed: u64,
     setup: impl for<'a> Fn(Matmul<'a, T, U>) -> Matmul<'a, T, U>,
-) where
-    T: Scaled + Number,
-    U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8> + Convert<U>,
-{
+) {
     let (m, n, k) = case.shape;
     let bound = bound + of_hardware::<T>(device, k);
     let mut rng = rng(&[m, n, k, seed as usize]);

@@ -1,6 +1,6 @@
 //! Every kernel by name, including kernels that a device never chooses.
 
-use crate::case::{Case, Order, Scaled, check};
+use crate::case::{Case, Order, Tested, check};
 use crate::common::product::Number;
 use crate::common::{devices, in_turn};
 use crate::shared_tiles;
@@ -9,7 +9,6 @@ use half::{bf16, f16};
 use moye::Output;
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
-use moye_device::arch::Convert;
 
 /// The orders of A, B and C for a kernel, from its name: `t` means for A that K is contiguous, `n`
 /// the same for B. Kernels of `sgemm` write column-major C, others row-major.
@@ -21,12 +20,7 @@ pub fn orders(kernel: &str, between: usize) -> [Order; 3] {
     [of(order.starts_with('t'), 0), of(order.ends_with('t'), 0), of(!kernel.starts_with("sgemm"), between)]
 }
 
-fn each<T, U>(bound: f64, setup: Setup<T, U>)
-where
-    T: Scaled + Number,
-    U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8> + Convert<U>,
-{
+fn each<T: Tested<U>, U: Output<T> + Number>(bound: f64, setup: Setup<T, U>) {
     for device in devices() {
         let kernels = asked(setup, &device, |product, device| product.kernels(device));
         for (number, kernel) in kernels.into_iter().enumerate() {
@@ -123,12 +117,7 @@ fn of_256_x_128_writes_f32_below_each_other() {
 /// Kernels of small tiles, and those with one tile for each block, move a tile that would cross the
 /// edge inside, unless they read C: the bias is then that of the rows and columns of the moved
 /// tile.
-fn moved<T, U>(bound: f64, setup: Setup<T, U>)
-where
-    T: Scaled + Number,
-    U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8> + Convert<U>,
-{
+fn moved<T: Tested<U>, U: Output<T> + Number>(bound: f64, setup: Setup<T, U>) {
     for device in devices() {
         let kernels = asked(setup, &device, |product, device| product.kernels(device));
         let small = |kernel: &&str| {
@@ -342,11 +331,7 @@ fn of_f32_take_extents_that_end_within_words() {
 
 /// Step 7 of the ladder, the pipeline with `mma.sync`, over thousands of tiles along K, in one
 /// slice.
-fn long<T>(kernel: &'static str, bound: impl Fn(usize) -> f64, setup: Setup<T, T>)
-where
-    T: Scaled + Number + Output<T>,
-    T::Scalar: Into<f64> + From<i8> + Convert<T>,
-{
+fn long<T: Tested<T> + Output<T>>(kernel: &'static str, bound: impl Fn(usize) -> f64, setup: Setup<T, T>) {
     for device in devices() {
         // Primes. The simulator takes seconds for the smaller one.
         let k: usize = if device.is_gpu() { 50_021 } else { 5003 };

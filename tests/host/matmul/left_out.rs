@@ -33,11 +33,11 @@ struct Case {
 }
 
 /// Runs the case; every element of C must have the value and the sign of `relu(beta * c + bias)`.
-fn check<T, U>(device: &Device, case: Case, setup: Setup<T, U>)
-where
-    T: Scaled + Number,
-    U: Output<T> + Number + Scalar,
-{
+fn check<T: Scaled + Number, U: Output<T> + Number + Scalar>(
+    device: &Device,
+    case: Case,
+    setup: Setup<T, U>,
+) {
     let Case { k, byte, alpha, beta, .. } = case;
     let (m, n) = EXTENTS;
     let extents = [(m, k), (k, n), (m, n)];
@@ -122,11 +122,7 @@ where
 /// range of most.
 const BYTES: [u8; 2] = [0xFF, 0x7F];
 
-fn alpha_of_zero<T, U>(setup: Setup<T, U>)
-where
-    T: Scaled + Number,
-    U: Output<T> + Number + Scalar,
-{
+fn alpha_of_zero<T: Scaled + Number, U: Output<T> + Number + Scalar>(setup: Setup<T, U>) {
     for device in devices() {
         let kernels = asked(setup, &device, |product, device| product.kernels(device));
         let case = Case {
@@ -193,11 +189,7 @@ where
     }
 }
 
-fn k_of_zero<T, U>(alphas: &[f64], setup: Setup<T, U>)
-where
-    T: Scaled + Number,
-    U: Output<T> + Number + Scalar,
-{
+fn k_of_zero<T: Scaled + Number, U: Output<T> + Number + Scalar>(alphas: &[f64], setup: Setup<T, U>) {
     for device in devices() {
         if asked(setup, &device, |product, device| product.kernels(device)).is_empty() {
             continue;

@@ -16,14 +16,13 @@ mod ping_pong;
 mod scales;
 mod shared_tiles;
 
-use case::{Case, Order, Scaled, check};
+use case::{Case, Order, Scaled, Tested, check};
 use common::matrix::rng;
 use common::product::Number;
 use common::{devices, in_turn, is_watched};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
 use moye::{Device, Matmul, Output};
-use moye_device::arch::Convert;
 use rstest::rstest;
 
 /// Sets a precision.
@@ -35,12 +34,7 @@ const SHAPES: [(usize, usize, usize); 7] =
 
 /// Every tile of the kernels of this precision, on every device, for all orientations of the
 /// matrices.
-fn all_orientations<T, U>(bound: f64, setup: Setup<T, U>)
-where
-    T: Scaled + Number,
-    U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8> + Convert<U>,
-{
+fn all_orientations<T: Tested<U>, U: Output<T> + Number>(bound: f64, setup: Setup<T, U>) {
     for device in devices() {
         for tile in tiles(&device, setup) {
             for (i, shape) in SHAPES.into_iter().enumerate() {
@@ -65,12 +59,7 @@ where
 /// Products with at least a whole tile of each kernel along M, N and K, and a partial one: the loop
 /// over whole tiles, and blocks that move back from the edge, or must not, because rows would be
 /// unaligned or C is read.
-fn more_than_a_tile<T, U>(bound: f64, setup: Setup<T, U>)
-where
-    T: Scaled + Number,
-    U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8> + Convert<U>,
-{
+fn more_than_a_tile<T: Tested<U>, U: Output<T> + Number>(bound: f64, setup: Setup<T, U>) {
     for device in devices() {
         for tile in tiles(&device, setup) {
             for (i, orders) in [0b000usize, 0b011, 0b101, 0b110].into_iter().enumerate() {
@@ -101,12 +90,7 @@ where
 }
 
 /// Random products with all options.
-fn anything<T, U>(bound: f64, setup: Setup<T, U>)
-where
-    T: Scaled + Number,
-    U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8> + Convert<U>,
-{
+fn anything<T: Tested<U>, U: Output<T> + Number>(bound: f64, setup: Setup<T, U>) {
     for device in devices() {
         let (cases, most) = if device.is_gpu() { (150, 300) } else { (12, 80) };
         let mut rng = rng(&[cases, most]);
@@ -127,11 +111,11 @@ where
 }
 
 /// The answer of a product without a size about its kernels.
-fn asked<T, U, R>(setup: Setup<T, U>, device: &Device, ask: impl FnOnce(&Matmul<'_, T, U>, &Device) -> R) -> R
-where
-    T: Scaled + Number,
-    U: Output<T> + Number,
-{
+fn asked<T: Scaled + Number, U: Output<T> + Number, R>(
+    setup: Setup<T, U>,
+    device: &Device,
+    ask: impl FnOnce(&Matmul<'_, T, U>, &Device) -> R,
+) -> R {
     let nothing = device.alloc_zeroed::<T>(1).unwrap();
     let matrix = || moye::Matrix::row_major(&nothing, 1, 1).unwrap();
     ask(&setup(Matmul::new(matrix(), matrix())), device)
@@ -229,12 +213,7 @@ fn a_stage_that_k_ends_in_is_multiplied_as_far_as_k_goes(
 
 /// Rows that start at multiples of 16 bytes and end within: the gap between them is neither
 /// accumulated nor written.
-fn ends_within_a_piece<T, U>(bound: f64, setup: Setup<T, U>)
-where
-    T: Scaled + Number,
-    U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8> + Convert<U>,
-{
+fn ends_within_a_piece<T: Tested<U>, U: Output<T> + Number>(bound: f64, setup: Setup<T, U>) {
     for device in devices() {
         for tile in tiles(&device, setup) {
             for orders in 0..8usize {
@@ -263,12 +242,7 @@ fn rows_that_end_within_sixteen_bytes() {
 
 /// Unaligned rows of C, more than a tile of them, each longer than the part that passes through
 /// shared memory at a time: the elements between them are unchanged.
-fn c_begins_anywhere<T, U>(bound: f64, setup: Setup<T, U>)
-where
-    T: Scaled + Number,
-    U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8> + Convert<U>,
-{
+fn c_begins_anywhere<T: Tested<U>, U: Output<T> + Number>(bound: f64, setup: Setup<T, U>) {
     for device in devices() {
         for tile in tiles(&device, setup) {
             // Elements before C and between its rows: all rows, or every second one, start in the

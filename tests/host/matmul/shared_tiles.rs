@@ -142,7 +142,7 @@ fn half_of_a_round_is_dealt_out_to_all_clusters() {
     let multiprocessors = device.properties().multiprocessors;
     if !has_wgmma(&device) || multiprocessors != 132 {
         say(&format!(
-            "skipped: {} has {multiprocessors} multiprocessors, and not Hopper's 132",
+            "skipped: {} has {multiprocessors} SMs, and not Hopper's 132",
             device.name()
         ));
         return;

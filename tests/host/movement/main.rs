@@ -13,30 +13,44 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rstest::rstest;
 
-/// A matrix in its buffer: the contiguous mode, the stride between lines, and the start.
+/// A matrix in its buffer.
 #[derive(Clone, Copy, Debug)]
 struct Place {
+    /// Whether the stride between rows is the smaller one.
     rows_first: bool,
+    /// The stride within a line: 1 if it is contiguous.
+    step: usize,
+    /// The stride between lines.
     leading: usize,
     start: usize,
 }
 
+/// The extents of a matrix.
+type Extents = (usize, usize);
+
+/// Where a matrix is read, and where it is written.
+struct Places {
+    from: Place,
+    to: Place,
+}
+
 impl Place {
     /// Without a gap, with a gap that keeps lines at multiples of 16 elements, or with one that
-    /// does not; at the buffer's start, or an element after it.
-    fn random(random: &mut StdRng, rows: usize, cols: usize) -> Self {
+    /// does not; at the buffer's start, or an element after it; some with no contiguous mode.
+    fn random(random: &mut StdRng, (rows, cols): Extents) -> Self {
         let rows_first = random.random_bool(0.5);
-        let line = if rows_first { rows } else { cols };
+        let step = 1 + usize::from(random.random_bool(0.2));
+        let line = step * if rows_first { rows } else { cols };
         let leading = match random.random_range(0..3) {
             0 => line,
             1 => (line + 1).next_multiple_of(16),
             _ => line + random.random_range(1..4),
         };
-        Self { rows_first, leading, start: usize::from(random.random_bool(0.2)) }
+        Self { rows_first, step, leading, start: usize::from(random.random_bool(0.2)) }
     }
 
     fn strides(self) -> (usize, usize) {
-        if self.rows_first { (1, self.leading) } else { (self.leading, 1) }
+        if self.rows_first { (self.step, self.leading) } else { (self.leading, self.step) }
     }
 
     fn len(self, rows: usize, cols: usize) -> usize {
@@ -52,20 +66,20 @@ impl Place {
 fn moves<T: Element + PartialEq + std::fmt::Debug>(
     device: &Device,
     transposed: bool,
-    (rows, cols): (usize, usize),
+    shape @ (rows, cols): Extents,
     random: &mut StdRng,
     number: impl Fn(u128) -> T,
 ) {
-    let (to_rows, to_cols) = if transposed { (cols, rows) } else { (rows, cols) };
-    let places = (Place::random(random, rows, cols), Place::random(random, to_rows, to_cols));
-    moves_between(device, transposed, (rows, cols), places, random, number);
+    let from = Place::random(random, shape);
+    let to = Place::random(random, if transposed { (cols, rows) } else { shape });
+    moves_between(device, transposed, shape, Places { from, to }, random, number);
 }
 
 fn moves_between<T: Element + PartialEq + std::fmt::Debug>(
     device: &Device,
     transposed: bool,
-    (rows, cols): (usize, usize),
-    (from, to): (Place, Place),
+    (rows, cols): Extents,
+    Places { from, to }: Places,
     random: &mut StdRng,
     number: impl Fn(u128) -> T,
 ) {
@@ -105,8 +119,18 @@ fn every_element_arrives_and_no_other_is_written(
 ) {
     let mut random = StdRng::seed_from_u64(rand::random());
     for device in devices() {
-        let mut shapes =
-            vec![(1, 1), (1, 300), (300, 1), (64, 64), (65, 63), (16, 4096), (4096, 16), (257, 9), (132, 96)];
+        let mut shapes = vec![
+            (1, 1),
+            (0, 4),
+            (1, 300),
+            (300, 1),
+            (64, 64),
+            (65, 63),
+            (16, 4096),
+            (4096, 16),
+            (257, 9),
+            (132, 96),
+        ];
         for _ in 0..12 {
             shapes.push((random.random_range(1..200), random.random_range(1..200)));
         }
@@ -125,7 +149,7 @@ fn every_element_arrives_and_no_other_is_written(
 /// Extents and gaps in whole words, so that bytes and pairs are copied by words; whole tiles, and
 /// edges of all sizes.
 #[rstest]
-fn small_elements_are_turned_round_by_words(
+fn small_elements_are_transposed_by_words(
     #[values(1, 2)] bytes: usize,
     #[values((4, 4), (128, 128), (64, 256), (132, 260), (60, 124), (8, 516), (516, 8), (256, 384))] shape: (
         usize,
@@ -137,8 +161,9 @@ fn small_elements_are_turned_round_by_words(
     for device in devices() {
         for rows_first in [false, true] {
             let (rows, cols) = shape;
-            let of = |line: usize| Place { rows_first, leading: line + gap, start: gap };
-            let places = if rows_first { (of(rows), of(cols)) } else { (of(cols), of(rows)) };
+            let of = |line: usize| Place { rows_first, step: 1, leading: line + gap, start: gap };
+            let (from, to) = if rows_first { (of(rows), of(cols)) } else { (of(cols), of(rows)) };
+            let places = Places { from, to };
             match bytes {
                 1 => moves_between(&device, true, shape, places, &mut random, |x| x as u8),
                 _ => moves_between(&device, true, shape, places, &mut random, |x| x as u16),
@@ -158,9 +183,9 @@ fn long_lines_and_short_ones_are_copied_by_words(
     #[values(0, 4)] gap: usize,
 ) {
     let mut random = StdRng::seed_from_u64(rand::random());
-    let place = Place { rows_first: true, leading: shape.0 + gap, start: 0 };
+    let place = Place { rows_first: true, step: 1, leading: shape.0 + gap, start: 0 };
     for device in devices() {
-        moves_between(&device, false, shape, (place, place), &mut random, |x| x as u32);
+        moves_between(&device, false, shape, Places { from: place, to: place }, &mut random, |x| x as u32);
     }
 }
 

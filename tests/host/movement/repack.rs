@@ -230,7 +230,7 @@ impl Turned {
 }
 
 #[rstest]
-fn two_matrices_are_turned_round_by_one_launch(
+fn two_matrices_are_transposed_by_one_launch(
     #[values(On::Sim, On::Gpu)] on: On,
     #[values([1, 1, 1], [3, 7, 2], [64, 64, 1], [65, 63, 3], [130, 70, 1], [4, 200, 2])] first: [usize; 3],
     #[values([0, 0, 0], [1, 1, 1], [67, 130, 1], [5, 3, 4])] second: [usize; 3],

@@ -1,8 +1,8 @@
 //! Contexts, streams, events and memory of another library: they are used as they are, and never
 //! destroyed. The stand-in records each call with its handles.
 
+use crate::calls;
 use crate::common::{PTX, SCALE, one_thread};
-use crate::{driver, with_driver};
 use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Stream, transpose_on};
 use std::ffi::c_void;
 use std::ptr::without_provenance_mut;
@@ -18,30 +18,12 @@ const MEMORY: u64 = 1 << 42;
 const MEMORY_OF_GPU_1: u64 = 1 << 50;
 const MEMORY_OF_HOST: u64 = 1 << 12;
 
-/// Whether this process is the part of a test that runs with the stand-in.
-fn has_driver() -> bool {
-    std::env::var_os("FAKE_DRIVER_CALLS").is_some()
-}
-
-/// The calls that the stand-in records in a part of these tests.
-fn calls(part: &str) -> Option<Vec<String>> {
-    let folder = driver(&[])?;
-    let file = folder.path().join("calls");
-    let settings = [("FAKE_DRIVER_CALLS", file.to_str().unwrap())];
-    Some(with_driver(folder.path(), "", &format!("borrowed::{part}"), &settings, "calls"))
-}
-
 fn own(device: &Device) -> Stream {
     // SAFETY: the stand-in's streams live as long as the process.
     unsafe { Stream::from_raw_handle(device, STREAM).unwrap() }
 }
 
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn uses_all_handles() {
-    if !has_driver() {
-        return;
-    }
     // SAFETY: the stand-in's handles live as long as the process, and it computes nothing.
     unsafe {
         let device = Device::from_raw_context(CONTEXT).unwrap();
@@ -60,12 +42,7 @@ fn uses_all_handles() {
     }
 }
 
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn multiplies_on_borrowed_handles() {
-    if !has_driver() {
-        return;
-    }
     // SAFETY: the stand-in's handles live as long as the process, and it computes nothing.
     unsafe {
         let device = Device::from_raw_context(CONTEXT).unwrap();
@@ -80,7 +57,7 @@ fn multiplies_on_borrowed_handles() {
 
 #[test]
 fn a_product_takes_its_workspace_on_a_borrowed_stream() {
-    let Some(calls) = calls("multiplies_on_borrowed_handles") else { return };
+    let Some(calls) = calls("", multiplies_on_borrowed_handles) else { return };
     check_stream(&calls, 2);
     check_workspace(&calls);
 }
@@ -101,12 +78,7 @@ fn check_workspace(calls: &[String]) {
     assert!(calls.contains(&workspace), "{calls:?}");
 }
 
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn transposes_on_borrowed_handles() {
-    if !has_driver() {
-        return;
-    }
     // SAFETY: the stand-in's handles live as long as the process, and it computes nothing.
     unsafe {
         let device = Device::from_raw_context(CONTEXT).unwrap();
@@ -119,17 +91,12 @@ fn transposes_on_borrowed_handles() {
 
 #[test]
 fn a_transpose_is_launched_on_a_borrowed_stream_and_allocates_nothing() {
-    let Some(calls) = calls("transposes_on_borrowed_handles") else { return };
+    let Some(calls) = calls("", transposes_on_borrowed_handles) else { return };
     check_stream(&calls, 1);
     assert!(!calls.iter().any(|call| call.starts_with("cuMemAllocAsync")), "{calls:?}");
 }
 
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn attends_on_borrowed_handles() {
-    if !has_driver() {
-        return;
-    }
     // SAFETY: the stand-in's handles live as long as the process, and it computes nothing.
     unsafe {
         let device = Device::from_raw_context(CONTEXT).unwrap();
@@ -141,7 +108,7 @@ fn attends_on_borrowed_handles() {
 
 #[test]
 fn attention_in_splits_takes_its_workspace_on_a_borrowed_stream() {
-    let Some(calls) = calls("attends_on_borrowed_handles") else { return };
+    let Some(calls) = calls("", attends_on_borrowed_handles) else { return };
     // The splits, and the combine kernel.
     check_stream(&calls, 2);
     check_workspace(&calls);
@@ -149,7 +116,7 @@ fn attention_in_splits_takes_its_workspace_on_a_borrowed_stream() {
 
 #[test]
 fn borrowed_handles_are_used_and_never_destroyed() {
-    let Some(calls) = calls("uses_all_handles") else { return };
+    let Some(calls) = calls("", uses_all_handles) else { return };
     let launches = calls.iter().filter(|call| call.starts_with("cuLaunchKernel")).count();
     assert_eq!(launches, 1, "{calls:?}");
     for used in [
@@ -174,12 +141,7 @@ fn borrowed_handles_are_used_and_never_destroyed() {
     assert!(destroyed.is_empty(), "only the stream that was created here is destroyed: {destroyed:?}");
 }
 
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn compares_devices() {
-    if !has_driver() {
-        return;
-    }
     // SAFETY: the stand-in's contexts live as long as the process.
     let [primary, other, again] =
         [PRIMARY, CONTEXT, CONTEXT].map(|context| unsafe { Device::from_raw_context(context).unwrap() });
@@ -196,15 +158,10 @@ fn compares_devices() {
 
 #[test]
 fn a_context_is_a_device_and_the_primary_one_is_the_gpus() {
-    calls("compares_devices");
+    calls("", compares_devices);
 }
 
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn gives_what_cannot_be_used() {
-    if !has_driver() {
-        return;
-    }
     let device = Device::gpu(0).unwrap();
     let null = std::ptr::null_mut();
     // SAFETY: all calls are refused.
@@ -248,5 +205,5 @@ fn gives_what_cannot_be_used() {
 
 #[test]
 fn handles_that_cannot_be_used_are_refused_with_the_reason() {
-    calls("gives_what_cannot_be_used");
+    calls("", gives_what_cannot_be_used);
 }

@@ -1,29 +1,11 @@
 //! Streams and slices of `cudarc`, tested by the calls that the stand-in for the driver records.
 
-use crate::{driver, with_driver};
+use crate::calls;
 use cudarc::driver::CudaContext;
 use moye::interop::cudarc::{CudarcStream, device, to_cudarc};
 use moye::{Device, Matmul, Matrix, MatrixMut};
 
-/// Whether this process is the part of a test that runs with the stand-in.
-fn has_driver() -> bool {
-    std::env::var_os("FAKE_DRIVER_CALLS").is_some()
-}
-
-/// The calls that the stand-in records in a part of these tests.
-fn calls(part: &str) -> Option<Vec<String>> {
-    let folder = driver(&[])?;
-    let file = folder.path().join("calls");
-    let settings = [("FAKE_DRIVER_CALLS", file.to_str().unwrap())];
-    Some(with_driver(folder.path(), "", &format!("cudarc_slices::{part}"), &settings, "calls"))
-}
-
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn multiplies_slices() {
-    if !has_driver() {
-        return;
-    }
     let context = CudaContext::new(0).unwrap();
     let cuda = context.new_stream().unwrap();
     let (a, b) = (cuda.alloc_zeros::<f32>(4096).unwrap(), cuda.alloc_zeros::<f32>(4096).unwrap());
@@ -63,7 +45,7 @@ fn multiplies_slices() {
 
 #[test]
 fn a_product_of_slices_goes_to_their_stream_and_frees_nothing_of_cudarcs() {
-    let Some(calls) = calls("multiplies_slices") else { return };
+    let Some(calls) = calls("", multiplies_slices) else { return };
     let launches: Vec<_> = calls.iter().filter(|call| call.starts_with("cuLaunchKernel")).collect();
     assert!(launches.len() >= 6 && launches.iter().all(|call| call.ends_with(" 0x101")), "{calls:?}");
     let count = |name: &str| calls.iter().filter(|call| call.split(' ').next() == Some(name)).count();

@@ -1,51 +1,67 @@
 //! Graphs and workspaces, tested by the calls that the stand-in for the driver records.
 
-use crate::{driver, with_driver};
-use moye::{Device, Matmul, Matrix, MatrixMut, transpose_on};
-
-/// Whether this process is the part of a test that runs with the stand-in.
-fn has_driver() -> bool {
-    std::env::var_os("FAKE_DRIVER_CALLS").is_some()
-}
-
-/// The calls that the stand-in records in a part of these tests.
-fn calls(part: &str, fault: &str) -> Option<Vec<String>> {
-    let folder = driver(&[])?;
-    let file = folder.path().join("calls");
-    let settings = [("FAKE_DRIVER_CALLS", file.to_str().unwrap())];
-    Some(with_driver(folder.path(), fault, &format!("graphs::{part}"), &settings, "calls"))
-}
+use crate::{attend_in_splits, calls, note};
+use half::f16;
+use moye::{Buffer, Device, Element, Matmul, Matrix, MatrixMut, Result, Stream, transpose_on};
 
 fn count(calls: &[String], name: &str) -> usize {
     calls.iter().filter(|call| call.split(' ').next() == Some(name)).count()
 }
 
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn multiplies_again_and_again() {
-    if !has_driver() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    let x = device.alloc_uninit::<f32>(4096).unwrap();
-    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
-    let stream = device.new_stream().unwrap();
-    let mut c = MatrixMut::row_major(&mut y, 64, 64).unwrap();
-    for _ in 0..5 {
-        let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
-        // SAFETY: the stand-in computes nothing.
-        unsafe { Matmul::new(matrix(), matrix()).split_k(2).run_on(&stream, &mut c).unwrap() };
-    }
-}
-
-#[test]
-fn a_product_allocates_nothing_after_the_first_and_waits_for_nothing() {
-    let Some(calls) = calls("multiplies_again_and_again", "") else { return };
-    check_one_workspace(&calls, 10);
-}
-
 fn launches(calls: &[String]) -> usize {
     count(calls, "cuLaunchKernel") + count(calls, "cuLaunchKernelEx")
+}
+
+/// GPU 0, which computes nothing, and two buffers of it.
+struct Gpu<T> {
+    device: Device,
+    x: Buffer<T>,
+    y: Buffer<T>,
+}
+
+impl<T: Element> Gpu<T> {
+    fn new() -> Self {
+        let device = Device::gpu(0).unwrap();
+        let [x, y] = [8192, 4096].map(|elements| device.alloc_uninit(elements).unwrap());
+        Self { device, x, y }
+    }
+}
+
+impl Gpu<f32> {
+    /// A product in two slices of K, whose partial results need a workspace.
+    fn multiply(&mut self, stream: &Stream) -> Result<()> {
+        let mut c = MatrixMut::row_major(&mut self.y, 64, 64)?;
+        // SAFETY: the stand-in computes nothing.
+        unsafe { product(&self.x).run_on(stream, &mut c) }
+    }
+
+    fn transpose(&mut self, stream: &Stream) -> Result<()> {
+        let mut transposed = MatrixMut::row_major(&mut self.y, 64, 64)?;
+        // SAFETY: the stand-in computes nothing.
+        unsafe { transpose_on(stream, &Matrix::row_major(self.x.slice(..4096)?, 64, 64)?, &mut transposed) }
+    }
+}
+
+impl Gpu<f16> {
+    fn attend(&mut self, stream: &Stream) -> Result<()> {
+        // SAFETY: the stand-in computes nothing.
+        unsafe { attend_in_splits(stream, &self.x, &mut self.y) }
+    }
+}
+
+fn product(x: &Buffer<f32>) -> Matmul<'_, f32> {
+    let matrix = || Matrix::row_major(x.slice(..4096).unwrap(), 64, 64).unwrap();
+    Matmul::new(matrix(), matrix()).split_k(2)
+}
+
+/// Work on buffers and a stream.
+type Work<T> = fn(&mut Gpu<T>, &Stream) -> Result<()>;
+
+/// Does the work five times on one stream.
+fn again_and_again<T: Element>(work: Work<T>) {
+    let mut gpu = Gpu::new();
+    let stream = gpu.device.new_stream().unwrap();
+    (0..5).for_each(|_| work(&mut gpu, &stream).unwrap());
 }
 
 /// There are at least `least` launches, one workspace for all of them, and no wait.
@@ -61,89 +77,30 @@ fn check_one_workspace(calls: &[String], least: usize) {
 }
 
 #[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn transposes_again_and_again() {
-    if !has_driver() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    let x = device.alloc_uninit::<f32>(4096).unwrap();
-    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
-    let stream = device.new_stream().unwrap();
-    let mut transposed = MatrixMut::row_major(&mut y, 64, 64).unwrap();
-    for _ in 0..5 {
-        // SAFETY: the stand-in computes nothing.
-        unsafe {
-            transpose_on(&stream, &Matrix::row_major(&x, 64, 64).unwrap(), &mut transposed).unwrap();
-        }
-    }
+fn a_product_allocates_nothing_after_the_first_and_waits_for_nothing() {
+    let Some(calls) = calls("", || again_and_again(Gpu::multiply)) else { return };
+    check_one_workspace(&calls, 10);
 }
 
 #[test]
 fn a_transpose_allocates_nothing_and_waits_for_nothing() {
-    let Some(calls) = calls("transposes_again_and_again", "") else { return };
+    let Some(calls) = calls("", || again_and_again(Gpu::transpose)) else { return };
     assert_eq!(launches(&calls), 5, "{calls:?}");
     assert_eq!(count(&calls, "cuMemAllocAsync"), 0, "{calls:?}");
     assert_eq!(count(&calls, "cuStreamSynchronize"), 0, "{calls:?}");
 }
 
 #[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn attends_again_and_again() {
-    if !has_driver() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    let x = device.alloc_uninit::<half::f16>(8192).unwrap();
-    let mut y = device.alloc_uninit::<half::f16>(4096).unwrap();
-    let stream = device.new_stream().unwrap();
-    for _ in 0..5 {
-        // SAFETY: the stand-in computes nothing.
-        unsafe { crate::attend_in_splits(&stream, &x, &mut y).unwrap() };
-    }
-}
-
-#[test]
 fn attention_in_splits_allocates_nothing_after_the_first_and_waits_for_nothing() {
-    let Some(calls) = calls("attends_again_and_again", "") else { return };
+    let Some(calls) = calls("", || again_and_again(Gpu::attend)) else { return };
     // The splits, and the combine kernel.
     check_one_workspace(&calls, 10);
 }
 
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn captures_a_transpose() {
-    if !has_driver() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    let x = device.alloc_uninit::<f32>(4096).unwrap();
-    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
-    let mut transposed = MatrixMut::row_major(&mut y, 64, 64).unwrap();
-    let matrix = Matrix::row_major(&x, 64, 64).unwrap();
-    let _graph = device
-        .capture(|stream| {
-            // SAFETY: the stand-in computes nothing.
-            unsafe { transpose_on(stream, &matrix, &mut transposed) }
-        })
-        .unwrap();
-}
-
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn captures_attention_in_splits() {
-    if !has_driver() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    let x = device.alloc_uninit::<half::f16>(8192).unwrap();
-    let mut y = device.alloc_uninit::<half::f16>(4096).unwrap();
-    let _graph = device
-        .capture(|stream| {
-            // SAFETY: the stand-in computes nothing.
-            unsafe { crate::attend_in_splits(stream, &x, &mut y) }
-        })
-        .unwrap();
+fn captures<T: Element>(work: Work<T>) {
+    let mut gpu = Gpu::new();
+    let device = gpu.device.clone();
+    let _graph = device.capture(|stream| work(&mut gpu, stream)).unwrap();
 }
 
 /// There is one capture, with exactly this number of launches, and none of its memory is allocated
@@ -160,47 +117,31 @@ fn check_capture(calls: &[String], expected: usize) {
 
 #[test]
 fn a_transpose_is_captured() {
-    let Some(calls) = calls("captures_a_transpose", "") else { return };
+    let Some(calls) = calls("", || captures(Gpu::transpose)) else { return };
     check_capture(&calls, 1);
     assert_eq!(count(&calls, "cuMemFree"), 2, "two buffers: {calls:?}");
 }
 
 #[test]
 fn attention_in_splits_is_captured_with_a_workspace_of_the_graph() {
-    let Some(calls) = calls("captures_attention_in_splits", "") else { return };
+    let Some(calls) = calls("", || captures(Gpu::attend)) else { return };
     // The splits, and the combine kernel.
     check_capture(&calls, 2);
     assert_eq!(count(&calls, "cuMemFree"), 3, "two buffers and a workspace: {calls:?}");
 }
 
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn captures_launches_and_updates() {
-    if !has_driver() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    let x = device.alloc_uninit::<f32>(4096).unwrap();
-    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
-    let capture = |y: &mut moye::Buffer<f32>| {
-        let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
-        let mut c = MatrixMut::row_major(y, 64, 64).unwrap();
-        // SAFETY: the stand-in computes nothing.
-        let multiply = |stream: &moye::Stream| unsafe {
-            Matmul::new(matrix(), matrix()).split_k(2).run_on(stream, &mut c)
-        };
-        device.capture(multiply).unwrap()
-    };
-    let mut graph = capture(&mut y).instantiate().unwrap();
-    // SAFETY: as above.
+    let mut gpu = Gpu::new();
+    let device = gpu.device.clone();
+    let mut capture = || device.capture(|stream| gpu.multiply(stream)).unwrap();
+    let mut graph = capture().instantiate().unwrap();
+    // SAFETY: the stand-in computes nothing.
     unsafe { graph.launch(&device.default_stream()).unwrap() };
-    let updated = graph.update(&capture(&mut y));
+    let updated = graph.update(&capture());
     if std::env::var("FAKE_DRIVER").unwrap() == "update" {
         let error = updated.unwrap_err().to_string();
-        assert!(
-            error.contains("it has other launches, or in another order; instantiate the new graph"),
-            "{error}"
-        );
+        let expected = "it has other launches, or in another order; instantiate the new graph";
+        assert!(error.contains(expected), "{error}");
     } else {
         updated.unwrap();
     }
@@ -209,7 +150,7 @@ fn captures_launches_and_updates() {
 #[test]
 fn a_graph_is_captured_on_a_stream_of_its_own_and_what_was_made_is_destroyed() {
     for fault in ["", "update"] {
-        let Some(calls) = calls("captures_launches_and_updates", fault) else { return };
+        let Some(calls) = calls(fault, captures_launches_and_updates) else { return };
         // The stand-in's stream handle is 2, its graph 7, its executable graph 8; relaxed mode is
         // 2.
         assert!(calls.contains(&"cuStreamBeginCapture 0x2 0x2".to_owned()), "{calls:?}");
@@ -235,68 +176,27 @@ fn a_graph_is_captured_on_a_stream_of_its_own_and_what_was_made_is_destroyed() {
 fn while_another_library_captures(mut work: impl FnMut()) {
     let capture = std::env::var_os("FAKE_DRIVER_CAPTURES").unwrap();
     work();
-    note("captures");
+    say("captures");
     std::fs::write(&capture, "").unwrap();
     work();
     work();
     std::fs::remove_file(&capture).unwrap();
-    note("has captured");
+    say("has captured");
     work();
-    note("ends");
+    say("ends");
 }
 
 /// Appends a line to the calls that the stand-in records.
-fn note(line: &str) {
-    use std::io::Write;
-    let file = std::env::var_os("FAKE_DRIVER_CALLS").unwrap();
-    writeln!(std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap(), "{line}").unwrap();
-}
-
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn multiplies_while_another_library_captures() {
-    if !has_driver() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    let x = device.alloc_uninit::<f32>(4096).unwrap();
-    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
-    let stream = device.new_stream().unwrap();
-    let mut c = MatrixMut::row_major(&mut y, 64, 64).unwrap();
-    while_another_library_captures(|| {
-        let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
-        // SAFETY: the stand-in computes nothing.
-        unsafe { Matmul::new(matrix(), matrix()).split_k(2).run_on(&stream, &mut c).unwrap() };
-    });
-}
-
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn attends_while_another_library_captures() {
-    if !has_driver() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    let x = device.alloc_uninit::<half::f16>(8192).unwrap();
-    let mut y = device.alloc_uninit::<half::f16>(4096).unwrap();
-    let stream = device.new_stream().unwrap();
-    while_another_library_captures(|| {
-        // SAFETY: the stand-in computes nothing.
-        unsafe { crate::attend_in_splits(&stream, &x, &mut y).unwrap() };
-    });
+fn say(line: &str) {
+    note("FAKE_DRIVER_CALLS", line);
 }
 
 /// A product with stream-K tiles, which its blocks count.
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn multiplies_in_shared_tiles_while_another_library_captures() {
-    if !has_driver() {
-        return;
-    }
+fn multiplies_in_shared_tiles() {
     let device = Device::gpu(0).unwrap();
     // SAFETY: the stand-in touches no memory.
     let buffer = |number: u64| unsafe {
-        moye::Buffer::<half::f16>::from_raw_parts((1 << 42) + (number << 32), 1 << 28, &device).unwrap()
+        Buffer::<f16>::from_raw_parts((1 << 42) + (number << 32), 1 << 28, &device).unwrap()
     };
     let (a, b, mut c) = (buffer(0), buffer(1), buffer(2));
     let n = 8192;
@@ -311,12 +211,8 @@ fn multiplies_in_shared_tiles_while_another_library_captures() {
 
 /// The other library's graph has the workspaces as memory nodes; the memory that the stream keeps
 /// belongs to the calls outside the capture.
-fn check_memory_nodes(part: &str, fault: &str, counters: usize) {
-    let Some(folder) = driver(&[]) else { return };
-    let [file, capture] = ["calls", "captures"].map(|name| folder.path().join(name));
-    let settings =
-        [("FAKE_DRIVER_CALLS", file.to_str().unwrap()), ("FAKE_DRIVER_CAPTURES", capture.to_str().unwrap())];
-    let calls = with_driver(folder.path(), fault, &format!("graphs::{part}"), &settings, "calls");
+fn check_memory_nodes(fault: &str, counters: usize, work: impl FnOnce()) {
+    let Some(calls) = calls(fault, work) else { return };
     let at = |line: &str| calls.iter().position(|call| call == line).unwrap();
     let (begin, end) = (at("captures"), at("has captured"));
     let count = |range: std::ops::Range<usize>, name| count(&calls[range], name);
@@ -333,41 +229,40 @@ fn check_memory_nodes(part: &str, fault: &str, counters: usize) {
     assert_eq!(count(end..at("ends"), "cuMemFreeAsync"), 0, "{calls:?}");
 }
 
+/// [`while_another_library_captures`], of work on one stream.
+fn captured_by_another_library<T: Element>(work: Work<T>) {
+    let mut gpu = Gpu::new();
+    let stream = gpu.device.new_stream().unwrap();
+    while_another_library_captures(|| work(&mut gpu, &stream).unwrap());
+}
+
 #[test]
 fn a_product_in_the_capture_of_another_library_has_its_workspace_in_that_graph() {
-    check_memory_nodes("multiplies_while_another_library_captures", "", 0);
+    check_memory_nodes("", 0, || captured_by_another_library(Gpu::multiply));
 }
 
 #[test]
 fn a_product_of_shared_tiles_in_the_capture_of_another_library_has_its_counters_in_that_graph() {
-    check_memory_nodes("multiplies_in_shared_tiles_while_another_library_captures", "h100", 1);
+    check_memory_nodes("h100", 1, multiplies_in_shared_tiles);
 }
 
 #[test]
 fn attention_in_the_capture_of_another_library_has_its_workspace_in_that_graph() {
-    check_memory_nodes("attends_while_another_library_captures", "", 0);
+    check_memory_nodes("", 0, || captured_by_another_library(Gpu::attend));
 }
 
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn multiplies_in_given_workspaces() {
-    if !has_driver() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    let x = device.alloc_uninit::<f32>(4096).unwrap();
-    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
+    let Gpu { device, x, mut y } = Gpu::new();
     let mut c = MatrixMut::row_major(&mut y, 64, 64).unwrap();
-    let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
     let allocate = |bytes| {
-        note(&format!("allocates {bytes}"));
+        say(&format!("allocates {bytes}"));
         Ok(1 << 43)
     };
     // SAFETY: the stand-in computes nothing.
     let stream = unsafe { device.new_stream().unwrap().with_workspaces(allocate) };
-    let product = Matmul::new(matrix(), matrix()).split_k(2);
+    let product = product(&x);
     let bytes = product.explain(&device, &mut c).unwrap().workspace_bytes;
-    note(&format!("explains {bytes}"));
+    say(&format!("explains {bytes}"));
     while_another_library_captures(|| {
         // SAFETY: as above.
         unsafe { product.run_on(&stream, &mut c).unwrap() };
@@ -382,12 +277,7 @@ fn multiplies_in_given_workspaces() {
 
 #[test]
 fn a_caller_gives_the_workspace_once_a_call_and_nothing_else_is_allocated() {
-    let Some(folder) = driver(&[]) else { return };
-    let [file, capture] = ["calls", "captures"].map(|name| folder.path().join(name));
-    let settings =
-        [("FAKE_DRIVER_CALLS", file.to_str().unwrap()), ("FAKE_DRIVER_CAPTURES", capture.to_str().unwrap())];
-    let part = "graphs::multiplies_in_given_workspaces";
-    let calls = with_driver(folder.path(), "", part, &settings, "calls");
+    let Some(calls) = calls("", multiplies_in_given_workspaces) else { return };
     let bytes = calls.iter().find_map(|call| call.strip_prefix("explains ")).unwrap();
     let allocated: Vec<_> = calls.iter().filter(|call| call.starts_with("allocates")).collect();
     assert_eq!(allocated, vec![&format!("allocates {bytes}"); 4], "{calls:?}");

@@ -27,16 +27,7 @@ use tempfile::TempDir;
 fn driver(flags: &[&str]) -> Option<TempDir> {
     let folder = TempDir::new().unwrap();
     let compiled = Command::new("rustc")
-        .args([
-            "--edition",
-            "2024",
-            "--crate-type",
-            "cdylib",
-            "-A",
-            "warnings",
-            "--check-cfg",
-            "cfg(lacks_a_function)",
-        ])
+        .args("--edition 2024 --crate-type cdylib -A warnings --check-cfg cfg(lacks_a_function)".split(' '))
         .args(flags)
         .arg("-o")
         .arg(folder.path().join("libcuda.so.1"))
@@ -273,44 +264,49 @@ unsafe fn attend_in_splits(
     unsafe { Attention::new(q, k, v).splits(2).run_on(stream, &mut o) }
 }
 
-/// Runs a test of this program in a separate process, because a process opens a driver once. The
-/// test is a part of another one and runs with a stand-in for the driver that has this fault and
-/// these settings. Returns what the stand-in recorded in `notes`.
-fn with_driver(
-    driver: &Path,
-    fault: &str,
-    part: &str,
-    settings: &[(&str, &str)],
-    notes: &str,
-) -> Vec<String> {
-    let file = |name: &str| driver.join(name);
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", part, "--nocapture"])
-        .env("LD_LIBRARY_PATH", driver)
-        .env("FAKE_DRIVER", fault)
-        .env("FAKE_DRIVER_LOADS", file("loads"))
-        .env("FAKE_DRIVER_LAUNCHES", file("launches"))
-        .env("FAKE_DRIVER_GO", file("go"))
-        .envs(settings.iter().copied())
-        .output()
-        .unwrap();
+/// The records of the stand-in for the driver, with this fault and these settings, of `work`: the
+/// lines of the file `notes`. The work runs in another process, because a process opens a driver
+/// once: a copy of the calling test, whose name the thread has. `None` in the copy, and without a
+/// compiler.
+fn recorded(fault: &str, settings: &[(&str, &str)], notes: &str, work: impl FnOnce()) -> Option<Vec<String>> {
+    if std::env::var_os("FAKE_DRIVER").is_some() {
+        work();
+        return None;
+    }
+    let folder = driver(&[])?;
+    let mut copy = Command::new(std::env::current_exe().unwrap());
+    copy.args(["--exact", std::thread::current().name().unwrap(), "--nocapture"]);
+    copy.env("LD_LIBRARY_PATH", folder.path()).env("FAKE_DRIVER", fault);
+    for file in ["all", "calls", "captures", "go", "launches", "loads"] {
+        copy.env(format!("FAKE_DRIVER_{}", file.to_uppercase()), folder.path().join(file));
+    }
+    let output = copy.envs(settings.iter().copied()).output().unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
-    std::fs::read_to_string(file(notes)).unwrap().lines().map(str::to_owned).collect()
+    let lines = std::fs::read_to_string(folder.path().join(notes)).unwrap_or_default();
+    Some(lines.lines().map(str::to_owned).collect())
 }
 
-/// Launches other kernels while the driver compiles the one that `FAKE_DRIVER_SLOW` names, then
-/// lets the compilation end.
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn launches_beside_a_slow_one() {
-    let Ok(slow) = std::env::var("FAKE_DRIVER_SLOW") else { return };
+/// The calls and handles that the stand-in records of `work`.
+fn calls(fault: &str, work: impl FnOnce()) -> Option<Vec<String>> {
+    recorded(fault, &[], "calls", work)
+}
+
+/// Appends a line to a file of the stand-in's records.
+fn note(variable: &str, line: &str) {
+    use std::io::Write;
+    let file = std::env::var_os(variable).expect("the copy of the test has it");
+    writeln!(std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap(), "{line}").unwrap();
+}
+
+/// Launches other kernels while the driver compiles `slow`, then lets the compilation end.
+fn launches_beside_a_slow_one(slow: &str) {
     let file = |name: &str| PathBuf::from(std::env::var_os(name).unwrap());
     let (go, loads) = (file("FAKE_DRIVER_GO"), file("FAKE_DRIVER_LOADS"));
     let device = Device::gpu(0).unwrap();
     std::thread::scope(|scope| {
         // Two threads that need the same kernel: one has it compiled, and both wait for that.
-        let waiting = [(); 2].map(|()| scope.spawn(|| launch(&device, &slow)));
+        let waiting = [(); 2].map(|()| scope.spawn(|| launch(&device, slow)));
         let begun = Instant::now();
         while !std::fs::read_to_string(&loads).is_ok_and(|text| text.lines().any(|line| line == slow)) {
             assert!(begun.elapsed() < Duration::from_secs(10), "{slow} is not loaded");
@@ -333,52 +329,30 @@ fn launches_beside_a_slow_one() {
 fn a_kernel_that_is_compiled_keeps_no_other_from_its_launch_and_is_compiled_once(
     #[values("transpose", "scale")] slow: &str,
 ) {
-    let Some(folder) = driver(&[]) else { return };
-    let part = "launches_beside_a_slow_one";
-    let mut loaded = with_driver(folder.path(), "", part, &[("FAKE_DRIVER_SLOW", slow)], "loads");
+    let work = || launches_beside_a_slow_one(slow);
+    let Some(mut loaded) = recorded("", &[("FAKE_DRIVER_SLOW", slow)], "loads", work) else { return };
     loaded.sort_unstable();
     assert_eq!(loaded, ["copy", "scale", "transpose"], "each once");
-}
-
-/// Launches the kernel that `FAKE_DRIVER_REFUSED` names, which the driver refuses until a file
-/// exists.
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn launches_one_that_is_refused_first() {
-    let Ok(kernel) = std::env::var("FAKE_DRIVER_REFUSED") else { return };
-    let device = Device::gpu(0).unwrap();
-    for _ in 0..2 {
-        let error = launch(&device, &kernel).unwrap_err();
-        assert!(error.to_string().contains("the driver refused the PTX"), "{error}");
-    }
-    std::fs::write(std::env::var_os("FAKE_DRIVER_GO").unwrap(), "").unwrap();
-    for _ in 0..2 {
-        launch(&device, &kernel).unwrap();
-    }
 }
 
 #[rstest]
 fn a_kernel_that_the_driver_refused_is_compiled_again_at_the_next_launch(
     #[values("transpose", "scale")] kernel: &str,
 ) {
-    let Some(folder) = driver(&[]) else { return };
-    let part = "launches_one_that_is_refused_first";
-    let loaded = with_driver(folder.path(), "", part, &[("FAKE_DRIVER_REFUSED", kernel)], "loads");
+    // The driver refuses the kernel until a file exists.
+    let work = || {
+        let device = Device::gpu(0).unwrap();
+        for _ in 0..2 {
+            let error = launch(&device, kernel).unwrap_err();
+            assert!(error.to_string().contains("the driver refused the PTX"), "{error}");
+        }
+        std::fs::write(std::env::var_os("FAKE_DRIVER_GO").unwrap(), "").unwrap();
+        for _ in 0..2 {
+            launch(&device, kernel).unwrap();
+        }
+    };
+    let Some(loaded) = recorded("", &[("FAKE_DRIVER_REFUSED", kernel)], "loads", work) else { return };
     assert_eq!(loaded, [kernel], "taken once, and kept");
-}
-
-/// Launches three kernels that may start before earlier ones complete, and one that may not.
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn launches_early() {
-    if std::env::var_os("FAKE_DRIVER_LAUNCHES").is_none() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    launch_on(&device, "copy", Grid::new((1, 1), 256).dependent()).unwrap();
-    launch_on(&device, "scale", one_thread().dependent()).unwrap();
-    launch_on(&device, "ladder_tiled", Grid::new((1, 1), 256).dependent()).unwrap();
-    launch(&device, "transpose").unwrap();
 }
 
 /// The shipped kernels are compiled for sm_80 and sm_90a, but the ladder's and `scale` for sm_80
@@ -387,44 +361,34 @@ fn launches_early() {
 #[case::ampere("", ["cuLaunchKernel"; 4])]
 #[case::hopper("hopper", ["cuLaunchKernelEx 6", "cuLaunchKernel", "cuLaunchKernel", "cuLaunchKernel"])]
 #[case::newer_than_the_kernels("new gpu", ["cuLaunchKernel"; 4])]
-fn a_kernel_begins_early_only_where_the_text_that_runs_can_wait(
+fn a_kernel_begins_early_only_where_the_image_that_runs_can_wait(
     #[case] fault: &str,
     #[case] expected: [&str; 4],
 ) {
-    let Some(folder) = driver(&[]) else { return };
-    let launched = with_driver(folder.path(), fault, "launches_early", &[], "launches");
+    // Three kernels that may start before earlier ones complete, and one that may not.
+    let work = || {
+        let device = Device::gpu(0).unwrap();
+        launch_on(&device, "copy", Grid::new((1, 1), 256).dependent()).unwrap();
+        launch_on(&device, "scale", one_thread().dependent()).unwrap();
+        launch_on(&device, "ladder_tiled", Grid::new((1, 1), 256).dependent()).unwrap();
+        launch(&device, "transpose").unwrap();
+    };
+    let Some(launched) = recorded(fault, &[], "launches", work) else { return };
     assert_eq!(launched, expected, "of copy, scale, ladder_tiled and transpose");
 }
 
-/// Launches a kernel of sm_90a's image and one of sm_80's, which the driver refuses; the error
-/// names the image.
 #[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn launches_of_two_texts_that_are_refused() {
-    if std::env::var_os("FAKE_DRIVER_LAUNCHES").is_none() {
-        return;
-    }
-    let device = Device::gpu(0).unwrap();
-    for (kernel, family, image) in [("copy", "movement", "sm_90a"), ("ladder_tiled", "matmul", "sm_80")] {
-        let error = launch(&device, kernel).unwrap_err().to_string();
-        let expected = format!("refused the PTX of `moye_{family}` for {image} with");
-        assert!(error.contains(&expected), "{kernel}: {error}");
-        note_refusal(kernel);
-    }
-}
-
-/// Records that a kernel was refused as expected.
-fn note_refusal(kernel: &str) {
-    use std::io::Write;
-    let file = std::env::var_os("FAKE_DRIVER_LAUNCHES").expect("the test that starts this one names a file");
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
-    writeln!(file, "{kernel}").unwrap();
-}
-
-#[test]
-fn a_refused_kernel_is_an_error_that_names_its_ptx_text() {
-    let Some(folder) = driver(&[]) else { return };
-    let part = "launches_of_two_texts_that_are_refused";
-    let refused = with_driver(folder.path(), "hopper that refuses", part, &[], "launches");
+fn a_refused_kernel_is_an_error_that_names_its_image() {
+    // A kernel of sm_90a's image and one of sm_80's.
+    let work = || {
+        let device = Device::gpu(0).unwrap();
+        for (kernel, family, image) in [("copy", "movement", "sm_90a"), ("ladder_tiled", "matmul", "sm_80")] {
+            let error = launch(&device, kernel).unwrap_err().to_string();
+            let expected = format!("refused the PTX of `moye_{family}` for {image} with");
+            assert!(error.contains(&expected), "{kernel}: {error}");
+            note("FAKE_DRIVER_LAUNCHES", kernel);
+        }
+    };
+    let Some(refused) = recorded("hopper that refuses", &[], "launches", work) else { return };
     assert_eq!(refused, ["copy", "ladder_tiled"]);
 }

@@ -1,7 +1,7 @@
 //! The host's cost of a repeated product or transpose: no allocation, and of the driver's calls
 //! only the context, the launch and, with a workspace, the query whether the stream is captured.
 
-use crate::{driver, with_driver};
+use crate::recorded;
 use half::{bf16, f16};
 use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Operand, Output, copy, transpose};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -32,17 +32,26 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The majors of A and B: K contiguous in A, and K or N in B.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum B {
-    ColumnMajor,
-    RowMajor,
+/// A row-major A of M x K and a B of K x N.
+struct Product {
+    shape: [usize; 3],
+    b_is_row_major: bool,
+}
+
+/// K is contiguous in A and in B.
+const fn tn(shape: [usize; 3]) -> Product {
+    Product { shape, b_is_row_major: false }
+}
+
+/// K is contiguous in A, N in B.
+const fn nn(shape: [usize; 3]) -> Product {
+    Product { shape, b_is_row_major: true }
 }
 
 /// Calls `f` with a product of this shape that is computed repeatedly.
 fn with_product<T: Operand + Output<T>>(
     device: &Device,
-    ([m, n, k], of_b): ([usize; 3], B),
+    Product { shape: [m, n, k], b_is_row_major }: Product,
     options: impl Fn(Matmul<'_, T>) -> Matmul<'_, T>,
     f: &mut dyn FnMut(&mut dyn FnMut()),
 ) {
@@ -52,11 +61,8 @@ fn with_product<T: Operand + Output<T>>(
     };
     let (a, b, mut c) = (buffer(0), buffer(1), buffer(2));
     let a = Matrix::row_major(&a, m, k).unwrap();
-    let b = match of_b {
-        B::ColumnMajor => Matrix::col_major(&b, k, n).unwrap(),
-        B::RowMajor => Matrix::row_major(&b, k, n).unwrap(),
-    };
-    let product = options(Matmul::new(a, b));
+    let b = if b_is_row_major { Matrix::row_major(&b, k, n) } else { Matrix::col_major(&b, k, n) };
+    let product = options(Matmul::new(a, b.unwrap()));
     let mut c = MatrixMut::row_major(&mut c, m, n).unwrap();
     f(&mut || product.run(device, &mut c).unwrap());
 }
@@ -64,31 +70,19 @@ fn with_product<T: Operand + Output<T>>(
 /// The products of `moye bench host`.
 fn with_each_product(f: &mut dyn FnMut(&str, &mut dyn FnMut())) {
     let device = Device::gpu(0).unwrap();
-    let cube = |n| [n; 3];
-    let (tn, nn) = (B::ColumnMajor, B::RowMajor);
-    with_product::<f16>(&device, ([64, 4096, 4096], tn), |p| p, &mut |run| f("f16 tn 64 x 4096 x 4096", run));
-    with_product::<f16>(&device, (cube(2048), tn), |p| p, &mut |run| f("f16 tn 2048^3", run));
-    with_product::<bf16>(&device, (cube(1000), nn), |p| p, &mut |run| f("bf16 nn 1000^3", run));
-    with_product::<bf16>(&device, ([1001, 1003, 1007], nn), |p| p, &mut |run| {
-        f("bf16 nn 1001 x 1003 x 1007", run)
-    });
-    with_product::<f32>(&device, (cube(512), tn), |p| p, &mut |run| f("f32 tn 512^3", run));
-    with_product::<f32>(&device, (cube(1024), tn), |p| p.tf32(), &mut |run| f("tf32 tn 1024^3", run));
+    with_product::<f16>(&device, tn([64, 4096, 4096]), |p| p, &mut |run| f("f16 tn 64 x 4096 x 4096", run));
+    with_product::<f16>(&device, tn([2048; 3]), |p| p, &mut |run| f("f16 tn 2048^3", run));
+    with_product::<bf16>(&device, nn([1000; 3]), |p| p, &mut |run| f("bf16 nn 1000^3", run));
+    let odd = nn([1001, 1003, 1007]);
+    with_product::<bf16>(&device, odd, |p| p, &mut |run| f("bf16 nn 1001 x 1003 x 1007", run));
+    with_product::<f32>(&device, tn([512; 3]), |p| p, &mut |run| f("f32 tn 512^3", run));
+    with_product::<f32>(&device, tn([1024; 3]), |p| p.tf32(), &mut |run| f("tf32 tn 1024^3", run));
 }
 
 /// The stand-in's records so far.
 fn noted() -> Vec<String> {
     let file = std::env::var_os("FAKE_DRIVER_ALL").unwrap();
     std::fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect()
-}
-
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn multiplies_again() {
-    if std::env::var_os("FAKE_DRIVER_ALL").is_none() {
-        return;
-    }
-    with_each_product(&mut check_steady);
 }
 
 /// Calls `run` three times; the third call must only launch.
@@ -107,15 +101,6 @@ fn check_steady(name: &str, run: &mut dyn FnMut()) {
     let asked = calls.iter().filter(|call| *call == "cuStreamIsCapturing").count();
     assert!(asked <= 1, "{name}: {calls:?}");
     assert_eq!(launches + contexts + asked, calls.len(), "{name}: {calls:?}");
-}
-
-#[test]
-#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn moves_again() {
-    if std::env::var_os("FAKE_DRIVER_ALL").is_none() {
-        return;
-    }
-    with_each_movement(&mut check_steady);
 }
 
 /// A transpose, a copy by vectors, and one whose lines end within a vector.
@@ -138,18 +123,12 @@ fn with_each_movement(f: &mut dyn FnMut(&str, &mut dyn FnMut())) {
 
 #[test]
 fn transposes_and_copies_that_were_computed_before_allocate_nothing_and_call_the_driver_for_launches_alone() {
-    let Some(folder) = driver(&[]) else { return };
-    let file = folder.path().join("all");
-    let settings = [("FAKE_DRIVER_ALL", file.to_str().unwrap())];
-    with_driver(folder.path(), "h100", "steady::moves_again", &settings, "all");
+    recorded("h100", &[], "all", || with_each_movement(&mut check_steady));
 }
 
 #[test]
 fn a_product_that_was_computed_before_allocates_nothing_and_calls_the_driver_for_launches_alone() {
-    let Some(folder) = driver(&[]) else { return };
-    let file = folder.path().join("all");
-    let settings = [("FAKE_DRIVER_ALL", file.to_str().unwrap())];
-    with_driver(folder.path(), "h100", "steady::multiplies_again", &settings, "all");
+    recorded("h100", &[], "all", || with_each_product(&mut check_steady));
 }
 
 /// Prints the time of each product, transpose and copy: `MOYE_HOST_COST=1`, with the stand-in's

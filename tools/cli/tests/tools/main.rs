@@ -1,16 +1,15 @@
 //! The commands that run no operation, in a program with or without the feature `operations`.
 
+mod draw;
+mod eval;
+mod new_crate;
+mod pictures;
+
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn moye(arguments: &[&str]) -> Output {
-    // In a bundle for machines without cargo, the program is beside the tests.
-    let program = std::env::var_os("MOYE_BUNDLE").map_or_else(
-        || PathBuf::from(env!("CARGO_BIN_EXE_moye")),
-        |bundle| Path::new(&bundle).join("bin/moye"),
-    );
-    Command::new(program).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_moye")).args(arguments).output().unwrap()
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The guide's page quotes the steps: an added line is in the step's files, a removed one in those
 //! of the previous step.
 
+mod instructions;
+
 use hopper_steps::host::STEPS;
 use std::fs;
 use std::path::Path;

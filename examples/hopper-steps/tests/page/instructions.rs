@@ -1,7 +1,7 @@
 //! The PTX of each step has the instruction that it introduces, which the previous step lacks, and
 //! keeps its accumulators in registers.
 
-#[path = "../../../tests/fixtures/common/assembler.rs"]
+#[path = "../../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
 
 use hopper_steps::host::{KERNELS, STEPS};

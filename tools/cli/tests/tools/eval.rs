@@ -1,21 +1,12 @@
-//! The program as used by a shell and by a script.
+//! `moye eval`, as used by a shell and by a script.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// In a bundle for machines without cargo, the program is beside the tests.
-fn program() -> PathBuf {
-    std::env::var_os("MOYE_BUNDLE").map_or_else(
-        || PathBuf::from(env!("CARGO_BIN_EXE_moye")),
-        |bundle| Path::new(&bundle).join("bin/moye"),
-    )
-}
-
 fn eval(arguments: &[&str]) -> Command {
-    let mut command = Command::new(program());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_moye"));
     command.arg("eval").args(arguments);
     command
 }

@@ -1,9 +1,6 @@
 //! Buffers, their ranges, launches and their checks, on every available device.
 
-#[path = "../fixtures/common/mod.rs"]
-mod common;
-
-use common::{On, PTX, SCALE, one_thread};
+use crate::common::{On, PTX, SCALE, one_thread};
 use moye::{
     Buffer, Device, DeviceChoice, Error, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx,
     STATIC_SHARED_BYTES,
@@ -494,7 +491,7 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
 
 #[test]
 fn a_kernel_of_another_package_needs_its_module_on_a_gpu() {
-    let Some(device) = common::gpu() else { return };
+    let Some(device) = crate::common::gpu() else { return };
     // SAFETY: the launch is refused.
     let error = unsafe { device.launch(&nothing(None, 0), one_thread(), ()) }.unwrap_err();
     assert!(matches!(error, Error::NeedsModule { kernel: "nothing", package: "moye-tests" }), "{error}");
@@ -502,7 +499,7 @@ fn a_kernel_of_another_package_needs_its_module_on_a_gpu() {
 
 #[test]
 fn ptx_that_a_gpu_cannot_run_is_refused_with_the_reason() {
-    let Some(device) = common::gpu() else { return };
+    let Some(device) = crate::common::gpu() else { return };
     let load = |ptx: Ptx| device.load(&ptx).map(drop).unwrap_err();
     let error = load(Ptx::new("future", &[("sm_999", "")]));
     assert!(matches!(error, Error::NoPtxForArch { .. }), "{error}");
@@ -540,7 +537,7 @@ fn a_missing_gpu_is_reported_and_a_failure_where_one_is_required() {
     // A test of this program, in a separate process.
     let test = |required: &str, device: &str| {
         let mut test = std::process::Command::new(std::env::current_exe().unwrap());
-        test.args(["--exact", "buffers_may_be_empty::on_2_On__Gpu"]);
+        test.args(["--exact", "launches::buffers_may_be_empty::on_2_On__Gpu"]);
         test.env("MOYE_REQUIRE_GPU", required).env("MOYE_DEVICE", device);
         let output = test.output().unwrap();
         let said = [output.stdout, output.stderr].concat();
