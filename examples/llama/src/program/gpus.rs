@@ -41,16 +41,16 @@ pub(super) fn run(options: &Options) -> Result<()> {
             let detail = format!("{} processes were started, and --gpus is {world}", rendezvous.world());
             return Err(Error::Request(detail));
         }
-        let local = Rendezvous::local_rank();
+        let local = Rendezvous::local_rank()?;
         let device = match first(options.device)? {
             None => Device::sim(),
-            Some(first) => Device::gpu(first + local.unwrap_or(rendezvous.rank() as u32))?,
+            Some(first) => Device::gpu(first.saturating_add(local.unwrap_or(rendezvous.rank() as u32)))?,
         };
         return rank(options, device, rendezvous);
     }
     let devices = match first(options.device)? {
         None => Device::sim_peers(world),
-        Some(first) => (first..first + options.gpus).map(Device::gpu).collect::<moye::Result<_>>()?,
+        Some(first) => (first..first.saturating_add(options.gpus)).map(Device::gpu).collect::<moye::Result<_>>()?,
     };
     std::thread::scope(|scope| {
         let ranks: Vec<_> = devices
