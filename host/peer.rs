@@ -45,6 +45,20 @@ impl Device {
         }
     }
 
+    /// The identifier of a GPU, or of its MIG instance: the same in all processes, as `nvidia-smi -L`
+    /// prints it. `None` for the simulator.
+    ///
+    /// # Errors
+    /// An error of the driver.
+    pub fn uuid(&self) -> Result<Option<[u8; 16]>> {
+        let Backend::Gpu(gpu) = &self.0 else { return Ok(None) };
+        let mut uuid = [0; 16];
+        // SAFETY: the pointer to the identifier is writable; the driver returned the device.
+        unsafe { peer::get_uuid(&mut uuid, gpu.raw_device()?) }
+            .map_err(|code| gpu.error_of_code("cuDeviceGetUuid", code))?;
+        Ok(Some(uuid))
+    }
+
     /// Makes memory of `peer` accessible to this device. Returns whether it is: some pairs of GPUs
     /// have no peer access, and a simulator can access only simulators from the same call of
     /// [`sim_peers`](Self::sim_peers).

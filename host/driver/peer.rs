@@ -33,6 +33,8 @@ macro_rules! functions {
 functions! {
     /// Whether a device can access the memory of another one.
     can_access_peer = "cuDeviceCanAccessPeer"(can: *mut c_int, device: CUdevice, peer: CUdevice);
+    /// The identifier of a device, or of its MIG instance.
+    get_uuid = "cuDeviceGetUuid_v2"(uuid: *mut [u8; 16], device: CUdevice);
     /// Maps the memory of another context into the current one.
     enable_peer_access = "cuCtxEnablePeerAccess"(peer: CUcontext, flags: c_uint);
     /// A handle for an allocation.

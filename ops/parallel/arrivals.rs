@@ -1,5 +1,6 @@
 //! Shards of A as they arrive: the tile order, and the wait for a tile's shard.
 
+use crate::kernel::Extents;
 use core::marker::PhantomData;
 use moye_device::arch::{fence_proxy_async_global, opaque, wait_flag};
 use moye_device::atom::tma::{TmaCopy, TmaTensor};
@@ -35,9 +36,7 @@ pub struct Shards {
 pub struct ShardTiles<M> {
     shards: Groups,
     rank: u32,
-    /// N and K.
-    extents: (u32, u32),
-    rows: u32,
+    extents: Extents,
     /// The worker's next tile, counted from the shard's first.
     next: u32,
     /// Shards that are finished.
@@ -54,13 +53,12 @@ impl<M> Clone for ShardTiles<M> {
 impl<M> Copy for ShardTiles<M> {}
 
 impl<M: Mainloop> ShardTiles<M> {
-    /// The tiles of this block's worker for products with `n` columns and `k` elements along K, in
-    /// bands of `rows` rows of tiles.
+    /// The tiles of this block's worker.
     #[inline(always)]
     #[must_use]
-    pub fn new(shards: &Shards, extents: (u32, u32), rows: u32) -> Self {
+    pub fn new(shards: &Shards, extents: Extents) -> Self {
         let next = M::worker().number;
-        Self { shards: shards.rows, rank: shards.rank, extents, rows, next, over: 0, mainloop: PhantomData }
+        Self { shards: shards.rows, rank: shards.rank, extents, next, over: 0, mainloop: PhantomData }
     }
 }
 
@@ -69,7 +67,7 @@ impl<M: Mainloop> TileScheduler for ShardTiles<M> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn next_tile(&mut self) -> Option<WorkTile> {
         // Recomputed, so that the compiler does not keep them in registers beside the accumulators.
-        let (n, k) = (opaque(self.extents.0), opaque(self.extents.1));
+        let (n, k) = (opaque(self.extents.n), opaque(self.extents.k));
         let (Tiles { n, k, .. }, worker) = (M::tiles((1, n, k), 1), M::worker());
         while self.over < self.shards.count {
             let shard = self.rank + self.over;
@@ -80,7 +78,7 @@ impl<M: Mainloop> TileScheduler for ShardTiles<M> {
             let place = self.next;
             if place < m * n {
                 self.next += worker.count;
-                let bands = Bands::new(Tiles { m, n, k, batches: 1 }, opaque(self.rows));
+                let bands = Bands::new(Tiles { m, n, k, batches: 1 }, opaque(self.extents.band));
                 return Some(WorkTile { batch: shard, ..bands.work(worker, place, (0, k)) });
             }
             self.next -= m * n;

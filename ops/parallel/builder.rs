@@ -4,7 +4,7 @@ use crate::exchange::{detail, error};
 use crate::group::Group;
 use crate::launch::NAMES;
 use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
-use moye_runtime::{Error, Result};
+use moye_runtime::{Arch, Error, Result};
 use std::marker::PhantomData;
 
 /// Rows from the start of one gathered shard to the next: whole tiles.
@@ -44,86 +44,112 @@ impl ParallelMatmulBuilder<'_> {
 }
 
 impl<'g> ParallelMatmulBuilder<'g> {
-    /// Builds the product. All ranks of the group do so in the same order, and wait for each other.
+    /// Builds the product. All ranks of the group do so in the same order, and wait for each other
+    /// and for their earlier calls.
     ///
     /// # Errors
-    /// Ranks that build different products (the message names both), extents without a kernel,
-    /// shards that do not sum to the rows, a GPU other than sm_90a, a rank that does not arrive,
-    /// out of memory.
+    /// At once, and on all ranks that build the same product: extents without a kernel, shards that
+    /// do not sum to the rows, an unknown tile, a rank whose GPU is not of sm_90a. The group remains
+    /// usable. After an exchange: ranks that build different products (the message names both), a
+    /// rank that does not arrive, a rank that cannot load the kernels, out of memory, or a missing
+    /// NCCL if it is needed.
     pub fn build<T: ParallelElement>(self) -> Result<ParallelMatmul<'g, T>> {
-        let Self { group, form, extents: [m, n, k], shards, tile } = self;
-        let world = group.world;
-        let number = |tile| NAMES.iter().position(|name| *name == tile);
-        if let Some(name) = tile.filter(|&tile| number(tile).is_none()) {
-            return Err(error(format!("there is no tile {name}; give one of {}", NAMES.join(", "))));
-        }
-        let shards = shards
-            .unwrap_or_else(|| (0..world).map(|rank| m / world + usize::from(rank < m % world)).collect());
-        if shards.len() != world || shards.iter().sum::<usize>() != m {
-            let detail = format!("shards of {shards:?} rows, and must be {world} with {m} rows in all");
-            return Err(Error::ShapeMismatch { operation: NAME, detail });
-        }
-        if k == 0 || [m, n, k].iter().any(|&extent| extent > i32::MAX as usize / 2) {
-            let detail = format!("extents {m} x {n} x {k}; k is 1 at least, and all are below 2^30");
-            return Err(Error::ShapeMismatch { operation: NAME, detail });
-        }
-        if form == Form::AllGather && !k.is_multiple_of(8) {
-            let detail = format!(
-                "k is {k}, and rows that are gathered must be multiples of 16 bytes; pad k to {}",
-                k.next_multiple_of(8)
-            );
-            return Err(Error::ShapeMismatch { operation: NAME, detail });
-        }
-        if let Some(reason) = &group.apart {
-            // The plain product, and NCCL.
-            let connected = group.connect().map_err(|cause| error(format!("{reason}; {}", detail(&cause))));
-            group.checked(connected)?;
-        }
-        for member in &group.members {
-            let arch = member.device.arch();
-            if arch != moye_runtime::Arch::new(9, 0) {
-                return Err(error(format!(
-                    "the kernels need TMA and wgmma (sm_90a: H100, H200), and rank {} is of {arch}; the simulator runs them",
-                    member.rank
-                )));
-            }
-        }
+        let shards = self.check()?;
+        let Self { group, form, extents: [m, n, k], tile, .. } = self;
         let mut state = group.state()?;
+        // The ranks' architectures are from the group's first exchange, so all ranks refuse alike.
+        if let Some(rank) = state.archs.iter().position(|&arch| arch != Arch::new(9, 0)) {
+            return Err(error(format!(
+                "the kernels need TMA and wgmma (sm_90a: H100, H200), and rank {rank} is of {}; the simulator runs them",
+                state.archs[rank]
+            )));
+        }
         state.built += 1;
-        let own = format!(
-            "builds product {} of the group: {form:?} of {} {m} x {n} x {k}, shards {shards:?}",
-            state.built,
+        let number = state.built;
+        let what = format!(
+            "product {number} of the group: {form:?} of {} {m} x {n} x {k}, shards {shards:?}",
             <T as moye_runtime::Element>::NAME
         );
-        group.agree(&own).inspect_err(|reason| group.fail(&mut state, reason, &[]))?;
-        let row = n.next_multiple_of(8);
+        let (row, most) = (n.next_multiple_of(8), shards.iter().max().copied().unwrap_or(0));
         let bytes = 2 * match form {
-            Form::AllGather => world * apart(&shards) * k,
+            Form::AllGather => group.world * apart(&shards) * k,
             Form::ReduceScatter if group.apart.is_some() => m * row,
-            Form::ReduceScatter => shards.iter().max().copied().unwrap_or(0) * row * (world - 1),
+            Form::ReduceScatter => most * row * (group.world - 1),
             Form::AllReduce => m * row,
         };
-        group.reserve(&mut state, bytes).inspect_err(|reason| group.fail(&mut state, reason, &[]))?;
-        let mut ends = Vec::new();
-        for rows in &shards {
-            ends.push(ends.last().copied().unwrap_or(0) + *rows as i32);
-        }
-        let tables = group.members.iter().map(|member| member.device.upload(&ends)).collect::<Result<_>>();
-        let tables = tables.inspect_err(|reason| group.fail(&mut state, reason, &[]))?;
-        let product = ParallelMatmul {
+        let ends: Vec<_> = shards
+            .iter()
+            .scan(0, |end, &rows| {
+                *end += rows as i32;
+                Some(*end)
+            })
+            .collect();
+        let mut product = ParallelMatmul {
             group,
             form,
             extents: [m, n, k].map(|extent| extent as u32),
             apart: apart(&shards) as u32,
             shards: shards.iter().map(|&rows| rows as u32).collect(),
-            tables,
-            tile: tile.and_then(number),
-            number: state.built,
+            tables: Vec::new(),
+            tile: tile.and_then(|tile| NAMES.iter().position(|name| *name == tile)),
+            number,
             elements: PhantomData,
         };
-        drop(state);
-        // The others have the product, and would wait for this rank in its first call.
-        group.checked(product.load_kernels())?;
-        Ok(product)
+        let built = group.agree(&format!("builds {what}")).and_then(|()| {
+            // The driver may not load kernels or copy while a kernel waits.
+            group.settle(&mut state)?;
+            let tables = group.members.iter().map(|member| member.device.upload(&ends));
+            let loaded = product.load_kernels().and_then(|()| tables.collect::<Result<_>>());
+            let own = match &loaded {
+                Ok(_) => format!("has loaded the kernels of {what}"),
+                Err(reason) => format!("cannot build {what}: {}", detail(reason)),
+            };
+            let agreed = group.agree(&own);
+            product.tables = loaded?;
+            agreed?;
+            if let Some(reason) = &group.apart {
+                // The plain product, and NCCL.
+                group.connect().map_err(|cause| error(format!("{reason}; {}", detail(&cause))))?;
+            }
+            group.reserve(&mut state, bytes)
+        });
+        match built {
+            Ok(_) => Ok(product),
+            Err(reason) => {
+                group.fail(&mut state, &reason, &[]);
+                Err(reason)
+            }
+        }
+    }
+
+    /// Checks what the arguments determine, so that all ranks refuse alike before they exchange
+    /// anything. Returns the shards.
+    fn check(&self) -> Result<Vec<usize>> {
+        let (world, [m, n, k]) = (self.group.world, self.extents);
+        if let Some(name) = self.tile.filter(|tile| !NAMES.contains(tile)) {
+            return Err(error(format!("there is no tile {name}; give one of {}", NAMES.join(", "))));
+        }
+        let equal = || (0..world).map(|rank| m / world + usize::from(rank < m % world)).collect();
+        let shards = self.shards.clone().unwrap_or_else(equal);
+        let wrong = |detail| Err(Error::ShapeMismatch { operation: NAME, detail });
+        let sum = shards.iter().try_fold(0usize, |sum, &rows| sum.checked_add(rows));
+        if shards.len() != world || sum != Some(m) {
+            return wrong(format!("shards of {shards:?} rows, and must be {world} with {m} rows in all"));
+        }
+        if k == 0 || [m, n, k].iter().any(|&extent| extent >= 1 << 30) {
+            return wrong(format!("extents {m} x {n} x {k}; k is 1 at least, and all are below 2^30"));
+        }
+        if self.form == Form::AllGather && !k.is_multiple_of(8) {
+            return wrong(format!(
+                "k is {k}, and rows that are gathered must be multiples of 16 bytes; pad k to {}",
+                k.next_multiple_of(8)
+            ));
+        }
+        if self.form == Form::AllGather && world * apart(&shards) >= 1 << 31 {
+            return wrong(format!(
+                "shards of {shards:?} rows, and {world} times the longest must be below 2^31"
+            ));
+        }
+        Ok(shards)
     }
 }

@@ -1,7 +1,7 @@
 //! A call: what a rank sends, and what it computes from the data that arrives.
 
 use crate::arrivals::Shards;
-use crate::launch::{launch_gathered, launch_partial, launch_reduced, launch_sum};
+use crate::launch::{Product, Step, launch_sum};
 use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
 use crate::round::Round;
 use moye_device::collective::Groups;
@@ -44,6 +44,7 @@ impl Rows {
         }
         Ok(Self { address: array.address, rows: shape[0], columns: shape[1], row })
     }
+
     /// A range of the rows.
     fn part(self, first: u32, rows: u32) -> Self {
         Self { address: self.address + 2 * (i64::from(first) * self.row) as u64, rows, ..self }
@@ -56,6 +57,13 @@ pub(crate) struct Checked<'a> {
     pub a: Rows,
     pub b: Rows,
     pub c: Array,
+}
+
+impl Checked<'_> {
+    /// The product of rows of A by this tile.
+    pub fn product(&self, step: Step, a: Rows) -> Product<'_> {
+        Product { step, stream: self.stream, a, b: self.b }
+    }
 }
 
 /// A call of a product.
@@ -103,13 +111,12 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                         // The destination's slots belong to the ranks after it, in order.
                         let slot = (world - 1 - distance) as u64;
                         let place = window.data(to, epoch, half) + 2 * slot * u64::from(rows) * row;
-                        let step = product.step(rows.into(), true);
-                        launch_partial::<T>(step, call.stream, a, call.b, place)?;
+                        call.product(product.partial_step(rows), a).partial::<T>(place)?;
                     }
                 }
                 Form::AllReduce => {
-                    let (step, place) = (product.step(m.into(), true), window.data(rank, epoch, half));
-                    launch_partial::<T>(step, call.stream, call.a, call.b, place)?;
+                    let place = window.data(rank, epoch, half);
+                    call.product(product.partial_step(m), call.a).partial::<T>(place)?;
                 }
             }
             for distance in 1..world {
@@ -127,13 +134,17 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     pub unsafe fn second(&self, at: usize, call: &Checked<'_>) -> Result<()> {
         let (product, &Round { state, epoch, half, .. }) = (self.product, self.round);
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
-        let [_, n, _] = product.extents;
+        let [m, n, _] = product.extents;
         let rank = member.rank;
         // SAFETY: as in `first`.
         unsafe {
             for from in (0..world).filter(|&from| from != rank) {
-                // The kernel waits for shards itself.
-                let waits = product.form == Form::AllGather && product.shards[from] > 0;
+                // Kernels wait for shards and for the parts of a sum.
+                let waits = match product.form {
+                    Form::AllGather => product.shards[from] > 0,
+                    Form::ReduceScatter => false,
+                    Form::AllReduce => m > 0,
+                };
                 if !waits || n == 0 {
                     call.stream.wait_flag(window.flag(rank, from), epoch)?;
                 }
@@ -143,19 +154,19 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                 Form::AllGather => {
                     let (ends, flags) = (product.tables[at].address(), window.flag(rank, 0));
                     let (ends, flags) = (Global::from_address(ends), Global::from_address(flags));
-                    let rows = Groups { ends, count: world as u32, rows: product.extents[0], apart: 0 };
+                    let rows = Groups { ends, count: world as u32, rows: m, apart: 0 };
                     let shards = Shards { rows, flags, apart: product.apart, epoch, rank: rank as u32 };
-                    let step = product.step(product.extents[0].into(), false);
-                    launch_gathered::<T>(step, call.stream, call.a, call.b, &call.c, data, shards)
+                    call.product(product.step(m), call.a).gathered::<T>(&call.c, data, shards)
                 }
                 Form::ReduceScatter => {
-                    let a = call.a.part(self.first_row(rank), product.shards[rank]);
-                    let step = product.step(product.shards[rank].into(), false);
-                    launch_reduced::<T>(step, call.stream, a, call.b, &call.c, data, world as u32 - 1)
+                    let rows = product.shards[rank];
+                    let a = call.a.part(self.first_row(rank), rows);
+                    let others = world as u32 - 1;
+                    call.product(product.step(rows), a).reduced::<T>(&call.c, data, others)
                 }
                 Form::AllReduce => {
                     let parts: Vec<_> = (0..world).map(|rank| window.data(rank, epoch, half)).collect();
-                    launch_sum::<T>(call.stream, &parts, &call.c)
+                    launch_sum::<T>(call.stream, &parts, window.awaited(rank, world, epoch), &call.c)
                 }
             }
         }

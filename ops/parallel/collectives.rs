@@ -3,7 +3,8 @@
 
 use crate::exchange::error;
 use crate::group::Group;
-use crate::launch::{launch_sum, load_sum};
+use crate::kernel::{Awaited, MOST_RANKS};
+use crate::launch::{launch_push, launch_sum, load_sum};
 use crate::round::{Kind, Round};
 use crate::transport::add;
 use moye_device::number::Scalar;
@@ -14,6 +15,8 @@ const NAME: &str = "collective";
 /// The maximum number of bytes that a rank sends for which a sum of f16 or bf16 is one kernel over
 /// copied data, without NCCL.
 pub const ONE_SHOT: usize = 8 << 20;
+/// The maximum number of bytes of a sum that a kernel pushes; the copy engine pushes more.
+const PUSHED: usize = 256 << 10;
 /// NCCL's constant for a one-byte type.
 const BYTES: i32 = 1;
 
@@ -26,13 +29,17 @@ pub trait Summand: moye_runtime::Element + Scalar {
     const SUM: Option<SumOf>;
 }
 
-/// The function that loads the kernel, and the one that sums the elements at addresses into an
-/// array with it.
-///
-/// # Safety
-/// As for `launch_sum`.
+/// The functions of a sum by one kernel.
 #[doc(hidden)]
-pub type SumOf = (fn(&Device) -> Result<()>, unsafe fn(&Stream, &[u64], &Array) -> Result<()>);
+pub struct SumOf {
+    /// Loads the kernels.
+    load: fn(&Device) -> Result<()>,
+    /// Sums the elements at addresses into an array.
+    ///
+    /// # Safety
+    /// As for `launch_sum`.
+    sum: unsafe fn(&Stream, &[u64], Awaited, &Array) -> Result<()>,
+}
 
 macro_rules! summands {
     ($($t:ty: $number:literal $sum:expr;)*) => { $(
@@ -43,10 +50,10 @@ macro_rules! summands {
     )* };
 }
 summands! {
-    half::f16: 6 Some((load_sum::<Self>, launch_sum::<Self>));
+    half::f16: 6 Some(SumOf { load: load_sum::<Self>, sum: launch_sum::<Self> });
     f32: 7 None;
     f64: 8 None;
-    half::bf16: 9 Some((load_sum::<Self>, launch_sum::<Self>));
+    half::bf16: 9 Some(SumOf { load: load_sum::<Self>, sum: launch_sum::<Self> });
 }
 
 /// What a rank sends and receives in a collective, and the stream of its device.
@@ -91,7 +98,8 @@ pub(crate) struct Issue<'a> {
 
 /// Collectives of a group's ranks. GPUs use NCCL, which the group opens when it first needs it; on
 /// simulators the host copies. Sums of f16 or bf16 need no NCCL if the ranks have peer access and
-/// send at most 8 MiB: copies push the parts, and a kernel sums them in rank order.
+/// send at most 8 MiB: a kernel, or a copy of more than 256 KiB, pushes the parts, and a kernel sums
+/// them in rank order.
 ///
 /// All ranks make the same calls in the same order, with buffers that start at multiples of 16
 /// bytes. Calls return while the ranks work; wait with [`Group::wait`].
@@ -143,9 +151,10 @@ impl Collectives<'_> {
         let (group, bytes) = (self.0, count * size_of::<T>());
         // The architecture for which the kernel exists.
         let has = |device: &Device| device.arch() == moye_runtime::Arch::new(9, 0);
-        if let (Some((load, sum)), true) = (
+        if let (Some(SumOf { load, sum }), true) = (
             T::SUM,
             group.apart.is_none()
+                && count > 0
                 && bytes * (group.world - 1) <= ONE_SHOT
                 && count.is_multiple_of(8)
                 && group.members.iter().all(|member| has(&member.device)),
@@ -172,13 +181,9 @@ impl Collectives<'_> {
                     let slot =
                         |from: usize| window.data(rank, round.epoch, round.half) + (from * bytes) as u64;
                     let all = (0..group.world).map(|from| if from == rank { part.from } else { slot(from) });
+                    let awaited = window.awaited(rank, group.world, round.epoch);
                     // SAFETY: the parts are complete when their flags are raised.
-                    unsafe {
-                        for from in (0..group.world).filter(|&from| from != rank) {
-                            part.stream.wait_flag(window.flag(rank, from), round.epoch)?;
-                        }
-                        sum(part.stream, &all.collect::<Vec<_>>(), &array(part.to))?;
-                    }
+                    unsafe { sum(part.stream, &all.collect::<Vec<_>>(), awaited, &array(part.to))? };
                 }
                 Ok(())
             });
@@ -196,18 +201,26 @@ impl Collectives<'_> {
         }
     }
 
-    /// Pushes what the members send into the others' workspaces.
+    /// Pushes what the members send into the others' workspaces, and raises their flags.
     ///
     /// # Safety
     /// The parts have the bytes, and workspaces have a slot for each rank.
     unsafe fn push(&self, round: &Round<'_>, parts: &[Part<'_>], bytes: usize) -> Result<()> {
         for (at, part) in parts.iter().enumerate() {
             let (window, rank, world) = (&round.state.windows[at], self.0.members[at].rank, self.0.world);
-            for to in (1..world).map(|distance| (rank + distance) % world) {
-                let slot = window.data(to, round.epoch, round.half) + (rank * bytes) as u64;
-                // SAFETY: as above.
-                unsafe {
-                    part.stream.copy(slot, part.from, bytes)?;
+            let slot = |to: usize| window.data(to, round.epoch, round.half) + (rank * bytes) as u64;
+            let others = || (1..world).map(|distance| (rank + distance) % world);
+            // SAFETY: as above.
+            unsafe {
+                if bytes <= PUSHED && world > 1 {
+                    let mut slots = [0; MOST_RANKS];
+                    others().for_each(|to| slots[to] = slot(to));
+                    launch_push(part.stream, part.from, slots, bytes)?;
+                }
+                for to in others() {
+                    if bytes > PUSHED {
+                        part.stream.copy(slot(to), part.from, bytes)?;
+                    }
                     part.stream.raise(window.flag(to, rank), round.epoch)?;
                 }
             }

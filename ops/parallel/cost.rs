@@ -10,7 +10,7 @@ pub struct RankRates {
     pub product: f64,
     /// Bytes that a rank sends to the others.
     pub link: f64,
-    /// Bytes that an epilogue reads from memory.
+    /// Bytes that a product of few rows or an epilogue reads from memory.
     pub memory: f64,
     /// Further seconds of a call: flags, launches, and partial waves.
     pub call: f64,
@@ -21,7 +21,8 @@ impl RankRates {
     /// [`ParallelMatmul`](crate::ParallelMatmul), with 16-bit elements in equal shards. A gathered
     /// shard is multiplied after its rows have arrived, by one copy at a time. A scattered shard is
     /// stored over the link while it is multiplied; the rank's own shard is the last, and its
-    /// epilogue reads what the others stored.
+    /// epilogue reads what the others stored. The partial results of an all-reduce are read over
+    /// the link after the product.
     ///
     /// ```
     /// use moye_parallel::{Form, RankRates};
@@ -30,8 +31,11 @@ impl RankRates {
     /// assert!(two < 0.6 * one);
     /// ```
     pub fn time(&self, form: Form, [m, n, k]: [usize; 3], world: usize) -> f64 {
-        let all = 2.0 * m as f64 * n as f64 * k as f64 / self.product;
-        let (shard, bytes) = (all / world as f64, |columns: usize| 2.0 * (m * columns) as f64);
+        let bytes = |columns: usize| 2.0 * (m * columns) as f64;
+        let operations = 2.0 * m as f64 * n as f64 * k as f64;
+        // With few rows the time is that of reading B.
+        let all = (operations / self.product).max(2.0 * (n * k) as f64 / self.memory);
+        let shard = all / world as f64;
         if world == 1 {
             return all;
         }
@@ -47,7 +51,6 @@ impl RankRates {
                     let others = others as f64;
                     others * shard.max(stored / self.link) + shard + others * stored / self.memory
                 }
-                // The parts of the others are read over the link while they are summed.
                 Form::AllReduce => all + others as f64 * bytes(n) / self.link,
             }
     }

@@ -4,7 +4,7 @@
 use crate::arrivals::Shards;
 use crate::call::{Call, Checked};
 use crate::collectives::{Collective, Issue, Part};
-use crate::launch::{launch_gathered, launch_partial, launch_sum};
+use crate::launch::launch_sum;
 use crate::matmul::{Form, ParallelElement};
 use crate::transport::add;
 use moye_device::collective::Groups;
@@ -64,17 +64,9 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     // All shards have arrived: an epoch of 0 is always reached.
                     let flags = Global::from_address(round.state.windows[at].flag(rank, 0));
                     let shards = Shards { rows, flags, apart: product.apart, epoch: 0, rank: rank as u32 };
-                    launch_gathered::<T>(
-                        product.step(m.into(), !gather),
-                        call.stream,
-                        call.a,
-                        call.b,
-                        &call.c,
-                        data,
-                        shards,
-                    )?;
+                    call.product(product.step(m), call.a).gathered::<T>(&call.c, data, shards)?;
                 } else {
-                    launch_partial::<T>(product.step(m.into(), !gather), call.stream, call.a, call.b, data)?;
+                    call.product(product.partial_step(m), call.a).partial::<T>(data)?;
                 }
             }
             if !gather && n > 0 {
@@ -85,7 +77,9 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     Form::ReduceScatter => self.first_row(group.members[at].rank),
                     _ => 0,
                 };
-                launch_sum::<T>(call.stream, &[own(at) + 2 * u64::from(first) * row], &call.c)?;
+                let part = own(at) + 2 * u64::from(first) * row;
+                let none = round.state.windows[at].awaited(group.members[at].rank, 0, 0);
+                launch_sum::<T>(call.stream, &[part], none, &call.c)?;
             }
         }
         Ok(())

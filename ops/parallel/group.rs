@@ -1,25 +1,18 @@
-//! Groups of ranks: the memory that they share, their flags, and the wait for all.
+//! Groups of ranks: their devices, and the state of their calls.
 
-use crate::arrivals::FLAG_BYTES;
 use crate::exchange::{Exchange, error};
 use crate::kernel::MOST_RANKS;
 use crate::nccl::Communicators;
 use crate::rendezvous::Rendezvous;
 use crate::round::Kind;
-use moye_runtime::{Buffer, Device, Event, Result, Shared, Stream};
+use crate::workspace::Window;
+use moye_runtime::{Arch, Device, Event, Result, Stream};
 use std::collections::HashSet;
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The default timeout for another rank.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of flags before the data of a workspace.
-const FLAGS: usize = 4096;
-/// Bytes of a rank's message about its workspace without the handle.
-const MESSAGE: usize = 28;
-/// The number of a simulator in that message, in place of a GPU's.
-const SIMULATOR: u32 = u32::MAX;
 
 /// Ranks that multiply together, each with a GPU: all GPUs of one process, or one GPU of each of
 /// several processes on a host.
@@ -59,7 +52,9 @@ pub(crate) struct State {
     /// The workspace of each member.
     pub windows: Vec<Window>,
     /// Bytes of half a workspace.
-    half: usize,
+    pub half: usize,
+    /// The architecture of each rank's device.
+    pub archs: Vec<Arch>,
     /// For each member the stream of its last call, kept alive so that no other one gets its
     /// handle, and the call's end.
     pub last: Vec<Option<(Stream, Event)>>,
@@ -67,39 +62,6 @@ pub(crate) struct State {
     pub failed: Option<String>,
     /// Kinds of calls that all ranks have made.
     pub known: HashSet<Kind>,
-}
-
-/// A member's workspace, and the addresses of all workspaces on its device.
-pub(crate) struct Window {
-    /// By rank.
-    peers: Vec<u64>,
-    /// Keeps the workspaces of other processes mapped.
-    shared: Vec<Shared>,
-    /// Keeps its memory allocated.
-    _memory: Buffer<u8>,
-}
-
-impl Window {
-    /// The address of the flag that rank `from` raises in the workspace of rank `at`.
-    pub fn flag(&self, at: usize, from: usize) -> u64 {
-        self.peers[at] + from as u64 * u64::from(FLAG_BYTES)
-    }
-
-    /// The address of the word in rank `at`'s workspace in which a rank that gave up waiting writes
-    /// one more than its number.
-    pub fn failed(&self, at: usize) -> u64 {
-        self.flag(at, MOST_RANKS)
-    }
-
-    /// Whether the workspace of rank `at` is mapped.
-    pub fn reaches(&self, at: usize) -> bool {
-        self.peers[at] != 0
-    }
-
-    /// The address of rank `at`'s data for a call.
-    pub fn data(&self, at: usize, epoch: u32, half: usize) -> u64 {
-        self.peers[at] + (FLAGS + half * (epoch % 2) as usize) as u64
-    }
 }
 
 impl Group {
@@ -118,17 +80,21 @@ impl Group {
         if let Some(twice) = (1..devices.len()).find(|&at| devices[..at].contains(&devices[at])) {
             return Err(error(format!("{:?} is given twice; each rank has a device", devices[twice])));
         }
-        Self::new(devices.iter().cloned().enumerate().collect(), devices.len(), Exchange::Own, TIMEOUT)
+        let world = devices.len();
+        check_world(world)?;
+        Self::new(devices.iter().cloned().enumerate().collect(), world, Exchange::Own, TIMEOUT)
     }
 
     /// One rank with its device; the other processes or threads do the same. Returns when all have
     /// arrived. Threads with simulators use those of one [`Device::sim_peers`].
     ///
     /// # Errors
-    /// A rank that does not arrive within `timeout`, which later calls use too; more than 8 ranks;
-    /// or an error of the driver.
+    /// On all ranks: a rank that does not arrive within `timeout`, which later calls use too; two
+    /// ranks on one GPU; GPUs beside simulators. More than 8 ranks; an address without a port; or
+    /// an error of the driver.
     pub fn join(device: &Device, rendezvous: Rendezvous, timeout: Duration) -> Result<Self> {
         let (rank, world) = (rendezvous.rank, rendezvous.world);
+        check_world(world)?;
         let exchange = rendezvous.meet(timeout)?;
         Self::new(vec![(rank, device.clone())], world, exchange, timeout)
     }
@@ -139,9 +105,6 @@ impl Group {
         exchange: Exchange,
         timeout: Duration,
     ) -> Result<Self> {
-        if !(1..=MOST_RANKS).contains(&world) {
-            return Err(error(format!("{world} ranks; a group has 1 to {MOST_RANKS}")));
-        }
         let member =
             |(rank, device): (usize, Device)| Ok(Member { rank, side: device.new_stream()?, device });
         let members = devices.into_iter().map(member).collect::<Result<Vec<_>>>()?;
@@ -217,31 +180,6 @@ impl Group {
         }
     }
 
-    /// Bytes of half a workspace: at least `bytes`, equal on all ranks.
-    pub(crate) fn reserve(&self, state: &mut State, bytes: usize) -> Result<usize> {
-        if bytes > state.half {
-            self.release(state, &format!("needs a workspace of {bytes} bytes"))?;
-            if let Some(reason) = self.map(state, bytes)?
-                && self.apart.is_none()
-            {
-                return Err(error(format!("a workspace of {bytes} bytes cannot be shared: {reason}")));
-            }
-        }
-        Ok(state.half)
-    }
-
-    /// Frees the workspaces; all ranks do so together, when no rank uses any of them. `why` is for
-    /// the message of a rank that makes another call.
-    fn release(&self, state: &mut State, why: &str) -> Result<()> {
-        self.settle(state)?;
-        self.agree(why)?;
-        // All ranks unmap a workspace before its rank frees it.
-        state.windows.iter_mut().for_each(|window| window.shared.clear());
-        self.agree("has unmapped the workspaces")?;
-        state.windows.clear();
-        Ok(())
-    }
-
     /// Meets the other ranks; an error that names both if one of them does something else.
     pub(crate) fn agree(&self, own: &str) -> Result<()> {
         let all = self.exchange.all(vec![own.into(); self.members.len()])?;
@@ -254,108 +192,14 @@ impl Group {
             ))),
         }
     }
-
-    /// Allocates workspaces, and maps those of all ranks. Returns the reason if that is impossible.
-    fn map(&self, state: &mut State, bytes: usize) -> Result<Option<String>> {
-        let half = bytes.next_multiple_of(1 << 12);
-        let here = here();
-        let (mut own, mut messages) = (Vec::new(), Vec::new());
-        for member in &self.members {
-            let memory = member.device.alloc_zeroed::<u8>(FLAGS + 2 * half)?;
-            // An empty handle if the memory cannot be shared.
-            let handle = match self.members.len() == self.world || !member.device.is_gpu() {
-                true => Vec::new(),
-                false => memory.share().map_or_else(|_| Vec::new(), |handle| handle.to_vec()),
-            };
-            let mut message = here.0.to_le_bytes().to_vec();
-            message.extend(here.1.to_le_bytes());
-            message.extend(memory.address().to_le_bytes());
-            message.extend(member.device.index().unwrap_or(SIMULATOR).to_le_bytes());
-            message.extend(handle);
-            messages.push(message);
-            own.push(memory);
-        }
-        let all = self.exchange.all(messages)?;
-        if let Some(short) = all.iter().position(|message| message.len() < MESSAGE) {
-            return Err(error(format!(
-                "rank {short} says nothing of its workspace: all ranks need the same version of this program"
-            )));
-        }
-        let mut windows = Vec::new();
-        let mut apart = None;
-        for (memory, member) in own.into_iter().zip(&self.members) {
-            let (mut peers, mut shared) = (Vec::new(), Vec::new());
-            for (rank, message) in all.iter().enumerate() {
-                let of = |at: usize, bytes: usize| &message[at..at + bytes];
-                let (same, near) = (of(0, 8) == here.0.to_le_bytes(), of(8, 8) == here.1.to_le_bytes());
-                let address = u64::from_le_bytes(of(16, 8).try_into().expect("8 bytes"));
-                let number = u32::from_le_bytes(of(24, 4).try_into().expect("4 bytes"));
-                if member.device.is_gpu() == (number == SIMULATOR) {
-                    return Err(error(format!(
-                        "{:?} of rank {} beside {} of rank {rank}: give all ranks GPUs, or all simulators",
-                        member.device,
-                        member.rank,
-                        if number == SIMULATOR { "a simulator" } else { "a GPU" }
-                    )));
-                }
-                if same && rank != member.rank && member.device.index() == Some(number) {
-                    return Err(error(format!(
-                        "{:?} is that of rank {} and of rank {rank}; each rank has a device",
-                        member.device, member.rank
-                    )));
-                }
-                let reached = if rank == member.rank {
-                    Some(address)
-                } else if same {
-                    let peer = match self.members.iter().find(|other| other.rank == rank) {
-                        Some(other) => Some(other.device.clone()),
-                        None if member.device.is_gpu() => Some(Device::gpu(number)?),
-                        None => None,
-                    };
-                    // Simulators of other threads share their memory, or the copy reports that they
-                    // do not.
-                    let reached = peer.map_or(Ok(true), |peer| member.device.enable_peer(&peer))?;
-                    reached.then_some(address)
-                } else {
-                    // Whatever the driver's reason is, the product with collectives needs no
-                    // mapping.
-                    let handle = message[MESSAGE..].try_into().ok().filter(|_| near);
-                    let opened = handle.map(|handle| member.device.open_shared(handle));
-                    opened.and_then(|opened| opened.ok().flatten()).map(|opened| {
-                        let address = opened.address();
-                        shared.push(opened);
-                        address
-                    })
-                };
-                if reached.is_none() && apart.is_none() {
-                    let on = if near { "" } else { ", which is on another host" };
-                    apart = Some(format!(
-                        "{:?} of rank {} does not reach that of rank {rank}{on}",
-                        member.device, member.rank
-                    ));
-                }
-                peers.push(reached.unwrap_or(0));
-            }
-            windows.push(Window { peers, shared, _memory: memory });
-        }
-        // All ranks reach the same answer.
-        let said = apart.clone().unwrap_or_default().into_bytes();
-        let all = self.exchange.all(vec![said; self.members.len()])?;
-        let apart = all.into_iter().find(|said| !said.is_empty());
-        state.windows = windows;
-        state.half = half;
-        // The flags of the new workspaces are 0, so counting restarts.
-        state.epoch = 0;
-        Ok(apart.map(|said| String::from_utf8_lossy(&said).into_owned()))
-    }
 }
 
-/// Identifiers of this process and this host that differ from all others.
-fn here() -> (u64, u64) {
-    static PROCESS: OnceLock<u64> = OnceLock::new();
-    let mut hasher = DefaultHasher::new();
-    std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default().hash(&mut hasher);
-    (*PROCESS.get_or_init(|| RandomState::new().build_hasher().finish()), hasher.finish())
+/// Checks the number of ranks.
+fn check_world(world: usize) -> Result<()> {
+    match world {
+        1..=MOST_RANKS => Ok(()),
+        _ => Err(error(format!("{world} ranks; a group has 1 to {MOST_RANKS}"))),
+    }
 }
 
 impl Drop for Group {

@@ -1,10 +1,10 @@
 //! The kernels, `c = a b^T` on Hopper: A is gathered during the product; partial results are stored
-//! in another rank's memory; partial results are added to those of the others; and the sum over all
-//! ranks.
+//! in another rank's memory; partial results are added to those of the others; the sum over all
+//! ranks, and the stores of a rank's part of it.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use crate::arrivals::{Arrivals, ShardTiles, Shards};
-use moye_device::arch::{Convert, Word as _, Word128, overlap_launches, prefetch_l2};
+use crate::arrivals::{Arrivals, FLAG_BYTES, ShardTiles, Shards};
+use moye_device::arch::{Convert, Word as _, Word128, overlap_launches, prefetch_l2, wait_flag};
 use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
 use moye_device::prelude::*;
@@ -90,6 +90,64 @@ pub type Loop<T, C, const STAGES: u32, A = TmaTensor<CopyA<T, C>, 2>> = TmaWarpS
     A,
 >;
 
+/// The extents of a rank's product, and its order of tiles.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Extents {
+    /// Rows of A and of C.
+    pub m: u32,
+    /// Rows of B, columns of C.
+    pub n: u32,
+    /// Elements of a row of A and of B.
+    pub k: u32,
+    /// Rows of tiles in a band.
+    pub band: u32,
+}
+
+/// The prologue of the kernels and their mainloop: `a` by the rows of B.
+///
+/// # Safety
+/// The kernel's contract. All threads of the block call it together.
+#[inline(always)]
+unsafe fn multiply<T: Half, C: Tiling<T>, const STAGES: u32, A, E, K>(
+    a: A,
+    b: &TensorMap,
+    scheduler: impl TileScheduler,
+    epilogue: E,
+    sink: K,
+) where
+    A: RowsOfA<CopyA<T, C>, 2>,
+    E: TileEpilogue<Loop<T, C, STAGES, A>>,
+    K: Sink<Loop<T, C, STAGES, A>>,
+{
+    let operands = (a, CopyB::<T, C>::tensor(b));
+    // SAFETY: the kernel's contract.
+    unsafe { gemm_warp_specialised::<Loop<T, C, STAGES, A>, _, _, _>(operands, scheduler, epilogue, sink) };
+}
+
+/// [`multiply`] for all rows of one matrix A.
+///
+/// # Safety
+/// As for [`multiply`].
+#[inline(always)]
+unsafe fn multiply_all<T: Half, C: Tiling<T>, const STAGES: u32, E, K>(
+    a: &TensorMap,
+    b: &TensorMap,
+    extents: Extents,
+    epilogue: E,
+    sink: K,
+) where
+    E: TileEpilogue<Loop<T, C, STAGES>>,
+    K: Sink<Loop<T, C, STAGES>>,
+{
+    let Extents { m, n, k, band } = extents;
+    let tiles = Loop::<T, C, STAGES>::tiles((m, n, k), 1);
+    let scheduler = Persistent::new(tiles, Loop::<T, C, STAGES>::worker(), band);
+    let a = CopyA::<T, C>::tensor(a);
+    // SAFETY: the kernel's contract.
+    unsafe { multiply::<T, C, STAGES, _, _, _>(a, b, scheduler, epilogue, sink) };
+}
+
 /// `c = a b^T` on a persistent grid, where A is this rank's shard and the shards of other ranks,
 /// which arrive by copies during the kernel.
 ///
@@ -116,18 +174,15 @@ pub unsafe fn gathered<T: Half, C: Tiling<T>, const STAGES: u32>(
     c: TensorMap,
     target: Target<T>,
     shards: Shards,
-    n: u32,
-    k: u32,
-    band: u32,
+    extents: Extents,
 ) where
     f32: CopyAs<T>,
 {
     let a = Arrivals::new(CopyA::<T, C>::tensor(&own), CopyA::<T, C>::tensor(&all), shards);
-    let b = CopyB::<T, C>::tensor(&b);
-    let scheduler = ShardTiles::<Loop<T, C, STAGES>>::new(&shards, (n, k), band);
+    let scheduler = ShardTiles::<Loop<T, C, STAGES>>::new(&shards, extents);
     let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
-    let sink = BoxesToSpans::new(c, shards.rows.rows, target, shards.rows);
-    gemm_warp_specialised::<Loop<T, C, STAGES, Arrivals<_>>, _, _, _>((a, b), scheduler, (), sink);
+    let sink = BoxesToSpans::new(c, extents.m, target, shards.rows);
+    multiply::<T, C, STAGES, _, _, _>(a, &b, scheduler, (), sink);
 }
 
 /// `c = a b^T` on a persistent grid: partial results for another rank or for the sum over all.
@@ -153,18 +208,12 @@ pub unsafe fn partial<T: Half, C: Tiling<T>, const STAGES: u32>(
     a: TensorMap,
     b: TensorMap,
     c: TensorMap,
-    m: u32,
-    n: u32,
-    k: u32,
-    band: u32,
+    extents: Extents,
 ) where
     f32: CopyAs<T>,
 {
-    let operands = (CopyA::<T, C>::tensor(&a), CopyB::<T, C>::tensor(&b));
-    let worker = Loop::<T, C, STAGES>::worker();
-    let scheduler = Persistent::new(Loop::<T, C, STAGES>::tiles((m, n, k), 1), worker, band);
     let sink = ThroughTma::new(StoreC::<T>::tensor(&c));
-    gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, (), sink);
+    multiply_all::<T, C, STAGES, _, _>(&a, &b, extents, (), sink);
 }
 
 /// Partial results of other ranks: matrices one after another.
@@ -247,8 +296,8 @@ fn value<T: Half>(word: u32) -> f32 {
 ///
 /// # Safety
 /// The maps are of A and B, as for [`partial`]. C's map is built by [`StoreC`], and used if
-/// `target.tensor` is set. `target` has `slots.rows` rows, which overlap no operand. The slots are
-/// readable, and no other work writes them meanwhile.
+/// `target.tensor` is set. `target` has M rows, which overlap no operand. The slots are readable,
+/// and no other work writes them meanwhile.
 #[kernel(
     threads = Loop::<T, C, STAGES>::THREADS,
     min_blocks = 1,
@@ -267,29 +316,23 @@ pub unsafe fn reduced<T: Half, C: Tiling<T>, const STAGES: u32>(
     c: TensorMap,
     target: Target<T>,
     slots: Slots<T>,
-    n: u32,
-    k: u32,
-    band: u32,
+    extents: Extents,
 ) where
     f32: CopyAs<T>,
 {
-    let operands = (CopyA::<T, C>::tensor(&a), CopyB::<T, C>::tensor(&b));
-    let worker = Loop::<T, C, STAGES>::worker();
-    let tiles = Loop::<T, C, STAGES>::tiles((slots.rows, n, k), 1);
-    let scheduler = Persistent::new(tiles, worker, band);
     let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
-    let sink = BoxesToSpans::new(c, slots.rows, target, Groups::one(slots.rows));
-    gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, AddSlots(slots), sink);
+    let sink = BoxesToSpans::new(c, extents.m, target, Groups::one(extents.m));
+    multiply_all::<T, C, STAGES, _, _>(&a, &b, extents, AddSlots(slots), sink);
 }
 
 /// The maximum number of ranks of a group.
 pub const MOST_RANKS: usize = 8;
 
-/// The addresses of the partial results: each rank's result is in its own memory.
+/// An address for each rank.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
-pub struct Parts {
-    /// Their addresses by rank.
+pub struct Addresses {
+    /// That of rank 0.
     pub p0: u64,
     /// See `p0`.
     pub p1: u64,
@@ -305,6 +348,30 @@ pub struct Parts {
     pub p6: u64,
     /// See `p0`.
     pub p7: u64,
+}
+
+impl Addresses {
+    /// The addresses by rank.
+    #[inline(always)]
+    #[must_use]
+    pub const fn all(self) -> [u64; MOST_RANKS] {
+        let Self { p0, p1, p2, p3, p4, p5, p6, p7 } = self;
+        [p0, p1, p2, p3, p4, p5, p6, p7]
+    }
+}
+
+impl From<[u64; MOST_RANKS]> for Addresses {
+    fn from([p0, p1, p2, p3, p4, p5, p6, p7]: [u64; MOST_RANKS]) -> Self {
+        Self { p0, p1, p2, p3, p4, p5, p6, p7 }
+    }
+}
+
+/// The partial results that [`summed`] adds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Parts {
+    /// Those of each rank.
+    pub addresses: Addresses,
     /// Their number.
     pub count: u32,
     /// Rows of each.
@@ -313,26 +380,46 @@ pub struct Parts {
     pub columns: u32,
 }
 
-/// Threads of a block of [`summed`].
+/// The flags of other ranks that a kernel waits for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Awaited {
+    /// The flag of rank 0; those of others follow, [`FLAG_BYTES`] apart.
+    pub flags: Global<u32>,
+    /// The value that the flags reach.
+    pub epoch: u32,
+    /// The number of ranks; with 0 the kernel waits for none.
+    pub ranks: u32,
+    /// This rank, whose flag is not raised.
+    pub rank: u32,
+}
+
+/// Threads of a block of [`summed`] and of [`pushed`].
 pub const SUM_THREADS: u32 = 128;
 
 /// The sum of all ranks' partial results, in rank order: the same bits on all ranks. Each thread
 /// sums vectors of eight elements.
 ///
 /// # Safety
-/// The parts are readable, and no other work writes them meanwhile. `target` has their rows, in
-/// other memory or in that of a part with the same strides.
+/// The parts are readable, and no other work writes them after their ranks' flags. `target` has
+/// their rows, in other memory or in that of a part with the same strides. There is a flag for each
+/// rank.
 #[kernel(
     threads = SUM_THREADS,
     instances = (summed_bf16<bf16>, summed_f16<f16>),
     table = SummedKernels
 )]
-pub unsafe fn summed<T: Half>(parts: Parts, target: Target<T>) {
-    let Parts { p0, p1, p2, p3, p4, p5, p6, p7, count, rows, columns } = parts;
-    let addresses = [p0, p1, p2, p3, p4, p5, p6, p7];
+pub unsafe fn summed<T: Half>(parts: Parts, awaited: Awaited, target: Target<T>) {
+    let Parts { addresses, count, rows, columns } = parts;
+    let addresses = addresses.all();
     let vectors = columns / 8;
     let mut next = block_idx().x * SUM_THREADS + thread_idx().x;
     overlap_launches();
+    for rank in 0..awaited.ranks {
+        if rank != awaited.rank {
+            wait_flag(awaited.flags.address() + u64::from(rank * FLAG_BYTES), awaited.epoch);
+        }
+    }
     while next < rows * vectors {
         let (row, column) = (next / vectors, next % vectors * 8);
         let mut loaded = [Word128([0; 4]); MOST_RANKS];
@@ -361,6 +448,27 @@ pub unsafe fn summed<T: Half>(parts: Parts, target: Target<T>) {
                     first.offset(i as i64 * target.column).write(0, T::from_bits(bits));
                 }
             }
+        }
+        next += grid_dim().x * SUM_THREADS;
+    }
+}
+
+/// Stores a rank's part of a sum in the memory of the others: `vectors` of 16 bytes from `from` at
+/// each address that is not 0.
+///
+/// # Safety
+/// The vectors are readable at `from`, and writable at the addresses, where no other work accesses
+/// them meanwhile.
+#[kernel(threads = SUM_THREADS)]
+pub unsafe fn pushed(from: u64, to: Addresses, vectors: u32) {
+    let to = to.all();
+    let mut next = block_idx().x * SUM_THREADS + thread_idx().x;
+    overlap_launches();
+    while next < vectors {
+        let at = 16 * u64::from(next);
+        let vector = Word128::load_global(from + at);
+        for rank in 0..MOST_RANKS {
+            Word128::store_global_if(to[rank] > 0, to[rank] + at, vector);
         }
         next += grid_dim().x * SUM_THREADS;
     }

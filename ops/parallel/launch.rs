@@ -3,8 +3,8 @@
 use crate::arrivals::Shards;
 use crate::call::Rows;
 use crate::kernel::{
-    CopyA, CopyB, GatheredKernels, PartialKernels, Parts, ReducedKernels, SUM_THREADS, Slots, Small, Square,
-    SummedKernels, Wide,
+    Addresses, Awaited, CopyA, CopyB, Extents, GatheredKernels, MOST_RANKS, PartialKernels, Parts,
+    ReducedKernels, SUM_THREADS, Slots, Small, Square, SummedKernels, Wide, pushed,
 };
 use crate::matmul::ParallelElement;
 use moye_device::atom::tma::TmaTile;
@@ -38,9 +38,9 @@ const TILES: [Step; 3] = [
 ];
 
 impl Step {
-    /// The tile with this index, or the fastest one for results of `rows` x `columns`; if `few`,
-    /// the tile for few rows is included.
-    pub fn new(rows: u32, columns: u32, card: &Rates, few: bool, tile: Option<usize>) -> Self {
+    /// The fastest of the tiles for results of `rows` x `columns`: the one that a caller chose by
+    /// its index, or one of all. The `partial` kernel also has a tile for few rows.
+    pub fn new(rows: u32, columns: u32, card: &Rates, tile: Option<usize>, partial: bool) -> Self {
         let cost = |step: &Self| {
             let tiles = rows.div_ceil(step.tile.0) * columns.div_ceil(step.tile.1);
             let waves = tiles.div_ceil(card.multiprocessors.max(1)).max(1);
@@ -48,38 +48,17 @@ impl Step {
         };
         let tiles = match tile {
             Some(tile) => &TILES[tile..=tile],
-            None if few && rows <= 64 => &TILES[2..],
+            None if partial && rows <= 64 => &TILES[2..],
             None => &TILES[..2],
         };
         let best = tiles.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
         Self { multiprocessors: card.multiprocessors, ..*best.expect("there are tiles") }
     }
 
-    fn map_a<T: ParallelElement>(self) -> &'static TmaTile {
-        match self.instance {
-            0 => const { &CopyA::<T, Wide>::TILE },
-            1 => const { &CopyA::<T, Square>::TILE },
-            _ => const { &CopyA::<T, Small>::TILE },
-        }
-    }
-
-    fn map_b<T: ParallelElement>(self) -> &'static TmaTile {
-        match self.instance {
-            0 => const { &CopyB::<T, Wide>::TILE },
-            1 => const { &CopyB::<T, Square>::TILE },
-            _ => const { &CopyB::<T, Small>::TILE },
-        }
-    }
-
     /// The grid for results of `rows` x `columns`, with `more` additional rows of tiles.
     fn grid(self, rows: u32, columns: u32, more: u32) -> Grid {
         let tiles = (rows.div_ceil(self.tile.0) + more) * columns.div_ceil(self.tile.1);
         Grid::new(self.multiprocessors.clamp(1, tiles.max(1)), self.threads).dependent()
-    }
-
-    /// The number of rows of tiles in a band.
-    fn band(self) -> u32 {
-        2048 / self.tile.0
     }
 
     /// The gathering kernel.
@@ -128,126 +107,163 @@ fn target<T: ParallelElement>(stream: &Stream, c: &Array) -> Result<(Map, Target
     Ok((words, Target { c, group: 0, row, column, columns, aligned, tensor: aligned }))
 }
 
-/// Multiplies the rows of all ranks: this rank's `a`, and the others' at `data`.
-///
-/// # Safety
-/// The operands, and the shards' ends and flags, are in memory of the stream's device.
-pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
-    step: Step,
-    stream: &Stream,
-    a: Rows,
-    b: Rows,
-    c: &Array,
-    data: u64,
-    shards: Shards,
-) -> Result<()> {
-    let (m, n, k) = (c.shape[0] as u32, b.rows, b.columns);
-    if m == 0 || n == 0 {
-        return Ok(());
-    }
-    let all = Rows { address: data, rows: shards.rows.count * shards.apart, columns: k, row: k.into() };
-    // A tensor map needs rows, so a rank without rows passes the map of all shards.
-    let own = if a.rows > 0 { a } else { all };
-    let own = map::<T>(stream, step.map_a::<T>(), own)?;
-    let all = map::<T>(stream, step.map_a::<T>(), all)?;
-    let b = map::<T>(stream, step.map_b::<T>(), b)?;
-    let (c, target) = target::<T>(stream, c)?;
-    // Each shard may add a row of tiles.
-    let grid = step.grid(m, n, shards.rows.count);
-    let kernel = &<T as GatheredKernels>::KERNELS[step.instance];
-    let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: the maps are of the operands, which the caller guarantees.
-    unsafe { module.launch_on(stream, kernel, grid, (&own, &all, &b, c, target, shards, n, k, step.band())) }
+/// A product on a stream: the rows of A by those of B.
+pub(crate) struct Product<'a> {
+    pub step: Step,
+    pub stream: &'a Stream,
+    pub a: Rows,
+    pub b: Rows,
 }
 
-/// Multiplies, and stores the results at `place`, in rows of a multiple of 8 elements.
-///
-/// # Safety
-/// The operands are in memory of the stream's device, which can access that of the results.
-pub(crate) unsafe fn launch_partial<T: ParallelElement>(
-    step: Step,
-    stream: &Stream,
-    a: Rows,
-    b: Rows,
-    place: u64,
-) -> Result<()> {
-    let (m, n, k) = (a.rows, b.rows, b.columns);
-    if m == 0 || n == 0 {
-        return Ok(());
+impl Product<'_> {
+    fn extents(&self, m: u32) -> Extents {
+        Extents { m, n: self.b.rows, k: self.b.columns, band: 2048 / self.step.tile.0 }
     }
-    let c = Rows { address: place, rows: m, columns: n, row: n.next_multiple_of(8).into() };
-    let a = map::<T>(stream, step.map_a::<T>(), a)?;
-    let b = map::<T>(stream, step.map_b::<T>(), b)?;
-    let c = map::<T>(stream, &StoreC::<T>::TILE, c)?;
-    let grid = step.grid(m, n, 0);
-    let kernel = &<T as PartialKernels>::KERNELS[step.instance];
-    let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: the maps are of the operands and of the results.
-    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, &c, m, n, k, step.band())) }
+
+    fn map_a<T: ParallelElement>(&self, rows: Rows) -> Result<TensorMap> {
+        let tile = match self.step.instance {
+            0 => const { &CopyA::<T, Wide>::TILE },
+            1 => const { &CopyA::<T, Square>::TILE },
+            _ => const { &CopyA::<T, Small>::TILE },
+        };
+        map::<T>(self.stream, tile, rows)
+    }
+
+    fn map_b<T: ParallelElement>(&self) -> Result<TensorMap> {
+        let tile = match self.step.instance {
+            0 => const { &CopyB::<T, Wide>::TILE },
+            1 => const { &CopyB::<T, Square>::TILE },
+            _ => const { &CopyB::<T, Small>::TILE },
+        };
+        map::<T>(self.stream, tile, self.b)
+    }
+
+    /// Multiplies the rows of all ranks: this rank's A, and the others' at `data`.
+    ///
+    /// # Safety
+    /// The operands, and the shards' ends and flags, are in memory of the stream's device.
+    pub unsafe fn gathered<T: ParallelElement>(&self, c: &Array, data: u64, shards: Shards) -> Result<()> {
+        let extents = self.extents(c.shape[0] as u32);
+        let Extents { m, n, k, .. } = extents;
+        if m == 0 || n == 0 {
+            return Ok(());
+        }
+        let all = Rows { address: data, rows: shards.rows.count * shards.apart, columns: k, row: k.into() };
+        // A tensor map needs rows, so a rank without rows passes the map of all shards.
+        let own = self.map_a::<T>(if self.a.rows > 0 { self.a } else { all })?;
+        let (all, b) = (self.map_a::<T>(all)?, self.map_b::<T>()?);
+        let (c, target) = target::<T>(self.stream, c)?;
+        // Each shard may add a row of tiles.
+        let grid = self.step.grid(m, n, shards.rows.count);
+        let module = self.stream.device().load(&crate::PTX)?;
+        let arguments = (&own, &all, &b, c, target, shards, extents);
+        let kernel = &<T as GatheredKernels>::KERNELS[self.step.instance];
+        // SAFETY: the maps are of the operands, which the caller guarantees.
+        unsafe { module.launch_on(self.stream, kernel, grid, arguments) }
+    }
+
+    /// Multiplies, and stores the results at `place`, in rows of a multiple of 8 elements.
+    ///
+    /// # Safety
+    /// The operands are in memory of the stream's device, which can access that of the results.
+    pub unsafe fn partial<T: ParallelElement>(&self, place: u64) -> Result<()> {
+        let extents = self.extents(self.a.rows);
+        let Extents { m, n, .. } = extents;
+        if m == 0 || n == 0 {
+            return Ok(());
+        }
+        let c = Rows { address: place, rows: m, columns: n, row: n.next_multiple_of(8).into() };
+        let c = map::<T>(self.stream, &StoreC::<T>::TILE, c)?;
+        let (a, b) = (self.map_a::<T>(self.a)?, self.map_b::<T>()?);
+        let grid = self.step.grid(m, n, 0);
+        let module = self.stream.device().load(&crate::PTX)?;
+        let kernel = &<T as PartialKernels>::KERNELS[self.step.instance];
+        // SAFETY: the maps are of the operands and of the results.
+        unsafe { module.launch_on(self.stream, kernel, grid, (&a, &b, &c, extents)) }
+    }
+
+    /// Multiplies, and adds `count` partial results at `data`.
+    ///
+    /// # Safety
+    /// The operands are in memory of the stream's device, and the partial results are complete.
+    pub unsafe fn reduced<T: ParallelElement>(&self, c: &Array, data: u64, count: u32) -> Result<()> {
+        let extents = self.extents(self.a.rows);
+        let Extents { m, n, .. } = extents;
+        if m == 0 || n == 0 {
+            return Ok(());
+        }
+        let (a, b) = (self.map_a::<T>(self.a)?, self.map_b::<T>()?);
+        let (c, target) = target::<T>(self.stream, c)?;
+        let columns = n.next_multiple_of(8);
+        let apart = i64::from(m) * i64::from(columns);
+        let slots = Slots { first: Global::from_address(data), apart, count, rows: m, columns };
+        let grid = self.step.grid(m, n, 0);
+        let module = self.stream.device().load(&crate::PTX)?;
+        let arguments = (&a, &b, c, target, slots, extents);
+        let kernel = &<T as ReducedKernels>::KERNELS[self.step.instance];
+        // SAFETY: the maps are of the operands, which the caller guarantees.
+        unsafe { module.launch_on(self.stream, kernel, grid, arguments) }
+    }
 }
 
-/// Multiplies, and adds `count` partial results at `data`.
-///
-/// # Safety
-/// The operands are in memory of the stream's device, and the partial results are complete.
-pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
-    step: Step,
-    stream: &Stream,
-    a: Rows,
-    b: Rows,
-    c: &Array,
-    data: u64,
-    count: u32,
-) -> Result<()> {
-    let (m, n, k) = (a.rows, b.rows, b.columns);
-    if m == 0 || n == 0 {
-        return Ok(());
-    }
-    let a = map::<T>(stream, step.map_a::<T>(), a)?;
-    let b = map::<T>(stream, step.map_b::<T>(), b)?;
-    let (c, target) = target::<T>(stream, c)?;
-    let columns = n.next_multiple_of(8);
-    let apart = i64::from(m) * i64::from(columns);
-    let slots = Slots { first: Global::from_address(data), apart, count, rows: m, columns };
-    let grid = step.grid(m, n, 0);
-    let kernel = &<T as ReducedKernels>::KERNELS[step.instance];
-    let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: the maps are of the operands, which the caller guarantees.
-    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, c, target, slots, n, k, step.band())) }
-}
-
-/// Loads the kernel of [`launch_sum`].
+/// Loads the kernels of a sum.
 pub(crate) fn load_sum<T: ParallelElement>(device: &Device) -> Result<()> {
     if device.is_gpu() {
-        device.load(&crate::PTX)?.attributes(&<T as SummedKernels>::KERNELS[0])?;
+        let module = device.load(&crate::PTX)?;
+        module.attributes(&pushed)?;
+        module.attributes(&<T as SummedKernels>::KERNELS[0])?;
     }
     Ok(())
 }
 
-/// Sums the partial results of all ranks.
+/// The grid for a number of vectors.
+fn vectors(stream: &Stream, count: u64) -> Grid {
+    let most = u64::from(8 * stream.device().rates().multiprocessors);
+    Grid::new(count.div_ceil(SUM_THREADS.into()).min(most) as u32, SUM_THREADS)
+}
+
+/// Waits for flags, and sums the partial results of all ranks.
 ///
 /// # Safety
-/// The stream's device can access them, and they are complete. `c` is in its memory.
-pub(crate) unsafe fn launch_sum<T: ParallelElement>(stream: &Stream, parts: &[u64], c: &Array) -> Result<()> {
+/// The stream's device can access them, and they are complete when the flags are raised. `c` is in
+/// its memory.
+pub(crate) unsafe fn launch_sum<T: ParallelElement>(
+    stream: &Stream,
+    parts: &[u64],
+    awaited: Awaited,
+    c: &Array,
+) -> Result<()> {
     let (m, n) = (c.shape[0] as u32, c.shape[1] as u32);
     if m == 0 || n == 0 {
         return Ok(());
     }
     let (_, target) = target::<T>(stream, c)?;
     let columns = n.next_multiple_of(8);
-    let part = |rank: usize| parts.get(rank).copied().unwrap_or(parts[0]);
-    let [p0, p1, p2, p3, p4, p5, p6, p7] = std::array::from_fn(part);
-    let parts = Parts { p0, p1, p2, p3, p4, p5, p6, p7, count: parts.len() as u32, rows: m, columns };
-    let blocks = (u64::from(m) * u64::from(columns / 8)).div_ceil(SUM_THREADS.into());
-    let blocks = blocks.min(u64::from(8 * stream.device().rates().multiprocessors)) as u32;
+    let addresses = std::array::from_fn(|rank| parts.get(rank).copied().unwrap_or(parts[0])).into();
+    let grid = vectors(stream, u64::from(m) * u64::from(columns / 8));
+    let parts = Parts { addresses, count: parts.len() as u32, rows: m, columns };
     let module = stream.device().load(&crate::PTX)?;
     // SAFETY: the parts are readable on the device, and `c` is in its memory.
+    unsafe { module.launch_on(stream, &<T as SummedKernels>::KERNELS[0], grid, (parts, awaited, target)) }
+}
+
+/// Stores `bytes` from `from` at each address that is not 0; a multiple of 16.
+///
+/// # Safety
+/// The stream's device can access the bytes.
+pub(crate) unsafe fn launch_push(
+    stream: &Stream,
+    from: u64,
+    to: [u64; MOST_RANKS],
+    bytes: usize,
+) -> Result<()> {
+    let count = bytes as u32 / 16;
+    if count == 0 {
+        return Ok(());
+    }
+    let module = stream.device().load(&crate::PTX)?;
+    // SAFETY: the bytes are accessible.
     unsafe {
-        module.launch_on(
-            stream,
-            &<T as SummedKernels>::KERNELS[0],
-            Grid::new(blocks, SUM_THREADS),
-            (parts, target),
-        )
+        module.launch_on(stream, &pushed, vectors(stream, count.into()), (from, Addresses::from(to), count))
     }
 }

@@ -45,6 +45,8 @@ mod round;
 mod transport;
 #[cfg(not(target_arch = "nvptx64"))]
 mod wait;
+#[cfg(not(target_arch = "nvptx64"))]
+mod workspace;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use builder::ParallelMatmulBuilder;

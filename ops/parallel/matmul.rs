@@ -136,61 +136,54 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         self.form
     }
 
-    /// The kernels of a call, and the bytes that each rank sends.
+    /// The kernels of a call, and the bytes that a rank with equal shards sends.
     pub fn explain(&self) -> String {
-        let ([m, n, k], world) = (self.extents.map(u64::from), self.group.world as u64);
-        let row = n.next_multiple_of(8);
+        let ([m, n, k], world) = (self.extents, self.group.world as u32);
+        let (form, group) = (self.form, self.group.explain());
         if self.group.apart.is_some() {
-            return format!("{:?} of {m} x {n} x {k} on {}", self.form, self.group.explain());
+            return format!("{form:?} of {m} x {n} x {k} on {group}");
         }
-        let (kernels, sends) = match self.form {
-            Form::AllGather => {
-                (vec![self.step(m, false).gathered::<T>().name()], 2 * m * k / world * (world - 1))
-            }
+        let (shard, summed) = (m.div_ceil(world), <T as SummedKernels>::KERNELS[0].name());
+        let partial = |rows: u32| self.partial_step(rows).partial::<T>().name();
+        let (kernels, [rows, columns]) = match form {
+            Form::AllGather => (vec![self.step(m).gathered::<T>().name()], [shard, k]),
             Form::ReduceScatter => {
-                let [partial, reduced] = [true, false].map(|few| self.step(m / world, few));
-                (
-                    vec![partial.partial::<T>().name(), reduced.reduced::<T>().name()],
-                    2 * m * row / world * (world - 1),
-                )
+                let reduced = self.step(shard).reduced::<T>().name();
+                (vec![partial(shard), reduced], [shard, n.next_multiple_of(8)])
             }
-            Form::AllReduce => (
-                vec![self.step(m, true).partial::<T>().name(), <T as SummedKernels>::KERNELS[0].name()],
-                2 * m * row * (world - 1),
-            ),
+            Form::AllReduce => (vec![partial(m), summed], [m, n.next_multiple_of(8)]),
         };
-        format!(
-            "{:?} of {m} x {n} x {k} on {}: {}, {sends} bytes sent",
-            self.form,
-            self.group.explain(),
-            kernels.join(" and ")
-        )
+        let sends = 2 * u64::from(rows) * u64::from(columns) * u64::from(world - 1);
+        format!("{form:?} of {m} x {n} x {k} on {group}: {}, {sends} bytes sent", kernels.join(" and "))
     }
 
-    /// The launch for this number of rows; with `few`, the tile for few rows is included.
-    pub(crate) fn step(&self, rows: u64, few: bool) -> Step {
-        Step::new(rows as u32, self.extents[1], &self.group.members[0].device.rates(), few, self.tile)
+    /// The tile for results of this number of rows.
+    pub(crate) fn step(&self, rows: u32) -> Step {
+        self.step_of(rows, false)
+    }
+
+    /// The tile for partial results of this number of rows.
+    pub(crate) fn partial_step(&self, rows: u32) -> Step {
+        self.step_of(rows, true)
+    }
+
+    fn step_of(&self, rows: u32, partial: bool) -> Step {
+        let card = self.group.members[0].device.rates();
+        Step::new(rows, self.extents[1], &card, self.tile, partial)
     }
 
     /// Loads the kernels of all calls: while a kernel waits for another rank's copies, the driver
     /// may not load the next one.
     pub(crate) fn load_kernels(&self) -> Result<()> {
-        for member in &self.group.members {
-            if member.device.is_gpu() {
-                let module = member.device.load(&crate::PTX)?;
-                for rows in self.shards.iter().copied().chain([self.extents[0]]) {
-                    let [few, step] = [true, false].map(|few| self.step(rows.into(), few));
-                    match self.form {
-                        Form::AllGather => drop(module.attributes(step.gathered::<T>())?),
-                        Form::ReduceScatter => {
-                            module.attributes(few.partial::<T>())?;
-                            module.attributes(step.reduced::<T>())?;
-                        }
-                        Form::AllReduce => {
-                            module.attributes(few.partial::<T>())?;
-                            module.attributes(&<T as SummedKernels>::KERNELS[0])?;
-                        }
-                    }
+        for member in self.group.members.iter().filter(|member| member.device.is_gpu()) {
+            let module = member.device.load(&crate::PTX)?;
+            for rows in self.shards.iter().copied().chain([self.extents[0]]) {
+                if self.form == Form::AllGather {
+                    module.attributes(self.step(rows).gathered::<T>())?;
+                } else {
+                    module.attributes(self.partial_step(rows).partial::<T>())?;
+                    module.attributes(self.step(rows).reduced::<T>())?;
+                    module.attributes(&<T as SummedKernels>::KERNELS[0])?;
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Measurements of `moye bench parallel`: products over GPUs beside the product of a rank alone.
 
-use crate::{Form, Group, Operands, ParallelMatmul, ParallelMatmulBuilder};
+use crate::{Form, Group, Operands, ParallelMatmul};
 use half::bf16;
 use moye_runtime::{Buffer, Device, Matrix, MatrixMut, Result, Stream};
 use std::time::Duration;
@@ -20,7 +20,8 @@ pub struct Measured {
     pub form: Form,
     /// M, N and K of the whole product, where N or K is that of all ranks' [`share`]s.
     pub extents: [usize; 3],
-    /// The time of a rank's product without the exchange, by the same kernels, in microseconds.
+    /// The time of a rank's product without the exchange, by the caller's [`Plain`] product, in
+    /// microseconds.
     pub alone: f64,
     /// The time with the exchange.
     pub time: f64,
@@ -29,6 +30,11 @@ pub struct Measured {
     /// The kernels.
     pub kernels: String,
 }
+
+/// The plain product `c = a b^T` with which products over GPUs are compared, such as
+/// `moye::Matmul`: it is issued on the stream.
+pub type Plain<'p> =
+    &'p dyn Fn(&Stream, Matrix<'_, bf16>, Matrix<'_, bf16>, MatrixMut<'_, bf16>) -> Result<()>;
 
 /// A rank's part of the columns or of K: the same on all ranks and a multiple of 8, so that rows of
 /// operands can be loaded by TMA. The parts of all ranks are `extent` or slightly more.
@@ -46,17 +52,17 @@ fn rows_of(all: usize, rank: usize, ranks: usize) -> usize {
     all / ranks + usize::from(rank < all % ranks)
 }
 
-/// Measures products of bf16 on these GPUs and reports each as it is done. The GPUs rest before
-/// each sample of ten calls, of a hundred with few rows, so that the card's limit of power does not
-/// decide.
+/// Measures products of bf16 on these GPUs and reports each as it is done, beside the `plain`
+/// product of the first GPU. The GPUs rest before each sample of ten calls, of a hundred with few
+/// rows, so that the card's limit of power does not decide.
 ///
 /// # Errors
-/// As for [`ParallelMatmul::run`].
-pub fn measure(devices: &[Device], mut done: impl FnMut(&Measured)) -> Result<()> {
+/// As for [`ParallelMatmul::run`], and those of `plain`.
+pub fn measure(devices: &[Device], plain: Plain<'_>, mut done: impl FnMut(&Measured)) -> Result<()> {
     for form in [Form::AllGather, Form::ReduceScatter, Form::AllReduce] {
         let shapes = if form == Form::AllReduce { &FEW[..] } else { &LARGE[..] };
         for &extents in shapes {
-            done(&product(devices, form, extents)?);
+            done(&product(devices, plain, form, extents)?);
         }
     }
     Ok(())
@@ -65,24 +71,49 @@ pub fn measure(devices: &[Device], mut done: impl FnMut(&Measured)) -> Result<()
 /// Measures a product of bf16 whose extents are at least these.
 ///
 /// # Errors
-/// As for [`ParallelMatmul::run`].
-pub fn product(devices: &[Device], form: Form, [m, n, k]: [usize; 3]) -> Result<Measured> {
-    let (group, single) = (Group::local(devices)?, Group::local(&devices[..1])?);
-    let ranks = devices.len();
+/// As for [`ParallelMatmul::run`], and those of `plain`.
+pub fn product(devices: &[Device], plain: Plain<'_>, form: Form, [m, n, k]: [usize; 3]) -> Result<Measured> {
+    let (group, ranks) = (Group::local(devices)?, devices.len());
     let (own, extents) = match form {
         Form::AllGather => ([m, share(n, ranks), k], [m, share(n, ranks) * ranks, k]),
         _ => ([m, n, share(k, ranks)], [m, n, share(k, ranks) * ranks]),
     };
-    let plain = ParallelMatmul::all_gather(&single, own);
-    let alone = time(&single, &devices[..1], plain, Form::AllGather, own)?.0;
-    let builder = match form {
+    let [m, n, k] = own;
+    let count = if m <= 64 { 10 * CALLS } else { CALLS };
+    let alone = {
+        let (single, first) = (Group::local(&devices[..1])?, &devices[..1]);
+        let (a, b) = (matrices(first, |_| m, k)?, matrices(first, |_| n, k)?);
+        let mut c = matrices(first, |_| m, n)?;
+        let streams = [devices[0].new_stream()?];
+        sampled(&single, &streams, count, || {
+            let (a, b) = (Matrix::row_major(&a[0], m, k)?, Matrix::row_major(&b[0], n, k)?);
+            plain(&streams[0], a, b, MatrixMut::row_major(&mut c[0], m, n)?)
+        })?
+    };
+    let product = match form {
         Form::AllGather => ParallelMatmul::all_gather(&group, own),
         Form::ReduceScatter => ParallelMatmul::reduce_scatter(&group, own),
         Form::AllReduce => ParallelMatmul::all_reduce(&group, own),
     };
-    let (time, kernels) = time(&group, devices, builder, form, own)?;
-    let rate = 2.0 * (own[0] * own[1] * own[2]) as f64 / time / 1e6;
-    Ok(Measured { form, extents, alone, time, rate, kernels })
+    let product = product.build::<bf16>()?;
+    let shard = |rank: usize| rows_of(m, rank, ranks);
+    let rows_a = |rank: usize| if form == Form::AllGather { shard(rank) } else { m };
+    let rows_c = |rank: usize| if form == Form::ReduceScatter { shard(rank) } else { m };
+    let (a, b) = (matrices(devices, rows_a, k)?, matrices(devices, |_| n, k)?);
+    let mut c = matrices(devices, rows_c, n)?;
+    let streams = devices.iter().map(Device::new_stream).collect::<Result<Vec<Stream>>>()?;
+    let time = sampled(&group, &streams, count, || {
+        let mut calls = Vec::new();
+        for (rank, c) in c.iter_mut().enumerate() {
+            let (a, b) = (Matrix::row_major(&a[rank], rows_a(rank), k)?, Matrix::row_major(&b[rank], n, k)?);
+            let c = MatrixMut::row_major(c, rows_c(rank), n)?;
+            calls.push(Operands { stream: &streams[rank], a, b, c });
+        }
+        // SAFETY: no other stream uses the matrices.
+        unsafe { product.run(&mut calls) }
+    })?;
+    let rate = 2.0 * (m * n * k) as f64 / time / 1e6;
+    Ok(Measured { form, extents, alone, time, rate, kernels: product.explain() })
 }
 
 /// Two products of a feed-forward block without its activation, in microseconds, and its extents:
@@ -145,35 +176,6 @@ pub fn link(devices: &[Device]) -> Result<f64> {
 fn matrices(devices: &[Device], rows: impl Fn(usize) -> usize, columns: usize) -> Result<Vec<Buffer<bf16>>> {
     let of = |(rank, device): (usize, &Device)| device.upload(&random(rows(rank) * columns, rank as u64));
     devices.iter().enumerate().map(of).collect()
-}
-
-/// The time of a product in microseconds, and its kernels.
-fn time(
-    group: &Group,
-    devices: &[Device],
-    builder: ParallelMatmulBuilder<'_>,
-    form: Form,
-    [m, n, k]: [usize; 3],
-) -> Result<(f64, String)> {
-    let product = builder.build::<bf16>()?;
-    let shard = |rank: usize| rows_of(m, rank, devices.len());
-    let rows_a = |rank: usize| if form == Form::AllGather { shard(rank) } else { m };
-    let rows_c = |rank: usize| if form == Form::ReduceScatter { shard(rank) } else { m };
-    let (a, b) = (matrices(devices, rows_a, k)?, matrices(devices, |_| n, k)?);
-    let mut c = matrices(devices, rows_c, n)?;
-    let streams = devices.iter().map(Device::new_stream).collect::<Result<Vec<Stream>>>()?;
-    let count = if m <= 64 { 10 * CALLS } else { CALLS };
-    let time = sampled(group, &streams, count, || {
-        let mut calls = Vec::new();
-        for (rank, c) in c.iter_mut().enumerate() {
-            let (a, b) = (Matrix::row_major(&a[rank], rows_a(rank), k)?, Matrix::row_major(&b[rank], n, k)?);
-            let c = MatrixMut::row_major(c, rows_c(rank), n)?;
-            calls.push(Operands { stream: &streams[rank], a, b, c });
-        }
-        // SAFETY: no other stream uses the matrices.
-        unsafe { product.run(&mut calls) }
-    })?;
-    Ok((time, product.explain()))
 }
 
 /// The median of samples of `count` calls: microseconds per call on the slowest stream. On

@@ -3,9 +3,11 @@
 //! The bindings are separate from those of `cudarc` 0.19, whose loader panics without the library
 //! and tries eighteen names, but not `libnccl.so.2`, which NCCL's packages and PyTorch's install.
 //!
-//! No call waits longer than the group's timeout. The group's communicators are non-blocking: their
-//! calls return at once, and [`Communicators::settle`] polls them. Adopted communicators may be
-//! blocking, so their calls are on a thread, which is left behind after the timeout.
+//! Waits for other ranks end by the group's timeout. The group's communicators are non-blocking:
+//! their calls return at once, and [`Communicators::settle`] polls them. Adopted communicators may
+//! be blocking, so their calls are on a thread, which is left behind after the timeout; so is
+//! `ncclCommAbort`. `ncclGetUniqueId`, and `ncclCommUserRank` and `ncclCommCount` of adopted
+//! communicators, wait for no rank and have no timeout.
 
 use crate::collectives::{Collective, Issue};
 use crate::exchange::{detail, error};

@@ -1,9 +1,10 @@
 //! How ranks find each other: threads by shared memory, processes by a socket of rank 0.
 
 use crate::exchange::{Exchange, Hub, Peer, absent, error};
-use moye_runtime::Result;
+use moye_runtime::{Error, Result};
+use std::env::VarError;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,6 +39,29 @@ fn launcher() -> Option<[&'static str; 3]> {
     VARIABLES.iter().find(is_set).copied()
 }
 
+/// The value of a variable, if it is set.
+fn text(name: &str) -> Result<Option<String>> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(value)) => Err(error(format!("{name} is {value:?}, which is not UTF-8"))),
+    }
+}
+
+fn missing(name: &str, advice: &str) -> Error {
+    error(format!("the variable {name} is not set; {advice}"))
+}
+
+fn parsed(name: &str, text: &str, most: u32) -> Result<u32> {
+    let number = text.trim().parse().ok().filter(|&number: &u32| number <= most);
+    number.ok_or_else(|| error(format!("{name} is {text:?}, and must be a number from 0 to {most}")))
+}
+
+/// The value of a variable that must be a number.
+fn number(name: &str, most: u32, advice: &str) -> Result<u32> {
+    parsed(name, &text(name)?.ok_or_else(|| missing(name, advice))?, most)
+}
+
 impl Rendezvous {
     /// One rendezvous for each of `world` threads of this process, by rank.
     pub fn threads(world: usize) -> Vec<Self> {
@@ -45,8 +69,11 @@ impl Rendezvous {
         (0..world).map(|rank| Self { rank, world, way: Way::Threads(hub.clone()) }).collect()
     }
 
-    /// By TCP: rank 0 listens on `address`, such as `"10.0.0.1:29600"`, and the others connect.
-    /// Rank 0 drops connections of other programs.
+    /// By TCP: rank 0 listens on `address`, and the others connect to it: the host's name or number
+    /// and a port, such as `"node0:29600"`, `"10.0.0.1:29600"` or `"[fd00::1]:29600"`. Ranks on other
+    /// hosts need an address of rank 0's host that they reach, not `localhost`. Only rank 0 may
+    /// give `0.0.0.0` or `[::]`, to listen on all its addresses. It drops connections of other
+    /// programs.
     pub fn tcp(address: &str, rank: usize, world: usize) -> Self {
         Self { rank, world, way: Way::Tcp(address.to_owned()) }
     }
@@ -62,19 +89,26 @@ impl Rendezvous {
     /// `MASTER_PORT`, on which `torchrun` itself listens.
     ///
     /// # Errors
-    /// A variable is missing or invalid; the message names it.
+    /// A variable is missing, is not a number, or is out of range; the message has its name and
+    /// value.
     pub fn from_env() -> Result<Self> {
-        let text = |name: &str| {
-            let advice = "start the program by `torchrun` or `mpirun`, or use `Rendezvous::tcp`";
-            std::env::var(name).map_err(|_| error(format!("the variable {name} is not set; {advice}")))
+        const START: &str = "start the program by `torchrun` or `mpirun`, or use `Rendezvous::tcp`";
+        const MASTER: &str = "set it to rank 0's host or a free port there, or use `Rendezvous::tcp`";
+        let [rank_name, world_name, _] = launcher().unwrap_or(VARIABLES[0]);
+        let (rank, world) = (number(rank_name, u32::MAX, START)?, number(world_name, u32::MAX, START)?);
+        if rank >= world {
+            return Err(error(format!(
+                "{rank_name} is {rank}, and {world_name} is {world}: ranks count from 0 to one below the number of them"
+            )));
+        }
+        // The port after it is needed.
+        let port = 1 + number("MASTER_PORT", u32::from(u16::MAX) - 1, MASTER)?;
+        let host = text("MASTER_ADDR")?.ok_or_else(|| missing("MASTER_ADDR", MASTER))?;
+        let address = match host.contains(':') && !host.starts_with('[') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
         };
-        let number = |name: &str| {
-            let value = text(name)?;
-            value.parse::<usize>().map_err(|_| error(format!("{name} is {value:?}, and must be a number")))
-        };
-        let [rank, world, _] = launcher().unwrap_or(VARIABLES[0]);
-        let (rank, world, port) = (number(rank)?, number(world)?, number("MASTER_PORT")?);
-        Ok(Self::tcp(&format!("{}:{}", text("MASTER_ADDR")?, port + 1), rank, world))
+        Ok(Self::tcp(&address, rank as usize, world as usize))
     }
 
     /// Whether a launcher started this process as one of several, by the variables that
@@ -83,9 +117,14 @@ impl Rendezvous {
         launcher().is_some_and(|[_, world, _]| std::env::var(world).as_deref() != Ok("1"))
     }
 
-    /// The number of this process on its host, as the launcher sets it: usually its GPU.
-    pub fn local_rank() -> Option<u32> {
-        std::env::var(launcher().unwrap_or(VARIABLES[0])[2]).ok()?.parse().ok()
+    /// The number of this process on its host, as the launcher sets it: usually its GPU. `None` if
+    /// the variable is not set.
+    ///
+    /// # Errors
+    /// The variable is not a number; the message has its name and value.
+    pub fn local_rank() -> Result<Option<u32>> {
+        let name = launcher().unwrap_or(VARIABLES[0])[2];
+        text(name)?.map(|text| parsed(name, &text, u32::MAX)).transpose()
     }
 
     /// This rank.
@@ -111,7 +150,7 @@ impl Rendezvous {
                 hub.set_timeout(timeout);
                 return Ok(Exchange::Hub { hub, rank, peers: Vec::new() });
             }
-            Way::Tcp(address) => Place::Address(address),
+            Way::Tcp(address) => Place::at(address, rank)?,
             Way::File(path) => Place::File(path),
         };
         if rank > 0 {
@@ -169,13 +208,46 @@ impl Caller {
     }
 }
 
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Address(address) => f.write_str(address),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
 impl Place {
-    fn address(&self) -> std::io::Result<SocketAddr> {
+    /// An address of which a rank can make use.
+    fn at(address: String, rank: usize) -> Result<Self> {
+        let (host, port) = address.rsplit_once(':').unwrap_or((&address, ""));
+        if host.is_empty() || !port.parse::<u16>().is_ok_and(|port| port > 0) {
+            return Err(error(format!(
+                "rank 0's address is {address:?}, and must be HOST:PORT with a port from 1 to 65535"
+            )));
+        }
+        if rank > 0 && ["0.0.0.0", "[::]", "::"].contains(&host) {
+            return Err(error(format!(
+                "rank {rank} cannot connect to {address}: give it an address of rank 0's host"
+            )));
+        }
+        Ok(Self::Address(address))
+    }
+
+    /// Connects to the first of the addresses that accepts.
+    fn try_connect(&self, timeout: Duration) -> std::io::Result<TcpStream> {
         let text = match self {
             Self::Address(address) => address.clone(),
             Self::File(path) => std::fs::read_to_string(path)?,
         };
-        text.to_socket_addrs()?.next().ok_or_else(|| std::io::Error::other("no address"))
+        let mut failed = std::io::Error::other("the name has no address");
+        for address in text.to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, timeout) {
+                Ok(stream) => return Ok(stream),
+                Err(reason) => failed = reason,
+            }
+        }
+        Err(failed)
     }
 
     /// The connections of rank 0 with the others, in order.
@@ -248,12 +320,12 @@ impl Place {
         let start = Instant::now();
         let mut stream = loop {
             let rest = timeout.saturating_sub(start.elapsed()).clamp(Duration::from_millis(1), ATTEMPT);
-            match self.address().and_then(|address| TcpStream::connect_timeout(&address, rest)) {
+            match self.try_connect(rest) {
                 Ok(stream) => break stream,
                 Err(_) if start.elapsed() < timeout => std::thread::sleep(Duration::from_millis(5)),
                 Err(reason) => {
                     let time = timeout.as_secs_f64();
-                    return Err(error(format!("rank 0 did not come within {time} s: {reason}")));
+                    return Err(error(format!("rank 0 did not come within {time} s to {self}: {reason}")));
                 }
             }
         };

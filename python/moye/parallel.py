@@ -5,6 +5,12 @@ Each rank is a process with a GPU. With PyTorch the ranks are those of a process
     group = moye.parallel.Group.from_torch()
     gather = moye.parallel.ParallelMatmul(group, "all_gather", (m, n, k))
     y = gather(x, weight)  # x: this rank's rows, weight: this rank's (n, k), y: (m, n)
+    group.wait()
+
+The group's timeout bounds the waits for other ranks in creating a group, in creating a product, in
+the first call of each product, in ``Group.wait`` and at the end of a group. It does not bound
+waits of PyTorch and of the driver, such as ``y.cpu()`` and ``torch.cuda.synchronize()``: call
+``Group.wait`` before them.
 """
 
 import os
@@ -22,12 +28,14 @@ class Group:
     Args:
         rank: this rank's number, from 0 on.
         world: the number of ranks.
-        address: "HOST:PORT", where rank 0 listens.
+        address: "HOST:PORT", where rank 0 listens: an address of its host that the other ranks
+            reach; that of IPv6 as in "[fd00::1]:29600".
         device: "gpu:N", "sim", or as for :func:`moye.matmul`.
-        timeout: how long ranks wait for each other, in seconds.
+        timeout: how long ranks wait for each other, in seconds, in the calls that the module's
+            documentation lists.
 
     Raises:
-        RuntimeError: a rank that does not arrive; the message names it.
+        RuntimeError: a rank that does not arrive, two ranks on one GPU; the message names them.
     """
 
     def __init__(self, rank, world, address, *, device=None, timeout=60.0):
@@ -54,8 +62,8 @@ class Group:
         return self._group.explain()
 
     def wait(self, stream=None):
-        """Waits for the work on a stream, by default the legacy default stream. A rank that does
-        not arrive is an error that names it."""
+        """Waits for the work on a stream, by default the legacy default stream, at most for the
+        group's timeout. A rank that does not arrive by then is an error that names it."""
         self._group.wait(stream)
 
 
@@ -109,13 +117,14 @@ class ParallelMatmul:
 
 
 def _free_address():
-    """An address of this host at which nothing listens."""
-    host = os.environ.get("MASTER_ADDR", "127.0.0.1")
-    with socket.socket() as free:
-        try:
-            free.bind((host, 0))
-        except OSError:
-            # The first rank of a subgroup, on another host than the first rank of all.
-            host = socket.gethostbyname(socket.gethostname())
-            free.bind((host, 0))
-        return f"{host}:{free.getsockname()[1]}"
+    """An address of this host at which nothing listens, on the route to the first rank of all."""
+    master = os.environ.get("MASTER_ADDR", "127.0.0.1")
+    family, _, _, _, to = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0]
+    # Connecting a datagram socket selects the route, and sends nothing.
+    with socket.socket(family, socket.SOCK_DGRAM) as route:
+        route.connect(to)
+        host = route.getsockname()[0]
+    with socket.socket(family) as free:
+        free.bind((host, 0))
+        port = free.getsockname()[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

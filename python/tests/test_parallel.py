@@ -1,7 +1,9 @@
 """Products of several ranks on the simulator, one thread each, against float64."""
 
 import socket
+import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -15,15 +17,24 @@ def ranks(world, act):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    results = [None] * world
 
     def rank(number):
+        return act(moye.parallel.Group(number, world, address, device="sim", timeout=20))
+
+    return threads_of(world, rank)
+
+
+def threads_of(world, rank):
+    """What `rank` returns or raises for each number, on a thread each."""
+    results = [None] * world
+
+    def run(number):
         try:
-            results[number] = act(moye.parallel.Group(number, world, address, device="sim", timeout=20))
+            results[number] = rank(number)
         except Exception as error:  # noqa: BLE001 - shown by the main thread
             results[number] = error
 
-    threads = [threading.Thread(target=rank, args=(number,)) for number in range(world)]
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(world)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -77,3 +88,96 @@ def test_a_rank_that_ends_is_named_by_the_others():
         return True
 
     assert ranks(2, act) == [True, True]
+
+
+class ProcessGroup:
+    """A stand-in for a process group of `torch.distributed`, with threads as its ranks."""
+
+    def __init__(self, ranks):
+        # The numbers in the group of all.
+        self.ranks, self.sent, self.meeting = ranks, None, threading.Barrier(len(ranks))
+
+
+class TorchDistributed(types.ModuleType):
+    """The part of `torch.distributed` that a group uses. A thread sets its number as `own.rank`."""
+
+    def __init__(self, world):
+        super().__init__("torch.distributed")
+        self.group = types.SimpleNamespace(WORLD=ProcessGroup(range(world)))
+        self.own = threading.local()
+
+    def get_rank(self, group):
+        return group.ranks.index(self.own.rank)
+
+    def get_world_size(self, group):
+        return len(group.ranks)
+
+    def get_global_rank(self, group, rank):
+        return group.ranks[rank]
+
+    def broadcast_object_list(self, objects, src, group):
+        assert src in group.ranks and self.own.rank in group.ranks
+        if self.own.rank == src:
+            group.sent = list(objects)
+        group.meeting.wait(10)
+        objects[:] = group.sent
+        group.meeting.wait(10)
+
+
+@pytest.fixture
+def distributed(monkeypatch):
+    """A stand-in for PyTorch without GPUs, and for its `torch.distributed` of four ranks."""
+    torch = types.ModuleType("torch")
+    torch.Tensor = type("Tensor", (), {})
+    torch.cuda = types.SimpleNamespace(is_available=lambda: False)
+    torch.distributed = TorchDistributed(4)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch.distributed", torch.distributed)
+    return torch.distributed
+
+
+@pytest.mark.parametrize("master", [None, "localhost", "127.0.0.1", "::1"])
+def test_ranks_of_torch_distributed_and_of_a_part_of_them_are_those_of_the_group(distributed, monkeypatch, master):
+    if master == "::1":
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            pytest.skip("this host has no IPv6")
+    if master is None:
+        monkeypatch.delenv("MASTER_ADDR", raising=False)
+    else:
+        monkeypatch.setenv("MASTER_ADDR", master)
+    parts = [ProcessGroup([3, 1]), ProcessGroup([0, 2])]
+    a = [operand((4, 16), "bfloat16", rank) for rank in range(4)]
+    b = operand((8, 16), "bfloat16", 4)
+
+    def rank(number):
+        distributed.own.rank = number
+        products = []
+        for of in [None, next(part for part in parts if number in part.ranks)]:
+            group = moye.parallel.Group.from_torch(of, timeout=20)
+            ranks = list(range(4)) if of is None else of.ranks
+            assert (group.world, ranks[group.rank]) == (len(ranks), number)
+            product = moye.parallel.ParallelMatmul(group, "all_gather", (4 * len(ranks), 8, 16))
+            products.append(product(a[number], b))
+            group.wait()
+        return products
+
+    exact = [x.astype(np.float64) @ b.astype(np.float64).T for x in a]
+    for number, result in enumerate(threads_of(4, rank)):
+        assert not isinstance(result, Exception), result
+        part = next(part for part in parts if number in part.ranks)
+        for found, ranks in zip(result, [range(4), part.ranks]):
+            assert_close(found, np.concatenate([exact[rank] for rank in ranks]))
+
+
+def test_an_address_without_a_port_and_more_ranks_than_a_group_has_are_refused_at_once():
+    for address in ["localhost", "localhost:0", "localhost:70000", ":29600"]:
+        with pytest.raises(RuntimeError, match="must be HOST:PORT with a port from 1 to 65535"):
+            moye.parallel.Group(1, 2, address, device="sim")
+    with pytest.raises(RuntimeError, match="rank 1 cannot connect to 0.0.0.0:29600"):
+        moye.parallel.Group(1, 2, "0.0.0.0:29600", device="sim")
+    with pytest.raises(RuntimeError, match="9 ranks; a group has 1 to 8"):
+        moye.parallel.Group(1, 9, "localhost:29600", device="sim")
+    with pytest.raises(RuntimeError, match="rank 2 of 2"):
+        moye.parallel.Group(2, 2, "localhost:29600", device="sim")

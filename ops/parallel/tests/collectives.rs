@@ -2,7 +2,7 @@
 //! computed time of a product.
 
 use moye::half::bf16;
-use moye::{Buffer, Device, Result, Stream};
+use moye::{Buffer, Device, Matrix, MatrixMut, Result, Stream};
 use moye_parallel::{Collectives, Form, Group, RankRates, Rendezvous, Summand, Transfer, measure};
 use std::time::Duration;
 
@@ -194,12 +194,33 @@ fn stores_that_take_longer_than_the_products_of_their_rows_set_the_time() {
 }
 
 #[test]
+fn the_part_of_a_sum_over_ranks_that_is_read_over_the_link_grows_with_their_number() {
+    let [m, n, k] = [64, 8192, 8192];
+    let bytes = |count: usize| 2.0 * count as f64;
+    let time = |world: usize| RATES.time(Form::AllReduce, [m, n, k / world], world);
+    // Weights of few rows are read from memory for longer than they are multiplied.
+    assert!((time(1) - bytes(n * k) / RATES.memory).abs() < 1e-9);
+    for world in [2, 4, 8] {
+        let link = (world - 1) as f64 * bytes(m * n) / RATES.link;
+        assert!((time(world) - time(1) / world as f64 - link).abs() < 1e-9, "{world}");
+    }
+}
+
+#[test]
 fn measurements_on_three_devices_report_the_extents_of_equal_shares() {
     let devices = Device::sim_peers(3);
     for (form, whole) in [(Form::AllGather, [65, 24, 16]), (Form::ReduceScatter, [65, 16, 24])] {
-        let measured = measure::product(&devices, form, [65, 16, 16]).unwrap();
+        let plain = |_: &Stream, a: Matrix<'_, bf16>, b: Matrix<'_, bf16>, c: MatrixMut<'_, bf16>| {
+            // A rank's columns or its part of K.
+            let own = if form == Form::AllGather { [8, 16] } else { [16, 8] };
+            assert_eq!([a.rows(), a.cols()], [65, own[1]]);
+            assert_eq!([b.rows(), b.cols(), c.rows(), c.cols()], [own[0], own[1], 65, own[0]]);
+            std::thread::sleep(Duration::from_millis(2));
+            Ok(())
+        };
+        let measured = measure::product(&devices, &plain, form, [65, 16, 16]).unwrap();
         assert_eq!(measured.extents, whole);
-        assert!(measured.time > 0.0 && measured.alone > 0.0 && measured.rate > 0.0, "{measured:?}");
+        assert!(measured.time > 0.0 && measured.alone >= 2e3 && measured.rate > 0.0, "{measured:?}");
     }
     let (time, extents) = measure::feed_forward(&devices, [67, 8, 40]).unwrap();
     assert!(time > 0.0 && extents == [67, 8, 48], "{time} {extents:?}");

@@ -130,7 +130,18 @@ fn nccl_waits_for_a_rank_that_creates_no_communicator_until_the_timeout() {
         };
         // Rank 1 of two, on another host; its answers up to an identity of NCCL; then silence.
         stream.write_all(b"moye-par\x01\0\0\0\x02\0\0\0").unwrap();
-        for message in [&[0; 28][..], &[], b"opens NCCL's communicators", &[0; 128]] {
+        let product = "product 1 of the group: AllReduce of bf16 4 x 8 x 16, shards [2, 2]";
+        let built = ["builds", "has loaded the kernels of"].map(|what| format!("{what} {product}"));
+        // A GPU of compute capability 9.0, with an identifier of zeros.
+        let device = [&[0; 28][..], &[9], &[0; 19]].concat();
+        for message in [
+            &device[..],
+            &[],
+            built[0].as_bytes(),
+            built[1].as_bytes(),
+            b"opens NCCL's communicators",
+            &[0; 128],
+        ] {
             stream.write_all(&(message.len() as u32).to_le_bytes()).unwrap();
             stream.write_all(message).unwrap();
         }

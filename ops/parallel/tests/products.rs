@@ -272,9 +272,8 @@ fn threads_with_a_rank_each_meet_in_every_call_whatever_their_pace() {
 }
 
 #[test]
-fn calls_on_any_streams_that_no_rank_waits_for_meet_whatever_the_pace() {
-    let on_gpus = std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu"));
-    let calls = if on_gpus && std::env::var_os("MOYE_WATCHED").is_none() { 300 } else { 6 };
+fn hundreds_of_calls_on_any_streams_that_no_rank_waits_for_meet_whatever_the_pace() {
+    let calls = if std::env::var_os("MOYE_WATCHED").is_none() { 200 } else { 6 };
     let Some(devices) = devices(2) else { return };
     let [m, n, k] = [6, 8, 16];
     std::thread::scope(|scope| {

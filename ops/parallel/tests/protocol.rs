@@ -5,7 +5,7 @@ use moye::layout::layout;
 use moye::{Device, Global, GlobalMut, Grid, Matrix, MatrixMut, Result, Stream, TensorMap};
 use moye_device::collective::{Groups, StoreC, Target};
 use moye_parallel::arrivals::Shards;
-use moye_parallel::kernel::{CopyA, CopyB, Square, gathered_bf16_128x128};
+use moye_parallel::kernel::{CopyA, CopyB, Extents, Square, gathered_bf16_128x128};
 use moye_parallel::{Group, Operands, PTX, ParallelMatmul, ParallelMatmulBuilder, Rendezvous, Transfer};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -47,7 +47,8 @@ fn gather(raise: impl Fn(&[Device], &Stream, u64) -> Result<()>) -> Result<Vec<b
         map(&StoreC::<bf16>::TILE, &c, 16)?,
     );
     let module = devices[0].load(&PTX)?;
-    let arguments = (&maps.0, &maps.1, &maps.2, &maps.3, target, shards, 8, 8, 16);
+    let arguments =
+        (&maps.0, &maps.1, &maps.2, &maps.3, target, shards, Extents { m: 16, n: 8, k: 8, band: 16 });
     // SAFETY: the maps are of the operands, and the shards of their rows.
     unsafe { module.launch_on(&stream, &gathered_bf16_128x128, Grid::new(4, 384), arguments)? };
     c.download()
@@ -368,6 +369,87 @@ fn processes_meet_by_tcp_and_by_a_file() {
 }
 
 #[test]
+fn ranks_meet_at_names_and_at_addresses_of_both_versions() {
+    let v6 = TcpListener::bind("[::1]:0").is_ok();
+    for (first, other) in [
+        ("localhost", "localhost"),
+        ("127.0.0.1", "localhost"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("[::1]", "[::1]"),
+        ("[::]", "[::1]"),
+    ] {
+        if first.starts_with('[') && !v6 {
+            println!("skipped: this host has no IPv6");
+            continue;
+        }
+        let free = TcpListener::bind(format!("{first}:0")).unwrap().local_addr().unwrap();
+        let (devices, port) = (Device::sim_peers(2), free.port());
+        std::thread::scope(|scope| {
+            for (rank, host) in [first, other].into_iter().enumerate() {
+                let (device, address) = (&devices[rank], format!("{host}:{port}"));
+                scope.spawn(move || {
+                    let rendezvous = Rendezvous::tcp(&address, rank, 2);
+                    Group::join(device, rendezvous, Duration::from_secs(10)).unwrap();
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn addresses_and_numbers_of_ranks_that_cannot_meet_are_refused_at_once() {
+    let start = Instant::now();
+    let refused = |address: &str, rank, world| {
+        let rendezvous = Rendezvous::tcp(address, rank, world);
+        Group::join(&Device::sim(), rendezvous, Duration::from_secs(60)).unwrap_err().to_string()
+    };
+    for address in ["", "node0", "node0:", "node0:0", "node0:65536", "node0:-1", ":29600", "node0:http"] {
+        for rank in [0, 1] {
+            let error = refused(address, rank, 2);
+            let expected = format!("rank 0's address is {address:?}, and must be HOST:PORT");
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+    for address in ["0.0.0.0:29600", "[::]:29600"] {
+        let error = refused(address, 1, 2);
+        assert!(error.contains(&format!("rank 1 cannot connect to {address}")), "{error}");
+    }
+    for world in [0, 9] {
+        let error = refused("127.0.0.1:29600", 0, world);
+        assert!(error.contains(&format!("{world} ranks; a group has 1 to 8")), "{error}");
+    }
+    let error = refused("127.0.0.1:29600", 3, 3);
+    assert!(error.contains("rank 3 of 3: ranks count from 0"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    // Rank 0 may start later, so the timeout counts.
+    let address = free_address();
+    let rendezvous = Rendezvous::tcp(&address, 1, 2);
+    let error = Group::join(&Device::sim(), rendezvous, Duration::from_millis(200)).unwrap_err().to_string();
+    assert!(error.contains(&format!("rank 0 did not come within 0.2 s to {address}: ")), "{error}");
+}
+
+#[test]
+fn products_that_all_ranks_refuse_alike_leave_the_group_usable() {
+    let errors = both(|group, _| {
+        let start = Instant::now();
+        let refused = [
+            ParallelMatmul::all_gather(group, [16, 8, 12]),
+            ParallelMatmul::all_gather(group, [16, 8, 16]).shards(&[3, 4]),
+            ParallelMatmul::all_gather(group, [16, 8, 16]).shards(&[16, usize::MAX]),
+            ParallelMatmul::all_gather(group, [16, 8, 16]).tile("64x64"),
+            ParallelMatmul::reduce_scatter(group, [1 << 30, 8, 16]),
+            ParallelMatmul::all_reduce(group, [16, 8, 0]),
+        ];
+        assert!(refused.into_iter().all(|builder| builder.build::<bf16>().is_err()));
+        assert!(start.elapsed() < Duration::from_millis(400), "{:?}", start.elapsed());
+        let product = ParallelMatmul::all_reduce(group, [4, 8, 16]).build::<bf16>()?;
+        drop(product);
+        Ok(())
+    });
+    assert_eq!(errors, ["", ""]);
+}
+
+#[test]
 fn calls_that_are_not_the_products_are_refused_with_the_way_out() {
     let devices = Device::sim_peers(2);
     let group = Group::local(&devices).unwrap();
@@ -420,7 +502,8 @@ fn ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm() {
     if std::env::var_os(ASKED).is_some() {
         let read =
             Rendezvous::from_env().map(|of| (of.rank(), of.world())).map_err(|error| error.to_string());
-        println!("read: {read:?} {:?} {}", Rendezvous::local_rank(), Rendezvous::is_launched());
+        let local = Rendezvous::local_rank().map_err(|error| error.to_string());
+        println!("read: {read:?} {local:?} {}", Rendezvous::is_launched());
         return;
     }
     let launchers = [
@@ -442,11 +525,40 @@ fn ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm() {
     let master = [("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29600")];
     for [rank, world, local] in launchers {
         let said = read(&[&[(rank, "3"), (world, "8"), (local, "1")], &master[..]].concat());
-        assert!(said.contains("read: Ok((3, 8)) Some(1) true"), "{rank}: {said}");
+        assert!(said.contains("read: Ok((3, 8)) Ok(Some(1)) true"), "{rank}: {said}");
         let said = read(&[&[(rank, "0"), (world, "1")], &master[..]].concat());
-        assert!(said.contains("read: Ok((0, 1)) None false"), "{rank}: {said}");
+        assert!(said.contains("read: Ok((0, 1)) Ok(None) false"), "{rank}: {said}");
+        for (value, number) in [("8", "8"), ("9", "8"), ("0", "0")] {
+            let said = read(&[&[(rank, value), (world, number)], &master[..]].concat());
+            let expected = format!("{rank} is {value}, and {world} is {number}: ranks count from 0");
+            assert!(said.contains(&expected), "{expected}: {said}");
+        }
+        for wrong in ["three", "-1", "4294967296", ""] {
+            let numbers = [(rank, wrong), (world, wrong), (local, wrong)];
+            for (at, (name, value)) in numbers.into_iter().enumerate() {
+                let mut set = vec![(rank, "0"), (world, "2"), (local, "0")];
+                set[at].1 = value;
+                let said = read(&[&set[..], &master[..]].concat());
+                let expected =
+                    format!("{name} is \\\"{value}\\\", and must be a number from 0 to 4294967295");
+                assert!(said.contains(&expected), "{expected}: {said}");
+            }
+        }
     }
-    let said = read(&[("RANK", "three"), ("WORLD_SIZE", "8")]);
-    assert!(said.contains("RANK is") && said.contains("and must be a number"), "{said}");
+    for port in ["65535", "65536", "-1", "http"] {
+        let set = [("RANK", "0"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "::1"), ("MASTER_PORT", port)];
+        let said = read(&set);
+        let expected = format!("MASTER_PORT is \\\"{port}\\\", and must be a number from 0 to 65534");
+        assert!(said.contains(&expected), "{expected}: {said}");
+    }
+    let ranks = [("RANK", "0"), ("WORLD_SIZE", "2")];
+    for master in master {
+        let missing = if master.0 == "MASTER_ADDR" { "MASTER_PORT" } else { "MASTER_ADDR" };
+        let said = read(&[&ranks[..], &[master]].concat());
+        assert!(
+            said.contains(&format!("the variable {missing} is not set; set it to rank 0's host")),
+            "{said}"
+        );
+    }
     assert!(read(&[]).contains("the variable RANK is not set; start the program by `torchrun` or `mpirun`"));
 }

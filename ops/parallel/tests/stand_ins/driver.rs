@@ -1,10 +1,12 @@
 //! A stand-in for NVIDIA's driver with four GPUs: the part of `libcuda.so.1` that ranks use. Device
-//! memory is the host's, each stream has a thread, kernels do nothing. Without `STAND_IN_PEERS` the
-//! GPUs have no access to each other's memory.
+//! memory is the host's, each stream has a thread, kernels do nothing but `pushed` and `summed_bf16`. Without
+//! `STAND_IN_PEERS` the GPUs have no access to each other's memory. `STAND_IN_GPUS` is the number of
+//! identifiers that the GPUs have, `STAND_IN_OLD` names one of compute capability 8.0, and
+//! `STAND_IN_BROKEN` one that loads no module.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -74,6 +76,65 @@ fn word(address: u64) -> &'static AtomicU32 {
     unsafe { &*std::ptr::with_exposed_provenance::<AtomicU32>(address as usize) }
 }
 
+/// Whether a variable names this GPU.
+fn is_named(variable: &str, device: c_int) -> bool {
+    std::env::var(variable).is_ok_and(|named| named == device.to_string())
+}
+
+/// Adds bf16 values that need no rounding: the kernel `summed_bf16`, with contiguous results.
+unsafe fn sum(parts: [u64; 8], [count, rows, columns]: [u32; 3], target: u64) {
+    let value = |bits: u16| f32::from_bits(u32::from(bits) << 16);
+    for at in 0..(rows * columns) as usize {
+        // SAFETY: the kernel's contract.
+        let part = |&from: &u64| value(unsafe { bytes(from).cast::<u16>().add(at).read_volatile() });
+        let sum: f32 = parts[..count as usize].iter().map(part).sum();
+        // SAFETY: as above.
+        unsafe { bytes(target).cast::<u16>().add(at).write_volatile((sum.to_bits() >> 16) as u16) };
+    }
+}
+
+/// Whether the flags have reached the value that the kernel `summed_bf16` waits for.
+fn have_come(flags: u64, [epoch, ranks, own]: [u32; 3]) -> bool {
+    let has = |rank: &u32| word(flags + 128 * u64::from(*rank)).load(SeqCst).wrapping_sub(epoch).cast_signed() >= 0;
+    ranks < 2 || (0..ranks).filter(|&rank| rank != own).all(|rank| has(&rank))
+}
+
+/// Handles of kernels.
+const OTHER: usize = 5;
+const SUM: usize = 6;
+const PUSH: usize = 7;
+
+unsafe fn launch(function: usize, stream: usize, parameters: *mut *mut c_void) -> c_int {
+    // SAFETY: the kernels have these parameters; a `Target` starts with the result's address.
+    unsafe {
+        let parameter = |at: usize| (*parameters.add(at)).cast::<u64>();
+        match function {
+            SUM => {
+                let parts = parameter(0).cast::<[u64; 8]>().read();
+                let numbers = parameter(0).add(8).cast::<[u32; 3]>().read();
+                let (flags, awaited) = (parameter(1).read(), parameter(1).add(1).cast::<[u32; 3]>().read());
+                let target = parameter(2).read();
+                queue(stream, move || {
+                    let come = have_come(flags, awaited);
+                    if come {
+                        sum(parts, numbers, target);
+                    }
+                    come
+                })
+            }
+            PUSH => {
+                let (from, to) = (parameter(0).read(), parameter(1).cast::<[u64; 8]>().read());
+                let count = 16 * parameter(2).cast::<u32>().read() as usize;
+                queue(stream, move || {
+                    to.into_iter().filter(|&to| to > 0).for_each(|to| bytes(to).copy_from(bytes(from), count));
+                    true
+                })
+            }
+            _ => 0,
+        }
+    }
+}
+
 fn bytes(address: u64) -> *mut u8 {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }
@@ -104,10 +165,14 @@ driver! {
         std::ptr::copy_nonoverlapping(c"Stand-in".as_ptr(), name, 9);
         0
     };
+    fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) = {
+        let gpus = std::env::var("STAND_IN_GPUS").map_or(4, |gpus| gpus.parse().unwrap());
+        put(uuid, [1 + device as u8 % gpus; 16])
+    };
     fn cuDeviceTotalMem_v2(total: *mut usize, _device: c_int) = put(total, 1 << 30);
-    fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) = put(value, match attribute {
+    fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) = put(value, match attribute {
         // Compute capability, SMs, shared memory of a block and of an SM, clocks, bus width, L2.
-        75 => 9,
+        75 => if is_named("STAND_IN_OLD", device) { 8 } else { 9 },
         76 => 0,
         16 => 132,
         97 => 227 << 10,
@@ -188,14 +253,21 @@ driver! {
         _extents: *const u64, _strides: *const u64, _boxes: *const c_uint, _steps: *const c_uint,
         _interleave: c_int, _swizzle: c_int, _promotion: c_int, _fill: c_int) = put(map, [7; 16]);
     fn cuModuleLoadDataEx(module: *mut usize, _image: *const c_char, _count: c_uint, _options: *const c_int,
-        _values: *const *mut c_void) = put(module, 4);
-    fn cuModuleGetFunction(function: *mut usize, _module: usize, _name: *const c_char) = put(function, 5);
+        _values: *const *mut c_void) =
+        if is_named("STAND_IN_BROKEN", CURRENT.get() as c_int - 1) { 209 } else { put(module, 4) };
+    fn cuModuleGetFunction(function: *mut usize, _module: usize, name: *const c_char) =
+        put(function, match CStr::from_ptr(name).to_bytes() {
+            b"summed_bf16" => SUM,
+            b"pushed" => PUSH,
+            _ => OTHER,
+        });
     fn cuFuncGetAttribute(value: *mut c_int, _attribute: c_int, _function: usize) = put(value, 1024);
     fn cuFuncSetAttribute(_function: usize, _attribute: c_int, _value: c_int) = 0;
-    fn cuLaunchKernel(_function: usize, _x: c_uint, _y: c_uint, _z: c_uint, _a: c_uint, _b: c_uint, _c: c_uint,
-        _shared: c_uint, _stream: usize, _parameters: *mut *mut c_void, _extra: *mut *mut c_void) = 0;
-    fn cuLaunchKernelEx(_config: *const c_void, _function: usize, _parameters: *mut *mut c_void,
-        _extra: *mut *mut c_void) = 0;
+    fn cuLaunchKernel(function: usize, _x: c_uint, _y: c_uint, _z: c_uint, _a: c_uint, _b: c_uint, _c: c_uint,
+        _shared: c_uint, stream: usize, parameters: *mut *mut c_void, _extra: *mut *mut c_void) =
+        launch(function, stream, parameters);
+    fn cuLaunchKernelEx(config: *const usize, function: usize, parameters: *mut *mut c_void,
+        _extra: *mut *mut c_void) = launch(function, config.add(4).read(), parameters);
     fn cuGetErrorName(_code: c_int, text: *mut *const c_char) = put(text, c"CUDA_ERROR_STAND_IN".as_ptr());
     fn cuGetErrorString(_code: c_int, text: *mut *const c_char) = put(text, c"of the stand-in".as_ptr());
 }

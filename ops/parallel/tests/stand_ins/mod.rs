@@ -299,21 +299,108 @@ fn a_rank_that_comes_after_another_gave_up_gets_no_results() {
     names(&said, 2, 1, "rank 1 gave up waiting for another rank, so results here may be wrong");
 }
 
-#[test]
-fn ranks_on_one_gpu_and_gpus_beside_simulators_are_refused() {
-    let name = "ranks_on_one_gpu_and_gpus_beside_simulators_are_refused";
-    if is_again() {
-        for other in [Device::gpu(0).unwrap(), Device::sim()] {
-            let devices = [Device::gpu(0).unwrap(), other];
-            std::thread::scope(|scope| {
-                for (rendezvous, device) in Rendezvous::threads(2).into_iter().zip(&devices) {
-                    scope.spawn(move || println!("{:?}", Group::join(device, rendezvous, TIMEOUT)));
-                }
-            });
+/// Prints what each of these devices' ranks gets from `Group::join`.
+fn join(devices: &[Device]) {
+    std::thread::scope(|scope| {
+        for (rendezvous, device) in Rendezvous::threads(devices.len()).into_iter().zip(devices) {
+            scope.spawn(move || println!("{:?}", Group::join(device, rendezvous, TIMEOUT)));
         }
+    });
+}
+
+#[test]
+fn ranks_on_one_gpu_and_gpus_beside_simulators_are_refused_on_all_ranks() {
+    let name = "ranks_on_one_gpu_and_gpus_beside_simulators_are_refused_on_all_ranks";
+    if is_again() {
+        let gpus = [0, 1, 2].map(|index| Device::gpu(index).unwrap());
+        join(&[gpus[0].clone(), gpus[1].clone(), gpus[0].clone()]);
+        // Another index, as with other values of `CUDA_VISIBLE_DEVICES`.
+        join(&gpus);
+        join(&[gpus[1].clone(), gpus[0].clone(), Device::sim()]);
         return;
     }
-    let Some((said, _)) = again(name, &[("STAND_IN_PEERS", "1")]) else { return };
-    assert_eq!(said.matches("; each rank has a device").count(), 2, "{said}");
-    assert_eq!(said.matches("give all ranks GPUs, or all simulators").count(), 2, "{said}");
+    let Some((said, _)) = again(name, &[("STAND_IN_PEERS", "1"), ("STAND_IN_GPUS", "2")]) else { return };
+    for (one, other) in [("0", "0"), ("0", "2")] {
+        let expected = format!(
+            "ranks 0 and 2 have the same GPU (GPU {one} of rank 0, GPU {other} of rank 2, \
+             GPU-01010101-0101-0101-0101-010101010101); each rank has a device"
+        );
+        assert_eq!(said.matches(&expected).count(), 3, "{expected}: {said}");
+    }
+    let expected = "rank 0 has a GPU, and rank 2 a simulator: give all ranks GPUs, or all simulators";
+    assert_eq!(said.matches(expected).count(), 3, "{said}");
+}
+
+#[test]
+fn a_product_that_one_ranks_gpu_does_not_run_is_refused_on_all_ranks_at_once() {
+    let name = "a_product_that_one_ranks_gpu_does_not_run_is_refused_on_all_ranks_at_once";
+    if is_again() {
+        return run(3, None, |group, device, _| {
+            let (start, stream) = (Instant::now(), device.new_stream()?);
+            let refused = ParallelMatmul::all_reduce(group, [4, 8, 16]).build::<bf16>().map(drop);
+            assert!(start.elapsed() < TIMEOUT, "{:?}", start.elapsed());
+            let is_old = refused.as_ref().is_err_and(|error| error.to_string().contains("sm_80"));
+            if is_old {
+                // No rank has begun, so the group is usable.
+                sum(group, device, &stream)?;
+                group.wait(&[&stream])?;
+            }
+            refused
+        });
+    }
+    for (variable, expected) in [
+        ("STAND_IN_OLD", "the kernels need TMA and wgmma (sm_90a: H100, H200), and rank 1 is of sm_80"),
+        ("STAND_IN_BROKEN", "cannot build product 1 of the group: AllReduce of bf16 4 x 8 x 16"),
+    ] {
+        let Some((said, _)) = again(name, &[("STAND_IN_PEERS", "1"), (variable, "1")]) else { return };
+        let others = said.lines().filter(|line| line.contains(expected)).count();
+        // The rank itself reports the driver's error.
+        assert_eq!(others, if variable == "STAND_IN_OLD" { 3 } else { 2 }, "{expected}: {said}");
+    }
+}
+
+#[test]
+fn hundreds_of_sums_with_delays_on_one_rank_and_workspaces_that_grow_are_right_on_any_stream() {
+    let name = "hundreds_of_sums_with_delays_on_one_rank_and_workspaces_that_grow_are_right_on_any_stream";
+    if is_again() {
+        return run(3, None, |group, device, rank| {
+            let streams = [device.new_stream()?, device.new_stream()?];
+            let mut state = 57u64;
+            let mut next = |below: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % below
+            };
+            // Rank r sends r + 1 times a value of the call; sums are integers to 256.
+            let value = |call: usize, ranks: usize| bf16::from_f32((ranks * (1 + call % 40)) as f32);
+            let mut calls = Vec::new();
+            for call in 0..400 {
+                // Larger sums need larger workspaces, whose flags start again.
+                let count = 8 * (1 + next([8, 40, 200, 1000][call / 100]) as usize);
+                let (delay, on) = (next(4), next(2) as usize);
+                if rank == 1 {
+                    std::thread::sleep(Duration::from_micros(delay * 700));
+                }
+                let from = device.upload(&vec![value(call, rank + 1); count])?;
+                let mut to = device.alloc_zeroed::<bf16>(count)?;
+                let (given, taken) = (from.as_slice(), to.as_slice_mut());
+                let transfer = Transfer { stream: &streams[on], from: given, to: taken };
+                // SAFETY: no other stream uses the buffers.
+                unsafe { group.collectives().all_reduce(&mut [transfer])? };
+                calls.push((from, to));
+            }
+            group.wait(&[&streams[0], &streams[1]])?;
+            for (call, (_, to)) in calls.iter().enumerate() {
+                let found = to.download()?;
+                assert!(
+                    found.iter().all(|&sum| sum == value(call, 6)),
+                    "call {call} of rank {rank}: {found:?}"
+                );
+            }
+            Ok(())
+        });
+    }
+    let Some((said, notes)) = again(name, &[("STAND_IN_PEERS", "1")]) else { return };
+    names(&said, 3, 3, "Ok(())");
+    // Without NCCL.
+    assert_eq!(notes, "");
 }

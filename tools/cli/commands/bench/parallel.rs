@@ -2,12 +2,24 @@
 
 use crate::commands::report;
 use anyhow::{Result, bail};
-use moye::Device;
+use moye::half::bf16;
+use moye::{Device, Matmul, Matrix, MatrixMut, Stream};
 use moye_parallel::measure::{feed_forward, link, measure};
 
 /// Tokens, hidden and intermediate elements of a feed-forward part; with a number of GPUs that does
 /// not divide the intermediate ones, they are slightly more, as the table says.
 const FEED_FORWARD: [usize; 3] = [4096, 8192, 28_672];
+
+/// The product of one GPU: what `moye::Matmul` chooses.
+fn plain(
+    stream: &Stream,
+    a: Matrix<'_, bf16>,
+    b: Matrix<'_, bf16>,
+    mut c: MatrixMut<'_, bf16>,
+) -> moye::Result<()> {
+    // SAFETY: no other stream uses the matrices that are measured.
+    unsafe { Matmul::new(a, b.t()).run_on(stream, &mut c) }
+}
 
 /// Measures them, then a feed-forward part and the link, and prints a row as each is done.
 pub fn run(json: bool) -> Result<()> {
@@ -16,11 +28,11 @@ pub fn run(json: bool) -> Result<()> {
         bail!("`moye bench parallel` needs two GPUs at least, and this machine has {}", devices.len());
     }
     if !json {
-        report::print("| form | M x N x K | alone us | us | alone / us | kernels |\n");
+        report::print("| form | M x N x K | `Matmul` alone us | us | alone / us | kernels |\n");
         report::print("| --- | --- | --- | --- | --- | --- |\n");
     }
     let mut rows = Vec::new();
-    measure(&devices, |row| {
+    measure(&devices, &plain, |row| {
         let ([m, n, k], share) = (row.extents, row.alone / row.time);
         if json {
             rows.push(serde_json::json!({
