@@ -49,10 +49,7 @@ mod launches;
 #[cfg(feature = "moe")]
 pub mod moe;
 #[cfg(feature = "kernels")]
-#[cfg_attr(
-    not(any(feature = "block_scaled", feature = "grouped")),
-    allow(dead_code, reason = "weights copy rows that are not aligned, and no more")
-)]
+#[allow(dead_code, reason = "some operation needs it")]
 pub mod operand;
 #[cfg(feature = "weights")]
 pub mod weights;

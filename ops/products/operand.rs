@@ -228,7 +228,7 @@ mod host {
                 );
                 return Err(Error::Unsupported { operation, detail });
             }
-            // A grid has 65,535 blocks along y, and the copy counts elements of a matrix in 32 bits.
+            // A grid has 65,535 blocks along y, and a thread counts elements in 32 bits.
             let most = (u32::MAX - THREADS) as usize;
             if self.taken().is_none() && (batches > 65_535 || rows.saturating_mul(padded(array)) > most) {
                 let detail = format!(
@@ -280,8 +280,8 @@ mod host {
         }
     }
 
-    /// The rows of operands, and the memory of those that no tensor map takes, which is held until
-    /// all has been launched.
+    /// The rows of operands, and memory for the copies of operands that no tensor map takes, which
+    /// is held until all has been launched.
     ///
     /// # Safety
     /// The arrays are in memory of the stream's device until the work is complete.

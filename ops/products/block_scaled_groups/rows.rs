@@ -210,7 +210,8 @@ impl RowSpans for OfGroup {
     }
 }
 
-/// The tiles of all results for the mainloop `M`, group by group: each has the K tiles of its group.
+/// The tiles of all results for the mainloop `M`, group by group: each has the K tiles of its
+/// group.
 pub struct TilesOfRows<M> {
     groups: Groups,
     bands: Bands,

@@ -359,9 +359,9 @@ where
 /// `c = a b^T` for each product of the list, by a persistent grid.
 ///
 /// # Safety
-/// The maps of the products are in the table or parameters: of (M, K, 1) and (N, K, 1), made by
-/// [`CopyA`](super::kernel::CopyA) and [`CopyB`](super::kernel::CopyB) of [`Wide`], in memory of the
-/// device. Results overlap no operand and no other result. K is 1 or more. Maps of products past
+/// The maps of the products are in the table or parameters: of (M, K, 1) and (N, K, 1) in memory of
+/// the device, made by [`CopyA`](super::kernel::CopyA) and [`CopyB`](super::kernel::CopyB) of
+/// [`Wide`]. Results overlap no operand and no other result. K is 1 or more. Maps of products past
 /// the number are not used.
 #[kernel(
     threads = Loop::<T>::THREADS,

@@ -58,7 +58,7 @@ impl ListKernel {
     }
 }
 
-/// Four maps of A and of B as parameters; those that there are not have zeros.
+/// Four maps of A and of B as parameters: zeros in place of a map that a call lacks.
 pub(crate) fn passed(maps: &[TensorMap]) -> [Map; 8] {
     std::array::from_fn(|i| maps.get(i).map_or(Map::from_words([0; 16]), KernelArg::pass))
 }

@@ -204,7 +204,7 @@ fn check<T: Element + Copy>(device: &Device, of: fn(f32) -> T, value: fn(T) -> f
 #[test]
 fn products_of_a_list_are_those_of_float64() {
     for device in harness::devices() {
-        // Half a unit in the last place, and sums of up to 130 products in f32.
+        // Half a unit in the last place, and accumulators in f32 of up to 130 products.
         let sums = 12.0 * 2f64.powi(-23);
         check::<bf16>(&device, bf16::from_f32, bf16::to_f64, 2f64.powi(-8) + sums);
         check::<f16>(&device, f16::from_f32, f16::to_f64, 2f64.powi(-11) + sums);

@@ -29,7 +29,7 @@ mod scaled {
         Declaration { operands: operands.leak(), cases, ..*declaration }
     }
 
-    /// The types of operands, but for those that are all e4m3.
+    /// The types of operands with e5m2 among them.
     pub const WITH_E5M2: [[Dtype; 2]; 3] =
         [[Dtype::E4m3, Dtype::E5m2], [Dtype::E5m2, Dtype::E4m3], [Dtype::E5m2, Dtype::E5m2]];
 

@@ -149,7 +149,7 @@ fn check(got: &Buffer<bf16>, wanted: impl Iterator<Item = f64>) {
         error += (got.to_f64() - wanted).powi(2);
         norm += wanted.powi(2);
     }
-    // Half a unit in the last place of bf16, and sums in f32.
+    // Half a unit in the last place of bf16, and accumulators in f32.
     assert!(error.sqrt() <= (2f64.powi(-8) + 1e-5) * norm.sqrt(), "{error} of {norm}");
 }
 

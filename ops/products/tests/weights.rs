@@ -252,7 +252,7 @@ fn scales_of_bf16_and_f32_are_rounded_to_f16() {
     let (n, k, groups) = (17, 64, 2);
     let codes: Vec<_> =
         bytes(n * k, 1).into_iter().map(|byte| F8E4M3::from_f32(f32::from(byte) / 16.0)).collect();
-    // Of bf16, and so of f32; some are rounded to f16.
+    // Values of bf16, some of which are rounded to f16.
     let scales: Vec<_> = (0..n * groups).map(|i| bf16::from_f32(1.7e-5 * (i + 1) as f32)).collect();
     for device in harness::devices() {
         let codes_at = device.upload(&codes).unwrap();

@@ -48,8 +48,8 @@ impl PackedWeights {
     }
 
     /// Packs two codes of 0 to 15 a byte, the first in its lower half: `(n, k / 2)`, with `scales`
-    /// and `minima` `(n, groups)`. Without minima the codes mean -8 to 7. Scales and minima are f16,
-    /// or bf16 or f32 that are rounded to f16, here and below.
+    /// and `minima` `(n, groups)`. Without minima the codes mean -8 to 7. Scales and minima are
+    /// f16, or bf16 or f32 that are rounded to f16, here and below.
     ///
     /// # Errors
     /// As for [`blocks`](Self::blocks).
