@@ -45,8 +45,8 @@ impl Device {
         }
     }
 
-    /// The identifier of a GPU, or of its MIG instance: the same in all processes, as `nvidia-smi -L`
-    /// prints it. `None` for the simulator.
+    /// The identifier of a GPU, or of its MIG instance: the same in all processes, as
+    /// `nvidia-smi -L` prints it. `None` for the simulator.
     ///
     /// # Errors
     /// An error of the driver.

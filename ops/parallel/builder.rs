@@ -49,10 +49,10 @@ impl<'g> ParallelMatmulBuilder<'g> {
     ///
     /// # Errors
     /// At once, and on all ranks that build the same product: extents without a kernel, shards that
-    /// do not sum to the rows, an unknown tile, a rank whose GPU is not of sm_90a. The group remains
-    /// usable. After an exchange: ranks that build different products (the message names both), a
-    /// rank that does not arrive, a rank that cannot load the kernels, out of memory, or a missing
-    /// NCCL if it is needed.
+    /// do not sum to the rows, an unknown tile, a rank whose GPU is not of sm_90a. The group
+    /// remains usable. After an exchange: ranks that build different products (the message names
+    /// both), a rank that does not arrive, a rank that cannot load the kernels, out of memory, or a
+    /// missing NCCL if it is needed.
     pub fn build<T: ParallelElement>(self) -> Result<ParallelMatmul<'g, T>> {
         let shards = self.check()?;
         let Self { group, form, extents: [m, n, k], tile, .. } = self;

@@ -98,8 +98,8 @@ pub(crate) struct Issue<'a> {
 
 /// Collectives of a group's ranks. GPUs use NCCL, which the group opens when it first needs it; on
 /// simulators the host copies. Sums of f16 or bf16 need no NCCL if the ranks have peer access and
-/// send at most 8 MiB: a kernel, or a copy of more than 256 KiB, pushes the parts, and a kernel sums
-/// them in rank order.
+/// send at most 8 MiB: a kernel, or a copy of more than 256 KiB, pushes the parts, and a kernel
+/// sums them in rank order.
 ///
 /// All ranks make the same calls in the same order, with buffers that start at multiples of 16
 /// bytes. Calls return while the ranks work; wait with [`Group::wait`].

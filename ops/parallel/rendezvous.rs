@@ -70,9 +70,9 @@ impl Rendezvous {
     }
 
     /// By TCP: rank 0 listens on `address`, and the others connect to it: the host's name or number
-    /// and a port, such as `"node0:29600"`, `"10.0.0.1:29600"` or `"[fd00::1]:29600"`. Ranks on other
-    /// hosts need an address of rank 0's host that they reach, not `localhost`. Only rank 0 may
-    /// give `0.0.0.0` or `[::]`, to listen on all its addresses. It drops connections of other
+    /// and a port, such as `"node0:29600"`, `"10.0.0.1:29600"` or `"[fd00::1]:29600"`. Ranks on
+    /// other hosts need an address of rank 0's host that they reach, not `localhost`. Only rank 0
+    /// may give `0.0.0.0` or `[::]`, to listen on all its addresses. It drops connections of other
     /// programs.
     pub fn tcp(address: &str, rank: usize, world: usize) -> Self {
         Self { rank, world, way: Way::Tcp(address.to_owned()) }

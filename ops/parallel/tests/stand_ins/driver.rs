@@ -1,8 +1,8 @@
 //! A stand-in for NVIDIA's driver with four GPUs: the part of `libcuda.so.1` that ranks use. Device
-//! memory is the host's, each stream has a thread, kernels do nothing but `pushed` and `summed_bf16`. Without
-//! `STAND_IN_PEERS` the GPUs have no access to each other's memory. `STAND_IN_GPUS` is the number of
-//! identifiers that the GPUs have, `STAND_IN_OLD` names one of compute capability 8.0, and
-//! `STAND_IN_BROKEN` one that loads no module.
+//! memory is the host's, each stream has a thread, and of the kernels only `pushed` and
+//! `summed_bf16` compute. Without `STAND_IN_PEERS` the GPUs have no access to each other's memory.
+//! `STAND_IN_GPUS` is the number of identifiers that the GPUs have, `STAND_IN_OLD` names one of
+//! compute capability 8.0, and `STAND_IN_BROKEN` one that loads no module.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
