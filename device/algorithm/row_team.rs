@@ -349,7 +349,7 @@ impl<C: RowShape> RowTeam<C> {
                 }
             }
             sync_threads();
-            let of_lane = lane % const { C::THREADS.div_ceil(32) };
+            let of_lane = first_warp::<C>(thread) + lane % const { C::THREADS.div_ceil(32) };
             for (i, value) in values.iter_mut().enumerate() {
                 *value = places.read(of_lane as i32 + i as i32 * PLACES as i32);
             }
@@ -427,9 +427,15 @@ impl<C: RowShape> RowTeam<C> {
             }
             sync_threads();
             // Each warp combines the places, which lanes read in parallel.
-            reduce_warps::<C>(places.read((lane % warps) as i32), f)
+            reduce_warps::<C>(places.read((first_warp::<C>(thread) + lane % warps) as i32), f)
         }
     }
+}
+
+/// The first warp of a thread's row: a block may have several rows of two warps.
+#[inline(always)]
+fn first_warp<C: RowShape>(thread: u32) -> u32 {
+    if const { C::ROWS == 1 } { 0 } else { thread / C::THREADS * const { C::THREADS / 32 } }
 }
 
 /// Combines a value over the lanes of a warp that share a row.

@@ -13,6 +13,7 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[2, 1025]), Some(&[2, 1025]), Some(&[1025]), None]),
     Case::new(&[Some(&[0, 7]), Some(&[0, 7]), Some(&[7]), None]),
     Case::new(&[Some(&[9000, 8]), Some(&[9000, 8]), Some(&[8]), None]),
+    Case::new(&[Some(&[3, 6000]), Some(&[3, 6000]), Some(&[6000]), None]),
     Case::new(&[Some(&[2, 9000]), Some(&[2, 9000]), Some(&[9000]), Some(&[2, 9000])]),
     Case::new(&[Some(&[3, 17_000]), Some(&[3, 17_000]), Some(&[17_000]), None]),
     Case::new(&[Some(&[2, 17_001]), Some(&[2, 17_001]), None, Some(&[2, 17_001])])

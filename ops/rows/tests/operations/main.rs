@@ -6,6 +6,7 @@ mod maps;
 mod plans;
 #[cfg(feature = "reduce")]
 mod reductions;
+mod special;
 
 use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options, Value, harness};
 use moye::{Buffer, Device, Element};

@@ -48,6 +48,7 @@ fn rows_longer_than_clusters_hold_are_those_of_float64() {
         Case::new(&[Some(&[1, 131_075]), Some(&[1, 131_075]), Some(&[131_075]), None]),
         Case::new(&[Some(&[2, 131_080]), Some(&[2, 131_080]), None, Some(&[2, 131_080])])
             .ranges(&[("x", 50.0, 52.0)]),
+        Case::new(&[Some(&[3, 70_000]), Some(&[3, 70_000]), Some(&[70_000]), None]),
     ];
     let all: &[(&str, &'static [Case])] = &[
         ("log_softmax", ONE),
