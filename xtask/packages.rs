@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The published packages.
-pub const PACKAGES: [&str; 18] = [
+pub const PACKAGES: [&str; 17] = [
     "moye",
     "moye-attention",
     "moye-bench",

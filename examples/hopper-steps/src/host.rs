@@ -99,9 +99,7 @@ macro_rules! entry {
 }
 entry!(OfTiles<Copy<LA, CA>, Copy<LB, CB>>, <>, |p, m, n, k, a, b| (a, b, &mut p.c, n, k));
 entry!(Persistent<Copy<LA, CA>, Copy<LB, CB>>, <>, |p, m, n, k, a, b| (a, b, &mut p.c, m, n, k));
-entry!(Stored<Copy<LA, CA>, Copy<LB, CB>, Copy<LC, 1>>, <LC>, |p, m, n, k, a, b| {
-    (a, b, &map(&p.c, "C", m, n)?, m, n, k)
-});
+entry!(Stored<Copy<LA, CA>, Copy<LB, CB>, Copy<LC, 1>>, <LC>, |p, m, n, k, a, b| (a, b, &map_c(p)?, m, n, k));
 
 /// A step.
 #[derive(Clone, Copy)]
@@ -218,6 +216,14 @@ impl Step {
         // SAFETY: the extents were checked.
         unsafe { self.entry.launch(product, grid) }
     }
+}
+
+/// The map of C, which one block stores.
+///
+/// # Errors
+/// As for [`map`].
+fn map_c<L: StaticLayout>(p: &Product) -> Result<TensorMapOf<Copy<L, 1>>> {
+    map(&p.c, "C", p.size.m, p.size.n)
 }
 
 /// The map of a row-major matrix for a kernel's copy.
