@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The published packages, with a file that each must have.
-const PACKAGES: [(&str, &str); 18] = [
+const PACKAGES: [(&str, &str); 17] = [
     ("moye", "src/lib.rs"),
     ("moye-attention", "kernels/forward.rs"),
     ("moye-bench", "lib.rs"),
