@@ -99,9 +99,14 @@ macro_rules! entry {
 }
 entry!(OfTiles<Copy<LA, CA>, Copy<LB, CB>>, <>, |p, m, n, k, a, b| (a, b, &mut p.c, n, k));
 entry!(Persistent<Copy<LA, CA>, Copy<LB, CB>>, <>, |p, m, n, k, a, b| (a, b, &mut p.c, m, n, k));
-entry!(Stored<Copy<LA, CA>, Copy<LB, CB>, Copy<LC, 1>>, <LC>, |p, m, n, k, a, b| {
-    (a, b, &map(&p.c, "C", m, n)?, m, n, k)
-});
+entry!(Stored<Copy<LA, CA>, Copy<LB, CB>, Copy<LC, 1>>, <LC>, |p, m, n, k, a, b| (
+    a,
+    b,
+    &map(&p.c, "C", m, n)?,
+    m,
+    n,
+    k
+));
 
 /// A step.
 #[derive(Clone, Copy)]
