@@ -13,7 +13,7 @@ fn launches(calls: &[String]) -> usize {
 }
 
 /// GPU 0, which computes nothing, and two buffers of it.
-struct Gpu<T> {
+struct Gpu<T: Element> {
     device: Device,
     x: Buffer<T>,
     y: Buffer<T>,
