@@ -147,7 +147,7 @@ impl Collectives<'_> {
     /// Until the work is complete, no other stream writes what ranks send, or uses what they
     /// receive.
     pub unsafe fn all_reduce<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
-        let (count, parts) = self.parts(calls, (1, 1))?;
+        let (count, parts) = self.parts(calls, Sides { gives: 1, receives: 1 })?;
         let (group, bytes) = (self.0, count * size_of::<T>());
         // The architecture for which the kernel exists.
         let has = |device: &Device| device.arch() == moye_runtime::Arch::new(9, 0);
@@ -189,16 +189,7 @@ impl Collectives<'_> {
             });
         }
         // SAFETY: the caller guarantees the transfers.
-        unsafe {
-            self.issue::<T>(
-                Collective::AllReduce,
-                count,
-                parts,
-                Some(add::<T>),
-                T::NCCL,
-                <T as moye_runtime::Element>::NAME,
-            )
-        }
+        unsafe { self.issue_sum::<T>(Collective::AllReduce, count, parts) }
     }
 
     /// Pushes what the members send into the others' workspaces, and raises their flags.
@@ -237,18 +228,9 @@ impl Collectives<'_> {
     /// # Safety
     /// As for [`all_reduce`](Self::all_reduce).
     pub unsafe fn reduce_scatter<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
-        let (count, parts) = self.parts(calls, (self.0.world, 1))?;
+        let (count, parts) = self.parts(calls, Sides { gives: self.0.world, receives: 1 })?;
         // SAFETY: the caller guarantees the transfers.
-        unsafe {
-            self.issue::<T>(
-                Collective::ReduceScatter,
-                count,
-                parts,
-                Some(add::<T>),
-                T::NCCL,
-                <T as moye_runtime::Element>::NAME,
-            )
-        }
+        unsafe { self.issue_sum::<T>(Collective::ReduceScatter, count, parts) }
     }
 
     /// Every rank receives what all ranks send, in rank order.
@@ -259,7 +241,7 @@ impl Collectives<'_> {
     /// # Safety
     /// As for [`all_reduce`](Self::all_reduce).
     pub unsafe fn all_gather<T: moye_runtime::Element>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
-        let (count, parts) = self.parts(calls, (1, self.0.world))?;
+        let (count, parts) = self.parts(calls, Sides { gives: 1, receives: self.0.world })?;
         // SAFETY: the caller guarantees the transfers.
         unsafe {
             self.issue::<u8>(Collective::AllGather, count * size_of::<T>(), parts, None, BYTES, T::NAME)
@@ -282,11 +264,24 @@ impl Collectives<'_> {
             let refused = Err(error(format!("a broadcast from rank {root} of {}", self.0.world)));
             return self.0.checked(refused);
         }
-        let (count, parts) = self.parts(calls, (1, 1))?;
+        let (count, parts) = self.parts(calls, Sides { gives: 1, receives: 1 })?;
         // SAFETY: the caller guarantees the transfers.
         unsafe {
             self.issue::<u8>(Collective::Broadcast(root), count * size_of::<T>(), parts, None, BYTES, T::NAME)
         }
+    }
+
+    /// # Safety
+    /// The parts are the caller's transfers.
+    unsafe fn issue_sum<T: Summand>(
+        &self,
+        collective: Collective,
+        count: usize,
+        parts: Vec<Part<'_>>,
+    ) -> Result<()> {
+        let element = <T as moye_runtime::Element>::NAME;
+        // SAFETY: the caller guarantees the transfers.
+        unsafe { self.issue::<T>(collective, count, parts, Some(add::<T>), T::NCCL, element) }
     }
 
     /// # Safety
@@ -316,12 +311,11 @@ impl Collectives<'_> {
         })
     }
 
-    /// The parts of the members, and the elements of the smaller side: the other side has `given`
-    /// or `received` times as many.
+    /// The parts of the members, and the elements that the sides are multiples of.
     fn parts<'c, T: moye_runtime::Element>(
         &self,
         calls: &'c mut [Transfer<'_, T>],
-        sides: (usize, usize),
+        sides: Sides,
     ) -> Result<(usize, Vec<Part<'c>>)> {
         self.0.checked(self.parts_of(calls, sides))
     }
@@ -329,14 +323,14 @@ impl Collectives<'_> {
     fn parts_of<'c, T: moye_runtime::Element>(
         &self,
         calls: &'c mut [Transfer<'_, T>],
-        (given, received): (usize, usize),
+        Sides { gives, receives }: Sides,
     ) -> Result<(usize, Vec<Part<'c>>)> {
         let members = &self.0.members;
         if calls.len() != members.len() {
             let detail = format!("{} transfers, and this caller has {} ranks", calls.len(), members.len());
             return Err(Error::ShapeMismatch { operation: NAME, detail });
         }
-        let count = calls[0].from.len() / given;
+        let count = calls[0].from.len() / gives;
         let mut parts = Vec::new();
         for (call, member) in calls.iter_mut().zip(members) {
             for (argument, device) in
@@ -350,12 +344,12 @@ impl Collectives<'_> {
                 }
             }
             let (from, to) = (call.from.len(), call.to.len());
-            if from != count * given || to != count * received {
+            if from != count * gives || to != count * receives {
                 let detail = format!(
                     "rank {} gives {from} elements and receives {to}, and it must be {} and {}",
                     member.rank,
-                    count * given,
-                    count * received
+                    count * gives,
+                    count * receives
                 );
                 return Err(Error::ShapeMismatch { operation: NAME, detail });
             }
@@ -369,6 +363,13 @@ impl Collectives<'_> {
         }
         Ok((count, parts))
     }
+}
+
+/// How many parts of a collective a rank gives and receives.
+#[derive(Clone, Copy)]
+struct Sides {
+    gives: usize,
+    receives: usize,
 }
 
 /// The streams of parts.

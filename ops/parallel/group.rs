@@ -85,6 +85,14 @@ impl Group {
         Self::new(devices.iter().cloned().enumerate().collect(), world, Exchange::Own, TIMEOUT)
     }
 
+    /// A group whose ranks share a device, for tests on a machine with one GPU. Kernels that fill
+    /// the GPU while they wait would block each other.
+    #[doc(hidden)]
+    pub fn on_one_device(device: &Device, world: usize) -> Result<Self> {
+        check_world(world)?;
+        Self::new((0..world).map(|rank| (rank, device.clone())).collect(), world, Exchange::Own, TIMEOUT)
+    }
+
     /// One rank with its device; the other processes or threads do the same. Returns when all have
     /// arrived. Threads with simulators use those of one [`Device::sim_peers`].
     ///

@@ -262,8 +262,7 @@ pub(crate) unsafe fn launch_push(
         return Ok(());
     }
     let module = stream.device().load(&crate::PTX)?;
+    let (to, grid) = (Addresses::from(to), vectors(stream, count.into()).dependent());
     // SAFETY: the bytes are accessible.
-    unsafe {
-        module.launch_on(stream, &pushed, vectors(stream, count.into()), (from, Addresses::from(to), count))
-    }
+    unsafe { module.launch_on(stream, &pushed, grid, (from, to, count)) }
 }

@@ -1,7 +1,7 @@
 //! Workspaces: memory of a rank that the others write to, mapped on their devices.
 
 use crate::arrivals::FLAG_BYTES;
-use crate::exchange::error;
+use crate::exchange::{Exchange, error};
 use crate::group::{Group, Member, State};
 use crate::kernel::{Awaited, MOST_RANKS};
 use moye_runtime::{Arch, Buffer, Device, Global, Result, Shared};
@@ -114,8 +114,8 @@ impl Said {
     }
 }
 
-/// Why ranks with these devices cannot be a group: the same answer on all ranks.
-fn refusal(all: &[Said]) -> Option<String> {
+/// A rank with a GPU and one with a simulator, as an error's text.
+fn mixture(all: &[Said]) -> Option<String> {
     let is_simulator = |said: &Said| said.index == SIMULATOR;
     let first = |simulator: bool| all.iter().position(|said| is_simulator(said) == simulator);
     if let (Some(gpu), Some(simulator)) = (first(false), first(true)) {
@@ -123,6 +123,11 @@ fn refusal(all: &[Said]) -> Option<String> {
             "rank {gpu} has a GPU, and rank {simulator} a simulator: give all ranks GPUs, or all simulators"
         ));
     }
+    None
+}
+
+/// The first two ranks on one GPU, as an error's text.
+fn shared_gpu(all: &[Said]) -> Option<String> {
     let same = |&(one, other): &(usize, usize)| all[one].uuid == all[other].uuid && all[one].uuid != [0; 16];
     let mut pairs = (1..all.len()).flat_map(|other| (0..other).map(move |one| (one, other)));
     pairs.find(same).map(|(one, other)| {
@@ -187,7 +192,9 @@ impl Group {
                 ))
             })?);
         }
-        if let Some(refusal) = refusal(&all) {
+        // `Group::local` compares its devices.
+        let shared = || if let Exchange::Own = self.exchange { None } else { shared_gpu(&all) };
+        if let Some(refusal) = mixture(&all).or_else(shared) {
             return Err(error(refusal));
         }
         let (mut windows, mut apart) = (Vec::new(), None);

@@ -76,6 +76,36 @@ fn collectives_sum_gather_and_send_what_ranks_give() {
 }
 
 #[test]
+fn sums_without_nccl_are_right_whether_a_kernel_or_a_copy_pushes_the_parts() {
+    for (world, counts) in [(2, &[8, 4104, 140_000][..]), (3, &[8, 1000, 2048]), (8, &[16])] {
+        let (devices, group) = match std::env::var_os("MOYE_ONE_GPU") {
+            Some(_) => {
+                let device = Device::gpu(0).unwrap();
+                let group = Group::on_one_device(&device, world).unwrap();
+                (vec![device; world], group)
+            }
+            None => {
+                let Some(devices) = devices(world) else { continue };
+                let group = Group::local(&devices).unwrap();
+                (devices, group)
+            }
+        };
+        for _ in 0..3 {
+            for &count in counts {
+                let sum = |i: usize| (0..world).map(|rank| (8 * rank + i % 8) as f64).sum::<f64>();
+                // SAFETY: no other stream uses the buffers.
+                let all =
+                    received::<bf16>(&group, &devices, [count; 2], |c, calls| unsafe { c.all_reduce(calls) });
+                for (rank, to) in all.iter().enumerate() {
+                    let wrong = to.iter().enumerate().find(|&(i, &value)| value != sum(i));
+                    assert_eq!(wrong, None, "{count} elements of rank {rank} of {world}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn threads_sum_by_one_kernel_in_every_call() {
     let Some(devices) = devices(2) else { return };
     std::thread::scope(|scope| {

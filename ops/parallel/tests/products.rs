@@ -18,6 +18,18 @@ fn devices(world: usize) -> Option<Vec<Device>> {
     Some(Device::sim_peers(world))
 }
 
+/// The devices of a group, and the group. With `MOYE_ONE_GPU` all ranks are on GPU 0.
+fn group(world: usize) -> Option<(Vec<Device>, Group)> {
+    if std::env::var_os("MOYE_ONE_GPU").is_some() {
+        let device = Device::gpu(0).unwrap();
+        let group = Group::on_one_device(&device, world).unwrap();
+        return Some((vec![device; world], group));
+    }
+    let devices = devices(world)?;
+    let group = Group::local(&devices).unwrap();
+    Some((devices, group))
+}
+
 /// Values from -1 to 1, different for each seed.
 fn random<T: Scalar>(count: usize, seed: u64) -> Vec<T> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -183,8 +195,7 @@ fn each_form_is_the_product_of_one_device_on_any_shards() {
         ([3, 9, 8], &[3], 0),
         ([17, 8, 8], &[1, 2, 3, 0, 5, 1, 4, 1], 0),
     ] {
-        let Some(devices) = devices(shards.len()) else { continue };
-        let group = Group::local(&devices).unwrap();
+        let Some((devices, group)) = group(shards.len()) else { continue };
         for form in FORMS {
             check::<bf16>(&group, &devices, &Case { form, extents, shards, padding, tile: None }, 2);
         }
@@ -201,8 +212,7 @@ fn random_extents_and_shards_of_one_to_eight_ranks_are_the_product_of_one_device
     for world in [5, 6, 7, 1, 2, 3, 4, 8] {
         let shards: Vec<_> = (0..world).map(|_| next(3) * next(12)).collect();
         let extents = [shards.iter().sum(), 1 + next(40), 8 * (1 + next(9))];
-        let Some(devices) = devices(world) else { continue };
-        let group = Group::local(&devices).unwrap();
+        let Some((devices, group)) = group(world) else { continue };
         for form in FORMS {
             let case = Case { form, extents, shards: &shards, padding: next(4), tile: None };
             check::<bf16>(&group, &devices, &case, 2);
@@ -232,8 +242,7 @@ fn ranks_that_do_not_reach_each_others_memory_compute_the_same_by_collectives() 
 
 #[test]
 fn each_tile_and_element_type_computes_the_same() {
-    let Some(devices) = devices(2) else { return };
-    let group = Group::local(&devices).unwrap();
+    let Some((devices, group)) = group(2) else { return };
     for form in FORMS {
         for tile in ["128x256", "128x128"] {
             let case =

@@ -26,13 +26,16 @@ pub struct Config {
     blocking: c_int,
 }
 
+/// A rank, and the word for which its stream waits.
+type Word = (usize, &'static AtomicU32);
+
 /// The ranks of one identity.
 struct World {
     id: [u8; 128],
     ranks: usize,
     come: AtomicUsize,
     /// For each collective the ranks that have made it, and the words for which streams wait.
-    calls: Mutex<Vec<(usize, Vec<&'static AtomicU32>)>>,
+    calls: Mutex<Vec<(usize, Vec<Word>)>>,
 }
 
 pub struct Communicator {
@@ -96,9 +99,9 @@ impl Communicator {
             }
             let (come, words) = &mut calls[number];
             *come += 1;
-            words.push(word);
+            words.push((self.rank, word));
             if *come == self.world.ranks {
-                words.iter().for_each(|word| word.store(1, SeqCst));
+                words.iter().for_each(|(_, word)| word.store(1, SeqCst));
             }
         }
         type Wait = unsafe extern "C" fn(*mut c_void, u64, c_uint, c_uint) -> c_int;
@@ -160,8 +163,9 @@ nccl! {
     fn ncclCommFinalize(comm: Comm) = note("finalize", comm.rank);
     fn ncclCommDestroy(comm: Comm) = note("destroy", comm.rank);
     fn ncclCommAbort(comm: Comm) = {
+        // The work of other ranks waits on.
         for (_, words) in &*comm.world.calls.lock().unwrap() {
-            words.iter().for_each(|word| word.store(1, SeqCst));
+            words.iter().filter(|(rank, _)| *rank == comm.rank).for_each(|(_, word)| word.store(1, SeqCst));
         }
         note("abort", comm.rank)
     };
