@@ -41,7 +41,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
             let detail = format!("{} processes were started, and --gpus is {world}", rendezvous.world());
             return Err(Error::Request(detail));
         }
-        let local = Rendezvous::local_rank();
+        let local = Rendezvous::local_rank()?;
         let device = match first(options.device)? {
             None => Device::sim(),
             Some(first) => Device::gpu(first.saturating_add(local.unwrap_or(rendezvous.rank() as u32)))?,
