@@ -325,7 +325,6 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
 mod tests {
     use super::*;
     use crate::tests::on_simulator;
-    use half::f16;
     use moye::kernels::mma::Activation;
 
     fn checked<T: Member, U: Output<T> + Stored + Default>(kind: Kind, majors: Majors) {
