@@ -73,7 +73,7 @@ impl RowPart {
         stride: i64,
         f: impl FnMut(&[f32], u32),
     ) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the elements of the part are readable.
         unsafe { self.for_each_of::<T, 4>(x, stride, f) }
     }
 

@@ -1,6 +1,6 @@
 //! Cumulative sums: each element is read once and written once. Some warps of a block, or all, step
-//! over the chunks of a row. A long row has a block for each chunk, which waits for the sums before it.
-//! Where elements are contiguous across rows, a lane of each warp of a block computes a row.
+//! over the chunks of a row. A long row has a block for each chunk, which waits for the sums before
+//! it. Where elements are contiguous across rows, a lane of each warp of a block computes a row.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::{Place, elements, read_all, values, write};
