@@ -13,8 +13,8 @@ use moye_device::prelude::*;
 pub const THREADS: u32 = 512;
 /// Vectors of a thread in a chunk.
 const HELD: usize = 2;
-/// Threads of a block of long rows: two blocks of an SM have 68 registers a thread.
-pub const THREADS_LONG: u32 = 480;
+/// Threads of a block of long rows: two blocks of an SM have 72 registers a thread.
+pub const THREADS_LONG: u32 = 448;
 /// Vectors of a thread in a chunk of a long row.
 const HELD_LONG: usize = 4;
 /// Elements of a lane in a chunk across rows.
