@@ -388,7 +388,7 @@ impl<C: RowShape> RowTeam<C> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn sum_in_block<const N: usize>(&mut self, values: [f32; N]) -> [f32; N] {
         let of_warp = self.sum_in_warp(values);
-        // SAFETY: the caller's contract.
+        // SAFETY: all threads of the block are here.
         let of_warps = unsafe { self.across_warps(of_warp) };
         self.sum_of_warps(of_warps)
     }

@@ -39,8 +39,7 @@ pub struct RowPart {
     pub to: u32,
     /// The thread's index among the threads of the row.
     pub part: u32,
-    /// The threads that share the row: if it is contiguous, at least the number of elements in 16
-    /// bytes.
+    /// The threads that share the row.
     pub parts: u32,
 }
 
@@ -73,7 +72,7 @@ impl RowPart {
         stride: i64,
         f: impl FnMut(&[f32], u32),
     ) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the elements of the part are readable.
         unsafe { self.for_each_of::<T, 4>(x, stride, f) }
     }
 
@@ -103,9 +102,11 @@ impl RowPart {
         let head = ((x.address().wrapping_neg() % 16) as u32 / T::BYTES as u32).min(to - from);
         let (vectors, tail) = ((to - from - head) / vector, (to - from - head) % vector);
         let body = x.offset(i64::from(head));
-        if part < head {
+        let mut at = part;
+        while at < head {
             // SAFETY: an element before the vectors.
-            f(&[unsafe { x.read(part) }.convert()], from + part);
+            f(&[unsafe { x.read(at) }.convert()], from + at);
+            at += parts;
         }
         let load = |next: u32| {
             let mut words = [[0u32; 4]; GROUP];
@@ -131,10 +132,12 @@ impl RowPart {
             }
             (next, words) = (after, following);
         }
-        if part < tail {
-            let at = head + vectors * vector + part;
+        let mut at = part;
+        while at < tail {
+            let of_row = head + vectors * vector + at;
             // SAFETY: an element after the vectors.
-            f(&[unsafe { x.read(at) }.convert()], from + at);
+            f(&[unsafe { x.read(of_row) }.convert()], from + of_row);
+            at += parts;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Cumulative sums: each element is read once and written once. Some warps of a block, or all, step
-//! over the chunks of a row. A long row has a block for each chunk, which waits for the sums before it.
-//! Where elements are contiguous across rows, a lane of each warp of a block computes a row.
+//! over the chunks of a row. A long row has a block for each chunk, which waits for the sums before
+//! it. Where elements are contiguous across rows, a lane of each warp of a block computes a row.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::{Place, elements, read_all, values, write};
@@ -13,8 +13,8 @@ use moye_device::prelude::*;
 pub const THREADS: u32 = 512;
 /// Vectors of a thread in a chunk.
 const HELD: usize = 2;
-/// Threads of a block of long rows: two blocks of an SM have 68 registers a thread.
-pub const THREADS_LONG: u32 = 480;
+/// Threads of a block of long rows: two blocks of an SM have 72 registers a thread.
+pub const THREADS_LONG: u32 = 448;
 /// Vectors of a thread in a chunk of a long row.
 const HELD_LONG: usize = 4;
 /// Elements of a lane in a chunk across rows.

@@ -43,8 +43,8 @@ pub struct Strides {
 /// `dx` is the same as, or disjoint from, each of the others.
 #[kernel(
     threads = C::BLOCK,
-    // 64 registers a thread with half of the elements, or 128; rows that start anywhere, and chunks,
-    // may have more.
+    // 64 registers a thread with half of the elements, or 128; rows that start anywhere, and
+    // chunks, may have more.
     min_blocks = if C::ALIGN == 1 || <<C as RowShape>::Blocks as RowBlocks>::CHUNKS { 1 } else { 16_384 / (C::BLOCK * C::ELEMENTS) },
     shared = (
         scratch: SharedArray<f32, RowScratch>,
@@ -100,7 +100,7 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
         let mut tXrX = of_x.take(&team, &tXgX); // (CPY, CPY_M, CPY_N)
         let mut tXrG = of_dy.take(&team, &load.partition_s(gG)); // (CPY, CPY_M, CPY_N)
         next(&team, team.next_tile());
-        // As in the forward pass: one exchange between the blocks of a row, and one of the sums below.
+        // As in the forward pass. The blocks of a row exchange here once, and once below.
         let (means, squares) = moments(&mut team, &mut tXrX, &tXgX, n, center);
         let scale = math::fast::rsqrt(squares / n as f32 + eps);
         tXrX.apply(|x| x * scale);

@@ -150,8 +150,8 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         unsafe { read_all(&all, self.of_x.element, self.tiles.aligned) }
     }
 
-    /// Converts and writes the vectors of a thread from one on, and calls `keep` with row and column
-    /// of four bytes in the tile, and these.
+    /// Converts and writes the vectors of a thread from one on, and calls `keep` with row and
+    /// column of four bytes in the tile, and these.
     ///
     /// # Safety
     /// The tile is writable, and no other thread has these vectors.

@@ -8,11 +8,16 @@ mod assembler;
 /// norms have arms for three types of results and for 8 bits in the loop. So have rows that start
 /// anywhere in blocks of 1,024 threads. On sm_80 conversions to 8-bit floats are several
 /// instructions. Sampling keeps the description of its row there, which it reads a few times a row.
-const SPILL: [(&str, &str, usize); 14] = [
+const SPILL: [(&str, &str, usize); 20] = [
     ("norm_f32", "_cluster1024", 96),
     ("norm_", "_anyblock", 48),
-    ("norm_", "1024", 72),
-    ("norm_", "_cluster512", 64),
+    ("norm_", "1024", 88),
+    ("norm_", "_cluster512", 88),
+    ("norm_backward_", "_half8", 56),
+    ("norm_backward_", "_half512", 24),
+    ("norm_backward_", "_halfcluster", 48),
+    ("norm_backward_", "_anycluster", 8),
+    ("norm_backward_", "_anyblock512", 16),
     ("softmax_", "_anyblock", 32),
     ("softmax_", "1024", 16),
     ("softmax_f32", "_cluster512", 8),
@@ -20,9 +25,10 @@ const SPILL: [(&str, &str, usize); 14] = [
     ("quantize_rows_f32", "_block1024", 8),
     ("activated_f32", "", 8),
     ("topk_f16", "", 8),
+    ("quantize_whole_", "", 16),
     ("quantize_f16", "", 8),
     ("quantize_bf16", "", 8),
-    ("sample_", "", 64),
+    ("sample_", "", 88),
 ];
 
 #[test]
