@@ -50,7 +50,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
     }
     let devices = match first(options.device)? {
         None => Device::sim_peers(world),
-        Some(first) => (first..first.saturating_add(options.gpus)).map(Device::gpu).collect::<moye::Result<_>>()?,
+        Some(first) => {
+            (first..first.saturating_add(options.gpus)).map(Device::gpu).collect::<moye::Result<_>>()?
+        }
     };
     std::thread::scope(|scope| {
         let ranks: Vec<_> = devices
