@@ -146,6 +146,8 @@ impl Group {
         let time = self.timeout.as_secs_f64();
         let failed = match (&late[..], &state.failed) {
             ([], Some(_)) => format!("work did not end within {time} s"),
+            // Another rank that waits in NCCL asks, and its released work has raised its flags.
+            (_, None) if self.communicators.get().is_some() => detail(&self.late(&format!("call {call}"))),
             ([_], _) | (_, Some(_)) => format!(
                 "rank {} did not come to call {call} within {time} s: it has ended, or makes other calls",
                 listed(&late)
