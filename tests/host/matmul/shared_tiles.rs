@@ -141,10 +141,7 @@ fn half_of_a_round_is_dealt_out_to_all_clusters() {
     let Some(device) = gpu() else { return };
     let multiprocessors = device.properties().multiprocessors;
     if !has_wgmma(&device) || multiprocessors != 132 {
-        say(&format!(
-            "skipped: {} has {multiprocessors} SMs, and not Hopper's 132",
-            device.name()
-        ));
+        say(&format!("skipped: {} has {multiprocessors} SMs, and not Hopper's 132", device.name()));
         return;
     }
     for batches in [1, 2] {
