@@ -6,10 +6,6 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
 
-// Unit tests run no kernel: this name of `moye-device` keeps them from compiling all of them.
-#[cfg(test)]
-extern crate moye_unsimulated as moye_device;
-
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 mod host;
 pub mod kernels;

@@ -7,10 +7,6 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
 
-// Unit tests run no kernel: this name of `moye-device` keeps them from compiling all of them.
-#[cfg(test)]
-extern crate moye_unsimulated as moye_device;
-
 // Only the documentation and its tests need this; ordinary builds do not compile it.
 #[cfg(any(doc, doctest))]
 pub mod guide;
