@@ -129,7 +129,7 @@ fn products_along_random_patterns_of_rows_are_those_of_float64() {
 #[test]
 fn scaled_products_by_random_patterns_of_groups_are_those_of_float64() {
     check_patterns(&BLOCK_SCALED, Dtype::E4m3, |random, Pattern { rows, ends }| {
-        let (n, k, groups) = (1 + random.below(280), 1 + random.below(300), ends.len());
+        let (n, k, groups) = (1 + random.below(140), 1 + random.below(200), ends.len());
         let (of_n, of_k) = (n.div_ceil(128), k.div_ceil(128));
         let (a, b) = (vec![*rows, k], vec![groups, n, k]);
         let (scale_a, scale_b) = (vec![*rows, of_k], vec![groups, of_n, of_k]);
@@ -140,7 +140,7 @@ fn scaled_products_by_random_patterns_of_groups_are_those_of_float64() {
 #[test]
 fn scaled_products_along_random_patterns_of_rows_are_those_of_float64() {
     check_patterns(&BLOCK_SCALED_K, Dtype::E4m3, |random, Pattern { rows, ends }| {
-        let (m, n, blocks) = (1 + random.below(140), 1 + random.below(200), rows.div_ceil(128));
+        let (m, n, blocks) = (1 + random.below(70), 1 + random.below(140), rows.div_ceil(128));
         let (scale_a, scale_b) = (vec![blocks, m], vec![blocks, n]);
         vec![Some(vec![*rows, m]), Some(vec![*rows, n]), Some(scale_a), Some(scale_b), Some(vec![ends.len()])]
     });

@@ -33,8 +33,12 @@ mod scaled {
     pub const WITH_E5M2: [[Dtype; 2]; 3] =
         [[Dtype::E4m3, Dtype::E5m2], [Dtype::E5m2, Dtype::E4m3], [Dtype::E5m2, Dtype::E5m2]];
 
+    /// The ranges of scales, also of the first product of a list.
+    pub const SCALES: &[(&str, f64, f64)] =
+        &[("scale_a", 0.25, 4.0), ("scale_b", 0.25, 4.0), ("scale_a0", 0.25, 4.0), ("scale_b0", 0.25, 4.0)];
+
     const fn case(inputs: &'static [Option<&'static [usize]>]) -> Case {
-        Case::new(inputs).ranges(&[("scale_a", 0.25, 4.0), ("scale_b", 0.25, 4.0)])
+        Case::new(inputs).ranges(SCALES)
     }
     const F32: (&str, Value) = ("dtype", Value::Dtype(Dtype::F32));
     const E4M3: (&str, Value) = ("dtype", Value::Dtype(Dtype::E4m3));
@@ -227,15 +231,27 @@ fn scaled_products_along_the_rows_of_groups_are_those_of_float64() {
 #[cfg(feature = "block_scaled_groups")]
 #[test]
 fn lists_and_groups_along_rows_take_operands_of_e5m2_and_of_both_types() {
-    use moye::operation::Dtype;
+    use moye::operation::{Case, Dtype, Value};
     use moye_products::block_scaled_groups::{BLOCK_SCALED_K, BLOCK_SCALED_PAIRS};
-    // Results of f32 and of bf16.
-    let cases = [&BLOCK_SCALED_PAIRS.cases[1..2], &BLOCK_SCALED_PAIRS.cases[..1]];
-    let along = [&BLOCK_SCALED_K.cases[1..2], &BLOCK_SCALED_K.cases[..1]];
-    for operands in scaled::WITH_E5M2 {
-        for (i, out) in [&[Dtype::F32][..], &[Dtype::Bf16]].into_iter().enumerate() {
-            harness::check(&scaled::of(&BLOCK_SCALED_PAIRS, operands, out, cases[i]));
-            harness::check(&scaled::of(&BLOCK_SCALED_K, operands, out, along[i]));
+    type Shapes = &'static [Option<&'static [usize]>];
+    const LIST: Shapes = &{
+        let mut shapes: [Option<&[usize]>; 16] = [None; 16];
+        shapes[0] = Some(&[20, 144]);
+        shapes[1] = Some(&[24, 144]);
+        shapes[2] = Some(&[20, 2]);
+        shapes[3] = Some(&[1, 2]);
+        shapes
+    };
+    const ALONG: Shapes = &[Some(&[140, 24]), Some(&[140, 40]), Some(&[2, 24]), Some(&[2, 40]), Some(&[2])];
+    const ENDS: &[(&str, &[f64])] = &[("ends", &[130.0, 140.0])];
+    for out in [Dtype::F32, Dtype::Bf16] {
+        let dtype: &[_] = vec![("dtype", Value::Dtype(out))].leak();
+        let of = |shapes: Shapes| Case::new(shapes).options(dtype).ranges(scaled::SCALES);
+        let (list, along) = (vec![of(LIST)].leak(), vec![of(ALONG).values(ENDS)].leak());
+        for operands in scaled::WITH_E5M2 {
+            let out = vec![out].leak();
+            harness::check(&scaled::of(&BLOCK_SCALED_PAIRS, operands, out, list));
+            harness::check(&scaled::of(&BLOCK_SCALED_K, operands, out, along));
         }
     }
 }
