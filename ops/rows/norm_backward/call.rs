@@ -1,8 +1,8 @@
 //! From a call to launches.
 
 use super::kernel::{
-    AnyColumns, Columns, ColumnsKernels, Half8, Half512, HalfCluster, NormBackwardKernels, PartialColumns,
-    Stats, Strides, SumKernels,
+    AnyColumns, Columns, ColumnsKernels, Half8, HalfCluster, NormBackwardKernels, PartialColumns, Stats,
+    Strides, SumKernels,
 };
 use crate::prelude::*;
 use half::f16;
@@ -83,7 +83,6 @@ summing! {
     Lanes8: 4;
     Warp: 4;
     Block128: 4;
-    Half512: 2;
     Block256: 2;
     Block512: 1;
     AnyWarp: 4;

@@ -54,7 +54,7 @@ pub struct Strides {
     ),
     instances = norm_backward<
         f32 | f16 | bf16,
-        Half8 | Lanes8 | Warp | Block128 | Half512 | Block256 | Block512 | AnyWarp | AnyBlock512
+        Half8 | Lanes8 | Warp | Block128 | Block256 | Block512 | AnyWarp | AnyBlock512
             | Chunked | AnyChunked
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] HalfCluster
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
@@ -170,8 +170,6 @@ macro_rules! shapes {
 shapes! {
     /// Eight lanes share a row of at most 128 elements.
     Half8: (8, 128, 16, 16, OneBlock);
-    /// 512 threads share a row of at most 8,192 elements.
-    Half512: (512, 512, 16, 16, OneBlock);
     /// A cluster shares a row of at most 8,192 elements a block.
     HalfCluster: (512, 512, 16, 16, ClusterBlocks);
     /// A warp for each row: 256 columns of 8 rows.

@@ -85,7 +85,8 @@ impl Launch for Pass {
         of_floats!("reduce", dtype, T => unsafe {
             let (x, states) = (Global::from_address(x), GlobalMut::from_address(states));
             let arguments = (x, GlobalMut::from_address(y), states, shape, Rule { sign, scale });
-            to.launch(&T::KERNELS[kernel], grid, arguments)
+            let across = shape.share == Share::Vectors as u32;
+            to.launch(&T::KERNELS[2 * kernel + usize::from(across)], grid, arguments)
         })
     }
 }

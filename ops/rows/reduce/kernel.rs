@@ -76,6 +76,26 @@ pub struct Rows {
     pub index_group: i64,
 }
 
+/// The way in which a kernel reads rows: one with vectors across rows has more registers.
+pub trait Way {
+    /// Whether the threads' share is [`Share::Vectors`].
+    const BY_VECTORS: bool;
+}
+
+/// Any share but [`Share::Vectors`].
+pub struct Along;
+
+/// [`Share::Vectors`].
+pub struct Across;
+
+impl Way for Along {
+    const BY_VECTORS: bool = false;
+}
+
+impl Way for Across {
+    const BY_VECTORS: bool = true;
+}
+
 /// The rule of a result.
 #[derive(Clone, Copy, KernelParam)]
 #[repr(C)]
@@ -143,10 +163,10 @@ impl Reduce for ArgMax {
 #[kernel(
     threads = THREADS,
     shared = (scratch: SharedArray<<R as Reduction>::State, States>),
-    instances = reduce<f32 | f16 | bf16, Sum | SquareSum | Max | LogSumExp | Variance | ArgMax>,
+    instances = reduce<f32 | f16 | bf16, Sum | SquareSum | Max | LogSumExp | Variance | ArgMax, Along | Across>,
     table = ReduceKernels
 )]
-pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
+pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce, W: Way>(
     x: Global<T>,
     y: GlobalMut<T>,
     states: GlobalMut<u8>,
@@ -162,7 +182,7 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
     let by_lane = shape.share == Share::Lane as u32;
     let by_block = shape.share == Share::Block as u32;
     let by_lanes = shape.share == Share::Lanes as u32;
-    let by_vectors = shape.share == Share::Vectors as u32;
+    let by_vectors = const { W::BY_VECTORS };
     let (row, part, parts) = if by_lane {
         (block.x * 32 + lane, warp, WARPS)
     } else if by_block {

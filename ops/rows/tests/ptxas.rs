@@ -14,7 +14,6 @@ const SPILL: [(&str, &str, usize); 20] = [
     ("norm_", "1024", 88),
     ("norm_", "_cluster512", 88),
     ("norm_backward_", "_half8", 56),
-    ("norm_backward_", "_half512", 24),
     ("norm_backward_", "_halfcluster", 48),
     ("norm_backward_", "_anycluster", 8),
     ("norm_backward_", "_anyblock512", 16),
