@@ -256,6 +256,10 @@ impl<T: AttentionElement> Problem<T> {
         let of_queries = |strides| without_batch(call.offsets.is_some(), strides);
         let of_kv = |strides| without_batch(of_keys.is_some(), strides);
         let arguments = Arguments {
+            q: Global::from_address(call.q.elements.address()),
+            k: Global::from_address(call.k.elements.address()),
+            v: Global::from_address(call.v.elements.address()),
+            o: GlobalMut::from_address(o.elements.address()),
             stride_q: of_queries(q.kernel_strides()),
             stride_k: of_kv(k.kernel_strides()),
             stride_v: of_kv(v.kernel_strides()),
@@ -283,18 +287,7 @@ impl<T: AttentionElement> Problem<T> {
             group: heads.checked_div(kv_heads).unwrap_or(0).max(1) as u32,
             q_length: queries as u32,
             k_length: keys as u32,
-            // Everything here that depends on extents is replaced above.
-            ..Arguments::contiguous(
-                (
-                    Global::from_address(call.q.elements.address()),
-                    Global::from_address(call.k.elements.address()),
-                    Global::from_address(call.v.elements.address()),
-                    GlobalMut::from_address(o.elements.address()),
-                ),
-                (0, 1, 1),
-                (0, 0),
-                (0, 0),
-            )
+            ..Arguments::none()
         };
         let keys = KeyTensor { rows: k_tokens as u32, batches: k_batches as u32 };
         if call.splits.is_some_and(|splits| splits == 0 || splits > MOST_SPLITS) {
