@@ -75,7 +75,14 @@ pub fn fastest<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Optio
     let tiles = blocks(&arguments, variant.tile.0, 1, 1);
     if tiles > MAX_BLOCKS[0].into() {
         // More than the scheduler counts: the call is refused.
-        return Some(Plan { code: Code::Hopper(variant), pack: 1, splits: 1, section: 1, blocks: tiles });
+        return Some(Plan {
+            code: Code::Hopper(variant),
+            pack: 1,
+            splits: 1,
+            in_last_block: false,
+            section: 1,
+            blocks: tiles,
+        });
     }
     let mut arguments = arguments;
     let blocks = arguments.grid(variant.tile.0).min(card.multiprocessors);
@@ -83,7 +90,14 @@ pub fn fastest<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Optio
     let d = (sizes.0 + sizes.1) as u32 / 2;
     // It tries many candidates.
     let section = even_section(&arguments, blocks, variant.tile, (d, l2_bytes)).max(1);
-    Some(Plan { code: Code::Hopper(variant), pack: 1, splits: 1, section, blocks: blocks.into() })
+    Some(Plan {
+        code: Code::Hopper(variant),
+        pack: 1,
+        splits: 1,
+        in_last_block: false,
+        section,
+        blocks: blocks.into(),
+    })
 }
 
 /// A tensor (row, column, head, sequence).

@@ -75,7 +75,7 @@ impl<T: Element> Hash for Problem<T> {
 
 /// The arguments as words, for comparisons.
 pub fn words<T: Element>(arguments: &Arguments<T>) -> &[u64] {
-    // 17 addresses and strides of options, 4 operands, 5 times 3 and 2 times 4 strides, 14 numbers
+    // 18 addresses and strides of options, 4 operands, 5 times 3 and 2 times 4 strides, 14 numbers
     // of 32 bits.
     const { assert!(size_of::<Arguments<T>>() == 8 * WORDS && align_of::<Arguments<T>>() == 8) };
     // SAFETY: `Arguments` is `repr(C)` with numbers of 8 bytes and, after these, an even number of
@@ -84,7 +84,7 @@ pub fn words<T: Element>(arguments: &Arguments<T>) -> &[u64] {
 }
 
 /// The words of [`Arguments`].
-const WORDS: usize = 47;
+const WORDS: usize = 48;
 
 impl<T: AttentionElement> Problem<T> {
     /// Checks `call` with its results in `o`.

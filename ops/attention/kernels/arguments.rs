@@ -86,6 +86,10 @@ pub struct Arguments<T: Element> {
     /// Workspace: maximum and sum of each split's row, `(split, batch, head, token, 2)`,
     /// contiguous.
     pub partial_sums: GlobalMut<f32>,
+    /// Counters for the tiles of one split, 0 before and after the launch: the block of a tile that
+    /// arrives last reduces the splits. Address 0: [`combine`](super::combine()) reduces them. The
+    /// kernels for few rows alone have this option.
+    pub counters: GlobalMut<u32>,
     /// Number of sequences.
     pub batches: u32,
     /// Number of query heads.
@@ -182,6 +186,7 @@ impl<T: Element> Arguments<T> {
             stride_pages: 0,
             partial_o: GlobalMut::from_address(0),
             partial_sums: GlobalMut::from_address(0),
+            counters: GlobalMut::from_address(0),
             batches: 0,
             heads: 0,
             group: 1,

@@ -13,6 +13,7 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, Strides};
+use super::combine::{Team, combine_last};
 use super::config::{
     ElementOf, Mma, MmaConfig, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO, TileS,
 };
@@ -196,6 +197,9 @@ pub unsafe fn forward<C: MmaConfig, const ROWS: usize>(
         } else {
             const { assert!(C::GROUPS == 1 || merge_bytes::<C>() <= buffer_bytes::<C>()) };
             merge(&tile_of_q, thread, rows, at_k, &results, &softmax);
+            let word = s_softmax.pointer().address();
+            let team = Team { thread, threads: C::THREADS, word };
+            combine_last::<C, ElementOf<C>>(&tile_of_q, team, sync_threads);
         }
         let Some(next) = tiles.next_tile() else { return };
         // All threads have read the results in shared memory, which the next queries overwrite.

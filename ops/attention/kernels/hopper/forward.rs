@@ -15,6 +15,7 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::arguments::{Arguments, Window};
+use super::super::combine::{Team, combine_last};
 use super::super::results::store_partial;
 use super::super::softmax::OnlineSoftmax;
 use super::super::tile::{Again, Equal, Tile, Varied};
@@ -316,6 +317,12 @@ impl<C: HopperConfig> KeySource<C> for KeyMaps<'_, C> {
                 if arguments.splits > 1 {
                     let rows = [0, 1].map(|row| rows.row::<C>(row));
                     store_partial(&rows_again, again, rows, &tOrO, of_warp);
+                    if C::WARPGROUPS == 1 {
+                        // All products have read Q.
+                        let (thread, word) = (thread_idx().x, sQ.pointer().address());
+                        let team = Team { thread, threads: WARPGROUP, word };
+                        combine_last::<C, C::T>(&tile, team, || Barrier::Warpgroup.of(0).sync());
+                    }
                 } else {
                     store_rows(&rows_again, &again, &tOrO, tile_of_o(sQ, warpgroup), warpgroup);
                 }
