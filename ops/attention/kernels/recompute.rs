@@ -26,10 +26,7 @@ pub trait Pairs: Element {
     unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2];
 
     /// The value of an element.
-    ///
-    /// # Safety
-    /// It may be read.
-    unsafe fn value(from: Global<Self>) -> f32;
+    fn value(self) -> f32;
 }
 
 macro_rules! halves {
@@ -40,8 +37,8 @@ macro_rules! halves {
                 Self::unpack(row.cast::<u32>().read(pair))
             }
             #[inline(always)]
-            unsafe fn value(from: Global<Self>) -> f32 {
-                from.read(0).convert()
+            fn value(self) -> f32 {
+                self.convert()
             }
         }
     )+ };
@@ -55,8 +52,8 @@ impl Pairs for F8E4M3 {
         [f16_to_f32(halves.low()), f16_to_f32(halves.high())]
     }
     #[inline(always)]
-    unsafe fn value(from: Global<Self>) -> f32 {
-        f16_to_f32(e4m3x2_to_f16x2(from.cast::<u8>().read(0).into()).low())
+    fn value(self) -> f32 {
+        f16_to_f32(e4m3x2_to_f16x2(self.to_bits().into()).low())
     }
 }
 

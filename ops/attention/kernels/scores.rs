@@ -78,7 +78,7 @@ impl<C: TileConfig> TileScores<'_, C> {
         if self.has_bias() {
             let from =
                 arguments.stride_bias.row(&self.work, row) + i64::from(key) * arguments.stride_bias.column;
-            score += C::Operand::value(arguments.bias.offset(from));
+            score += arguments.bias.read(from).value();
         }
         if self.has_mask() {
             let from =
@@ -165,7 +165,7 @@ impl<C: TileConfig, const ROWS: usize> ThreadScores<'_, C, ROWS> {
             // Elements of queries and keys that do not exist are not read.
             self.each_existing::<L>(&arguments.stride_bias, |index, from| {
                 let score = scores[index];
-                scores[index] = score + C::Operand::value(arguments.bias.offset(from));
+                scores[index] = score + arguments.bias.read(from).value();
             });
         }
         if self.options.has_mask() {

@@ -16,6 +16,7 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::arguments::{Arguments, Window};
+use super::super::results::normalise;
 use super::super::schedule::Work;
 use super::super::sequence::{Sequence, Span};
 use super::super::tile::{Again, Equal, Sequences, Tile};
@@ -26,7 +27,7 @@ use super::layouts::*;
 use super::mainloop::begin_turns;
 use super::rows::ThreadRows;
 use super::source::{Load, Loader, Maps, Whole};
-use super::store::{normalise, store_by_tma};
+use super::store::{normalisation, store_by_tma};
 use core::marker::PhantomData;
 use moye_device::algorithm::transpose_paired;
 use moye_device::arch::{
@@ -114,14 +115,25 @@ impl Scales {
     pub const NONE: Self = Self { q: Scale::NONE, k: Scale::NONE, v: Scale::NONE };
 }
 
-/// Sequences of one length, whose heads have scale factors.
+/// Sequences of one length; `factors` returns the product of a tile's scale factors of Q and K.
 #[derive(Clone, Copy)]
-struct Scaled<'a> {
+struct Scaled<F> {
     equal: Equal,
-    scales: &'a Scales,
+    factors: F,
 }
 
-impl<C: HopperConfig> Sequences<C> for Scaled<'_> {
+/// The sequences of a call with scale factors.
+///
+/// # Safety
+/// `scales` has a factor for each head.
+#[inline(always)]
+unsafe fn scaled(arguments: &Arguments<F8E4M3>, scales: &Scales) -> Scaled<impl Fn(&Work) -> f32 + Copy> {
+    let factors =
+        move |work: &Work| scales.q.of(work.batch, work.head) * scales.k.of(work.batch, work.kv_head);
+    Scaled { equal: Equal::of(arguments), factors }
+}
+
+impl<C: HopperConfig, F: Fn(&Work) -> f32 + Copy> Sequences<C> for Scaled<F> {
     const VARIED: bool = false;
     const FEWEST_TILES: u32 = 0;
 
@@ -132,9 +144,7 @@ impl<C: HopperConfig> Sequences<C> for Scaled<'_> {
 
     #[inline(always)]
     fn unit(&self, arguments: &Arguments<C::Operand>, work: &Work) -> f32 {
-        let Scales { q, k, .. } = self.scales;
-        // SAFETY: the kernel's caller provides a factor for each head.
-        arguments.scale * unsafe { q.of(work.batch, work.head) * k.of(work.batch, work.kv_head) }
+        arguments.scale * (self.factors)(work)
     }
 }
 
@@ -186,7 +196,7 @@ impl<C: HopperConfig<Operand = F8E4M3>, const LOADED: u32> KeySource<C> for Scal
     ) {
         // The shuffle tells the compiler that `warp` is uniform across the warp.
         let warp = shuffle(FULL_WARP, thread_idx().x / 32, 0) % (WARPGROUP / 32);
-        let sequences = Scaled { equal: Equal::of(arguments), scales: self.scales };
+        let sequences = scaled(arguments, self.scales);
         let mut tiles = tiles();
         if warp > 0 {
             return transpose(arguments, sequences, tiles, warp - 1, (sV, sVt), (loaded, values));
@@ -238,7 +248,7 @@ impl<C: HopperConfig<Operand = F8E4M3>, const LOADED: u32> KeySource<C> for Scal
             _ => queries.2,
         };
         let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
-        let sequences = Scaled { equal: Equal::of(arguments), scales: self.scales };
+        let sequences = scaled(arguments, self.scales);
         begin_turns::<C>(warpgroup);
         while let Some(tile) = tiles.next_tile() {
             let tile = Tile::<C, _>::of(arguments, sequences, &tiles.place(tile));
@@ -254,7 +264,9 @@ impl<C: HopperConfig<Operand = F8E4M3>, const LOADED: u32> KeySource<C> for Scal
                 });
             let values = self.scales.v.of(tile.work.batch, tile.work.kv_head);
             let hides = arguments.window != Window::ALL;
-            let again = normalise(&tile, &rows, &mut tOrO, &softmax, values, hides);
+            // The kernels whose sums are coarse write no log-sum-exp.
+            let stored = if C::SUMS_BY_WGMMA { [None; 2] } else { rows.rows::<C>() };
+            let again = normalise(&tile, stored, &mut tOrO, &softmax, normalisation::<C>(values, hides));
             store_by_tma(&Again { tile: &tile, first }, &again, &tOrO, sO, warpgroup, self.maps.o, values);
         }
         // The bulk stores must have read shared memory before the block exits.

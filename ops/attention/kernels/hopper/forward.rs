@@ -16,7 +16,7 @@
 
 use super::super::arguments::{Arguments, Window};
 use super::super::combine::{Team, combine_last};
-use super::super::results::store_partial;
+use super::super::results::{normalise, store_partial};
 use super::super::softmax::OnlineSoftmax;
 use super::super::tile::{Again, Equal, Tile, Varied};
 use super::config::{BOX, Element, HopperConfig, SMALL_BOX, WARPGROUP, set_registers};
@@ -25,7 +25,7 @@ use super::mainloop::{Barrier, ResultsOf, begin_turns, mainloop};
 use super::rows::ThreadRows;
 use super::scores::Options;
 use super::source::{BoxMaps, Boxes, Maps, Whole, produce};
-use super::store::{moved, normalise, of_warp, store_by_tma, store_rows, store_words, tile_of_o};
+use super::store::{moved, normalisation, of_warp, store_by_tma, store_rows, store_words, tile_of_o};
 use moye_device::arch::{
     bulk_wait_group_read, cp_async_commit, cp_async_wait, fence_proxy_async_shared, opaque,
     prefetch_tensor_map, sync_threads, thread_idx,
@@ -217,10 +217,11 @@ unsafe fn finish<C: HopperConfig>(
 ) {
     // Kept, the warpgroup's index and its rows would take registers in the mainloop.
     let warpgroup = opaque(thread_idx().x) / WARPGROUP;
-    let rows = &ThreadRows::of(tile, tile.first + 64 * warpgroup);
+    let first = tile.first + 64 * warpgroup;
+    let rows = ThreadRows::of(tile, first).rows::<C>();
     let hides = tile.arguments.window != Window::ALL;
-    let again = normalise(tile, rows, tOrO, softmax, 1.0, hides);
-    let rows_again = Again { tile, first: rows.first };
+    let again = normalise(tile, rows, tOrO, softmax, normalisation::<C>(1.0, hides));
+    let rows_again = Again { tile, first };
     if C::SEPARATE_O {
         let sO = tile_of_o::<C>(sQ, warpgroup + C::TILES_Q - C::WARPGROUPS); // (64, DV)
         store_by_tma(&rows_again, &again, tOrO, sO, warpgroup, map, 1.0);
@@ -311,11 +312,10 @@ impl<C: HopperConfig> KeySource<C> for KeyMaps<'_, C> {
                 // Kept, the warpgroup's index and its rows would take registers in the mainloop.
                 let warpgroup = opaque(thread_idx().x) / WARPGROUP;
                 let first = tile.first + 64 * warpgroup;
-                let rows = ThreadRows::of(&tile, first);
-                let again = normalise(&tile, &rows, &mut tOrO, &softmax, 1.0, true);
+                let rows = ThreadRows::of(&tile, first).rows::<C>();
+                let again = normalise(&tile, rows, &mut tOrO, &softmax, normalisation::<C>(1.0, true));
                 let rows_again = Again { tile: &tile, first };
                 if arguments.splits > 1 {
-                    let rows = [0, 1].map(|row| rows.row::<C>(row));
                     store_partial(&rows_again, again, rows, &tOrO, of_warp);
                     if C::WARPGROUPS == 1 {
                         // All products have read Q.

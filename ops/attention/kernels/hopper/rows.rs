@@ -16,7 +16,7 @@ use moye_device::atom::mma::{accumulator_column, accumulator_row};
 #[derive(Clone, Copy)]
 pub struct ThreadRows {
     /// The warpgroup's first row.
-    pub first: u32,
+    first: u32,
     /// The tiles of keys that all rows see.
     clear: Span<u32>,
     visible: Visible,
@@ -38,12 +38,13 @@ impl ThreadRows {
         Self { first, clear, visible, last, pack }
     }
 
-    /// The thread's row `index`, 0 or 1, among those of the sequence; `None` where the sequence
-    /// ends before it.
+    /// The thread's rows among those of the sequence; `None` where the sequence ends before one.
     #[inline(always)]
-    pub fn row<C: HopperConfig>(&self, index: usize) -> Option<u32> {
-        let row = self.first_row::<C>() + 8 * index as u32;
-        (row <= self.last).then_some(row)
+    pub fn rows<C: HopperConfig>(&self) -> [Option<u32>; 2] {
+        [0, 8].map(|further| {
+            let row = self.first_row::<C>() + further;
+            (row <= self.last).then_some(row)
+        })
     }
 
     /// The query of the thread's row `index`, with its head in the tile; rows past the end are

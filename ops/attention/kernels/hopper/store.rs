@@ -3,14 +3,13 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::config::Half;
-use super::super::results::{self, Normalisation};
+use super::super::results::Normalisation;
 use super::super::rows::Rows;
-use super::super::softmax::{OnlineSoftmax, at};
-use super::super::tile::{Again, Sequences, Tile, Varied};
+use super::super::softmax::at;
+use super::super::tile::{Again, Sequences, Varied};
 use super::config::{Element, HopperConfig, WARPGROUP, recomputed};
 use super::layouts::{OwnRows, SmemO, SmemQ, TmaO, piece};
 use super::mainloop::{Barrier, ResultsOf};
-use super::rows::ThreadRows;
 use moye_device::arch::{FULL_WARP, Word, Word128, lane_id, opaque, sync_warp, thread_idx, transpose_quad};
 use moye_device::atom::StaticTiledCopy;
 use moye_device::atom::tma::TmaMap;
@@ -27,24 +26,11 @@ pub fn tile_of_o<C: HopperConfig>(sQ: SharedTensor<Element<C>, SmemQ<C>>, tile: 
     SharedTensor::<C::T, SmemO<C>>::shared(sQ.pointer().cast()).at((.., .., tile))
 }
 
-/// Divides the results by the softmax's sums and writes the log-sum-exps, or a split's maxima and
-/// sums; `values` is the factor of the values. Returns which of the thread's two rows must be
-/// recomputed; `hides` says whether some keys are hidden.
-///
-/// # Safety
-/// Same contract as [`results::normalise`].
+/// What [`normalise`](super::super::results::normalise) depends on; `values` is the factor of the values, and
+/// `hides` says whether some keys are hidden.
 #[inline(always)]
-pub unsafe fn normalise<C: HopperConfig, S: Sequences<C>>(
-    tile: &Tile<'_, C, S>,
-    rows: &ThreadRows,
-    tOrO: &mut ResultsOf<C>,
-    softmax: &OnlineSoftmax<2>,
-    values: f32,
-    hides: bool,
-) -> [bool; 2] {
-    let rows = [0, 1].map(|row| if C::SUMS_BY_WGMMA { None } else { rows.row::<C>(row) });
-    let of = Normalisation { values, offset: C::OFFSET as f32, hides, checks_first: false };
-    results::normalise(tile, rows, tOrO, softmax, of)
+pub const fn normalisation<C: HopperConfig>(values: f32, hides: bool) -> Normalisation {
+    Normalisation { values, offset: C::OFFSET as f32, hides, checks_first: false }
 }
 
 /// The first of a warp's eight rows at an index, of a warpgroup's.
@@ -108,13 +94,13 @@ pub unsafe fn store_by_tma<C: HopperConfig, S: Sequences<C>>(
 pub unsafe fn store_words<C: HopperConfig, S: Sequences<C>>(
     rows: &Again<'_, '_, C, S>,
     again: &[bool; 2],
-    of_thread: &ThreadRows,
+    of_thread: [Option<u32>; 2],
     tOrO: &ResultsOf<C>,
 ) {
     let tile = rows.tile;
     // Rows past the end are not stored.
     for index in 0..2 {
-        let row = of_thread.row::<C>(index);
+        let row = of_thread[index];
         let address = tile.row_of_o(row.unwrap_or(0), lane_id() % 4 * 8);
         for part in 0..const { C::DV as usize / 32 } {
             // Four pairs of columns, 8 apart.
