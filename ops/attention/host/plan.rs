@@ -43,9 +43,9 @@ impl<T: Element> Code<T> {
         }
     }
 
-    /// Whether blocks of the kernel are able to reduce the splits: those for few rows.
+    /// Whether blocks of the kernel are able to reduce the splits.
     pub fn combines(&self) -> bool {
-        self.name().starts_with("decode_") || self.name().ends_with("_few")
+        self.name().ends_with("_few")
     }
 
     /// Query rows of a tile.

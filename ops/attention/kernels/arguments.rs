@@ -88,7 +88,7 @@ pub struct Arguments<T: Element> {
     pub partial_sums: GlobalMut<f32>,
     /// Counters for the tiles of one split, 0 before and after the launch: the block of a tile that
     /// arrives last reduces the splits. Address 0: [`combine`](super::combine()) reduces them. The
-    /// kernels for few rows alone have this option.
+    /// kernels by `wgmma` for few rows alone have this option.
     pub counters: GlobalMut<u32>,
     /// Number of sequences.
     pub batches: u32,

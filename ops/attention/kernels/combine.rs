@@ -11,8 +11,8 @@ use super::sequence::{Query, Sequence};
 use super::softmax::RowSum;
 use super::tile::{Tile, Varied};
 use moye_device::arch::{
-    FULL_WARP, Word, Word64x2, Word128, block_idx, fence_gpu, lane_id, shuffle, shuffle_xor, sync_threads,
-    thread_idx,
+    AtomicAdd as _, FULL_WARP, Word, Word64x2, Word128, block_idx, fence_gpu, lane_id, shuffle, shuffle_xor,
+    sync_threads, thread_idx,
 };
 use moye_device::layout;
 use moye_device::layout::{Layout, Swizzle};

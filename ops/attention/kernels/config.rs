@@ -254,8 +254,6 @@ layouts! {
     SmemO<C> = rows_of(C::BLK_M as i64, C::DV, 1).take(0, 2), swizzle(C::DV);
     /// The softmax state of each thread, (word, thread, half), where it is in shared memory.
     SmemSoftmax<C> = layout!((4, { if C::SPARE { C::THREADS as i64 } else { 1 } }, 2));
-    /// P as the operand A, (MMA, MMA_M, MMA_K).
-    FragP<C> = layout!(((2, 2, 2), { C::BLOCKS as i64 }, { C::BLK_N as i64 / 16 }));
 }
 
 /// Shared-memory storage of a block.

@@ -13,7 +13,6 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, Strides};
-use super::combine::{Team, combine_last};
 use super::config::{
     ElementOf, Mma, MmaConfig, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO, TileS,
 };
@@ -24,7 +23,8 @@ use super::sequence::Span;
 use super::softmax::{OnlineSoftmax, scale_rows};
 use super::tile::{Tile, Varied};
 use moye_device::arch::{
-    FULL_WARP, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp, thread_idx,
+    Convert, FULL_WARP, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp,
+    thread_idx,
 };
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
@@ -46,7 +46,9 @@ use moye_device::tensor::StaticLayout;
 pub unsafe fn forward<C: MmaConfig, const ROWS: usize>(
     arguments: &Arguments<ElementOf<C>>,
     mut tiles: impl TileScheduler,
-) {
+) where
+    f32: Convert<ElementOf<C>>,
+{
     const { assert!(ROWS == 2 * C::BLOCKS) };
     let thread = thread_idx().x;
     // (BLK_M, D), (BLK_N, D, GROUPS), (BLK_N, DV, GROUPS) and where they are
@@ -197,9 +199,6 @@ pub unsafe fn forward<C: MmaConfig, const ROWS: usize>(
         } else {
             const { assert!(C::GROUPS == 1 || merge_bytes::<C>() <= buffer_bytes::<C>()) };
             merge(&tile_of_q, thread, rows, at_k, &results, &softmax);
-            let word = s_softmax.pointer().address();
-            let team = Team { thread, threads: C::THREADS, word };
-            combine_last::<C, ElementOf<C>>(&tile_of_q, team, sync_threads);
         }
         let Some(next) = tiles.next_tile() else { return };
         // All threads have read the results in shared memory, which the next queries overwrite.

@@ -13,7 +13,8 @@ use super::softmax::{OnlineSoftmax, RowSum, at, scale_rows};
 use super::tile::{Again, Sequences, Tile, Varied};
 use moye_device::algorithm::copy;
 use moye_device::arch::{
-    FULL_WARP, Fma, Word, Word64x2, Word128, ballot, lane_id, opaque, sync_threads, sync_warp, thread_idx,
+    Convert, FULL_WARP, Fma, Word, Word64x2, Word128, ballot, lane_id, opaque, sync_threads, sync_warp,
+    thread_idx,
 };
 use moye_device::atom::StaticTiledMma;
 use moye_device::atom::mma::accumulator_column;
@@ -63,35 +64,48 @@ pub unsafe fn normalise<C: TileConfig, S: Sequences<C>, L: OfTile, const ROWS: u
     again
 }
 
-/// Stores a thread's rows of a split as f32 in the workspace. `of_warp` as in
+/// Stores a thread's rows: a split's as f32 in the workspace, others through shared memory, where
+/// `to_shared` stores them and `put` the recomputed results of a row's column and the next;
+/// `to_global` stores them from there. `of_warp` as in
 /// [`recompute_rows`](super::recompute::recompute_rows).
 ///
 /// # Safety
 /// The workspace has room for the rows, which no other thread writes. All lanes of the warp execute
 /// this call together.
 #[inline(always)]
-pub unsafe fn store_partial<C: TileConfig, L: StaticLayout, const ROWS: usize>(
+pub unsafe fn store_rows<C: TileConfig, L: StaticLayout, const ROWS: usize>(
     rows: &Again<'_, '_, C, Varied>,
     again: [bool; ROWS],
     of_thread: [Option<u32>; ROWS],
     tOrO: &Fragment<f32, L>,
     of_warp: impl Fn(u32) -> u32,
+    to_shared: impl FnOnce(),
+    put: impl Fn(u32, u32, [f32; 2]),
+    to_global: impl FnOnce(),
 ) {
     let tile = rows.tile;
-    // A thread recomputes only elements that it has stored itself.
-    for index in 0..ROWS {
-        let row = of_thread[index];
-        let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::DV);
-        let place = place.offset(accumulator_column(lane_id()));
-        for pair in 0..const { C::DV as usize / 8 } {
-            let bits = [0, 1].map(|i| tOrO[at(ROWS, index, 2 * pair + i)].to_bits());
-            let address = place.offset(pair as i64 * 8).address();
-            Word64x2::store_global_if(row.is_some(), address, Word64x2(bits));
+    let split = tile.arguments.splits > 1;
+    if split {
+        for index in 0..ROWS {
+            let row = of_thread[index];
+            let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::DV);
+            let place = place.offset(accumulator_column(lane_id()));
+            for pair in 0..const { C::DV as usize / 8 } {
+                let bits = [0, 1].map(|i| tOrO[at(ROWS, index, 2 * pair + i)].to_bits());
+                let address = place.offset(pair as i64 * 8).address();
+                Word64x2::store_global_if(row.is_some(), address, Word64x2(bits));
+            }
         }
+    } else {
+        to_shared();
     }
+    // A thread recomputes only elements of a split that it has stored itself.
     rows.recompute(again, of_warp, |row, column, results| {
-        store_recomputed(rows, row, column, results);
+        if split { store_recomputed(rows, row, column, results) } else { put(row, column, results) }
     });
+    if !split {
+        to_global();
+    }
 }
 
 /// Stores recomputed results of a column of a split's row and the next.
@@ -123,7 +137,9 @@ pub unsafe fn write<C: MmaConfig, L: OfTile, const ROWS: usize>(
     sQ: (u32, SharedTensor<ElementOf<C>, SmemQ<C>>),
     results: &mut Fragment<f32, L>,
     softmax: &OnlineSoftmax<ROWS>,
-) {
+) where
+    f32: Convert<ElementOf<C>>,
+{
     let rows = rows.map(|row| tile.row(row));
     // `ptxas` spills if two rows are checked after scaling, or four before it.
     let checks_first = ROWS == 2;
@@ -139,19 +155,22 @@ pub unsafe fn write<C: MmaConfig, L: OfTile, const ROWS: usize>(
         let block = index / 2 * C::WARPS as u32 + opaque(thread_idx().x) / 32;
         16 * block + 8 * (index % 2)
     };
-    let rows_again = Again { tile, first: tile.first };
-    if tile.arguments.splits > 1 {
-        return store_partial(&rows_again, again, rows, results, of_warp);
-    }
-    let mut tCsO = Mma::<C>::get_slice(thread).partition_c(sQ.1.with_layout::<SmemO<C>>()); // (MMA, MMA_M, MMA_N)
-    copy(&results.convert::<ElementOf<C>>(), &mut tCsO);
-    rows_again.recompute(again, of_warp, |row, column, results| {
+    let to_shared = || {
+        let sO = sQ.1.with_layout::<SmemO<C>>();
+        let mut tCsO = Mma::<C>::get_slice(thread).partition_c(sO); // (MMA, MMA_M, MMA_N)
+        copy(&results.convert::<ElementOf<C>>(), &mut tCsO);
+    };
+    let put = |row, column, results| {
         let place = sQ.0 + offset(C::BLK_M, C::DV as u32, row, column);
         u32::store_shared(place, pack::<C>(results));
-    });
-    sync_threads();
-    let part = Rows::new(C::BLK_M, C::DV as u32, C::THREADS, opaque(thread));
-    part.store(sQ.0, |row| (tile.row_of_o(tile.first + row, 0), tile.first + row < tile.rows()));
+    };
+    let to_global = || {
+        sync_threads();
+        let part = Rows::new(C::BLK_M, C::DV as u32, C::THREADS, opaque(thread));
+        part.store(sQ.0, |row| (tile.row_of_o(tile.first + row, 0), tile.first + row < tile.rows()));
+    };
+    let rows_again = Again { tile, first: tile.first };
+    store_rows(&rows_again, again, rows, results, of_warp, to_shared, put, to_global);
 }
 
 /// Writes the tile of several groups, one warp each, which have accumulated it over different

@@ -29,12 +29,12 @@ impl<const ROWS: usize> StaticLayout for OfRows<ROWS> {
 
 /// Multiplies each of a thread's rows by its factor.
 #[inline(always)]
-pub fn scale_rows<L: OfTile, const ROWS: usize>(tOrO: &mut Fragment<f32, L>, factors: [f32; ROWS]) {
+pub fn scale_rows<L: OfTile, const ROWS: usize>(results: &mut Fragment<f32, L>, factors: [f32; ROWS]) {
     let mut by_row = Fragment::<f32, OfRows<ROWS>>::zeros();
     for row in 0..ROWS {
         by_row[row] = factors[row];
     }
-    tOrO.apply_rows(&by_row, |result, factor| result * factor);
+    results.apply_rows(&by_row, |result, factor| result * factor);
 }
 
 /// The softmax policy of a kernel: constants.

@@ -16,7 +16,7 @@
 
 use super::super::arguments::{Arguments, Window};
 use super::super::combine::{Team, combine_last};
-use super::super::results::{normalise, store_partial};
+use super::super::results::normalise;
 use super::super::softmax::OnlineSoftmax;
 use super::super::tile::{Again, Equal, Tile, Varied};
 use super::config::{BOX, Element, HopperConfig, SMALL_BOX, WARPGROUP, set_registers};
@@ -25,7 +25,7 @@ use super::mainloop::{Barrier, ResultsOf, begin_turns, mainloop};
 use super::rows::ThreadRows;
 use super::scores::Options;
 use super::source::{BoxMaps, Boxes, Maps, Whole, produce};
-use super::store::{moved, normalisation, of_warp, store_by_tma, store_rows, store_words, tile_of_o};
+use super::store::{moved, normalisation, store_by_tma, store_rows, store_words, tile_of_o};
 use moye_device::arch::{
     bulk_wait_group_read, cp_async_commit, cp_async_wait, fence_proxy_async_shared, opaque,
     prefetch_tensor_map, sync_threads, thread_idx,
@@ -315,16 +315,12 @@ impl<C: HopperConfig> KeySource<C> for KeyMaps<'_, C> {
                 let rows = ThreadRows::of(&tile, first).rows::<C>();
                 let again = normalise(&tile, rows, &mut tOrO, &softmax, normalisation::<C>(1.0, true));
                 let rows_again = Again { tile: &tile, first };
-                if arguments.splits > 1 {
-                    store_partial(&rows_again, again, rows, &tOrO, of_warp);
-                    if C::WARPGROUPS == 1 {
-                        // All products have read Q.
-                        let (thread, word) = (thread_idx().x, sQ.pointer().address());
-                        let team = Team { thread, threads: WARPGROUP, word };
-                        combine_last::<C, C::T>(&tile, team, || Barrier::Warpgroup.of(0).sync());
-                    }
-                } else {
-                    store_rows(&rows_again, &again, &tOrO, tile_of_o(sQ, warpgroup), warpgroup);
+                store_rows(&rows_again, again, rows, &tOrO, tile_of_o(sQ, warpgroup), warpgroup);
+                if C::WARPGROUPS == 1 && arguments.splits > 1 {
+                    // All products have read Q.
+                    let (thread, word) = (thread_idx().x, sQ.pointer().address());
+                    let team = Team { thread, threads: WARPGROUP, word };
+                    combine_last::<C, C::T>(&tile, team, || Barrier::Warpgroup.of(0).sync());
                 }
             }
             let Some(next) = tiles.next_tile() else { return };

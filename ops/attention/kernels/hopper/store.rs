@@ -3,7 +3,7 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::config::Half;
-use super::super::results::Normalisation;
+use super::super::results::{self, Normalisation};
 use super::super::rows::Rows;
 use super::super::softmax::at;
 use super::super::tile::{Again, Sequences, Varied};
@@ -127,7 +127,8 @@ pub unsafe fn store_words<C: HopperConfig, S: Sequences<C>>(
     );
 }
 
-/// Stores a warpgroup's rows through its tile of Q, which all products of the warpgroup have read.
+/// Stores a warpgroup's rows through its tile of Q, which all products of the warpgroup have read,
+/// or as a split's.
 ///
 /// # Safety
 /// All threads of the warpgroup execute this call; no other thread writes the rows. Heads are
@@ -135,22 +136,27 @@ pub unsafe fn store_words<C: HopperConfig, S: Sequences<C>>(
 #[inline(always)]
 pub unsafe fn store_rows<C: HopperConfig>(
     rows: &Again<'_, '_, C, Varied>,
-    again: &[bool; 2],
+    again: [bool; 2],
+    of_thread: [Option<u32>; 2],
     tOrO: &ResultsOf<C>,
     sO: SharedResults<C>,
     warpgroup: u32,
 ) {
     let (tile, first) = (rows.tile, rows.first);
-    let thread = thread_idx().x % WARPGROUP;
-    let to_shared = C::StoreO::get_slice(thread);
     // Only this warpgroup accesses the tile; barriers separate its products, its writes and its
     // reads.
-    let rounded = pack_fragment::<C::T, _>(tOrO);
-    Barrier::Warpgroup.of(warpgroup).sync();
-    to_shared.store(&rounded, to_shared.partition_d(sO));
-    sync_warp(FULL_WARP);
-    rows.recompute(*again, of_warp, |row, column, results| put::<C>(sO, row, column, results));
-    Barrier::Warpgroup.of(warpgroup).sync();
-    moved(C::DV, thread)
-        .store(sO.pointer().address(), |row| (tile.row_of_o(first + row, 0), first + row < tile.rows()));
+    let to_shared = || {
+        let to_shared = C::StoreO::get_slice(thread_idx().x % WARPGROUP);
+        let rounded = pack_fragment::<C::T, _>(tOrO);
+        Barrier::Warpgroup.of(warpgroup).sync();
+        to_shared.store(&rounded, to_shared.partition_d(sO));
+        sync_warp(FULL_WARP);
+    };
+    let put = |row, column, results| put::<C>(sO, row, column, results);
+    let to_global = || {
+        Barrier::Warpgroup.of(warpgroup).sync();
+        moved(C::DV, thread_idx().x % WARPGROUP)
+            .store(sO.pointer().address(), |row| (tile.row_of_o(first + row, 0), first + row < tile.rows()));
+    };
+    results::store_rows(rows, again, of_thread, tOrO, of_warp, to_shared, put, to_global);
 }

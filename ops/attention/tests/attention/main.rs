@@ -93,19 +93,12 @@ fn the_block_of_a_tile_that_arrives_last_reduces_the_splits_and_resets_its_count
         let mut case = Case::new(d, (3, 4, 2), (3, 290)).causal();
         (case.splits, case.page, case.pack, case.sinks) = (splits, page, d != 64, true);
         case.lengths = Some(lengths.clone());
-        for few in [false, true] {
-            let machine = simulator();
-            let counters = machine.upload(&[0; 4 * 64]);
-            let case = Case { decode: !few, ..case.clone() };
-            check_by::<bf16, _>(&machine, &case, splits.into(), |arguments, operands| {
-                arguments.counters = GlobalMut::from_address(counters.address());
-                if few {
-                    return bf16::run(&machine, &case, true, arguments, operands);
-                }
-                let (kernel, rows) = bf16::entry(&case);
-                machine.attend(&kernel, arguments.grid(rows), *arguments);
-            });
-            assert!(counters.download().iter().all(|&byte| byte == 0), "{case:?}");
-        }
+        let machine = simulator();
+        let counters = machine.upload(&[0; 4 * 64]);
+        check_by::<bf16, _>(&machine, &case, splits.into(), |arguments, operands| {
+            arguments.counters = GlobalMut::from_address(counters.address());
+            bf16::run(&machine, &case, true, arguments, operands);
+        });
+        assert!(counters.download().iter().all(|&byte| byte == 0), "{case:?}");
     }
 }
