@@ -99,7 +99,9 @@ pub unsafe fn store_rows<C: TileConfig, L: StaticLayout, const ROWS: usize>(
     } else {
         to_shared();
     }
-    // A thread recomputes only elements of a split that it has stored itself.
+    // A thread recomputes only elements of a split that it has stored itself. With one call for
+    // both, kernels have 3 to 10 % fewer instructions; `forward_*_96_general` spills 12 bytes,
+    // `hopper_*_{192x128,256}_general` 52, before and after the mainloop.
     rows.recompute(again, of_warp, |row, column, results| {
         if split { store_recomputed(rows, row, column, results) } else { put(row, column, results) }
     });
