@@ -1,18 +1,16 @@
-//! Reduces the results of the splits of the keys: in a kernel after the others, or in the block of a
-//! tile that arrives last.
+//! Reduces the results of the splits of the keys: in a kernel after the others. On Hopper the
+//! block of a tile that arrives last is able to reduce them.
 //!
 //! Load latency dominates the run time. A warp therefore issues several loads together, and where
 //! rows are few the warps of a block share a row.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::Arguments;
-use super::config::{Half, TileConfig};
+use super::config::Half;
 use super::sequence::{Query, Sequence};
 use super::softmax::RowSum;
-use super::tile::{Tile, Varied};
 use moye_device::arch::{
-    AtomicAdd as _, FULL_WARP, Word, Word64x2, Word128, block_idx, fence_gpu, lane_id, shuffle, shuffle_xor,
-    sync_threads, thread_idx,
+    FULL_WARP, Word, Word64x2, Word128, block_idx, lane_id, shuffle, shuffle_xor, sync_threads, thread_idx,
 };
 use moye_device::layout;
 use moye_device::layout::{Layout, Swizzle};
@@ -82,15 +80,15 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
 
 /// The splits of a warp: `part`, `part + parts`, ...
 #[derive(Clone, Copy)]
-struct Share {
-    part: u32,
-    parts: u32,
+pub struct Share {
+    pub part: u32,
+    pub parts: u32,
 }
 
 /// Reduces the splits of a query to elements `O`. If warps `shared` the row, `place` returns the
 /// address of a warp's columns in shared memory.
 #[inline(always)]
-unsafe fn reduce_row<T: Element, O: Half, const TOGETHER: usize>(
+pub unsafe fn reduce_row<T: Element, O: Half, const TOGETHER: usize>(
     arguments: &Arguments<T>,
     dv: u32,
     sequence: &Sequence,
@@ -193,66 +191,5 @@ unsafe fn reduce_row<T: Element, O: Half, const TOGETHER: usize>(
         if part == 0 && exists {
             Word64x2::store_global(to.offset(column).address(), Word64x2(words));
         }
-    }
-}
-
-/// Splits whose results a warp loads together in the block that arrives last.
-const TOGETHER_LAST: usize = 8;
-
-/// The threads that compute a tile, whose split is stored.
-#[derive(Clone, Copy)]
-pub struct Team {
-    /// This thread's index.
-    pub thread: u32,
-    /// Their number, a multiple of 32.
-    pub threads: u32,
-    /// The address of a word in shared memory that nothing else uses.
-    pub word: u32,
-}
-
-/// Reduces the splits of a tile's rows to elements `O` in the team that arrives last, if the call
-/// has [counters](Arguments::counters). `sync` is the team's barrier.
-///
-/// # Safety
-/// All threads of the team execute this call together, after they have stored the rows of their
-/// split. The counters have one for each tile, which is 0 before the launch.
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-pub unsafe fn combine_last<C: TileConfig, O: Half>(
-    tile: &Tile<'_, C, Varied>,
-    Team { thread, threads, word }: Team,
-    sync: impl Fn(),
-) {
-    let Tile { arguments, work, .. } = *tile;
-    if arguments.counters.address() == 0 {
-        return;
-    }
-    let heads = arguments.heads / arguments.pack;
-    let number = (work.batch * heads + work.head / arguments.pack) * arguments.row_tiles + work.row_tile;
-    sync();
-    if thread == 0 {
-        let counter = arguments.counters.offset(number).address();
-        // The barrier and the fence order the team's stores before the increment.
-        fence_gpu();
-        let is_last = u32::atomic_add_global(counter, 1) == arguments.splits - 1;
-        fence_gpu();
-        if is_last {
-            u32::store_global(counter, 0);
-        }
-        u32::store_shared(word, is_last.into());
-    }
-    sync();
-    if u32::load_shared(word) == 0 {
-        return;
-    }
-    // A warp for each row.
-    let mut row = shuffle(FULL_WARP, thread / 32, 0);
-    while row < C::BLK_M
-        && let Some(of_sequence) = tile.row(row)
-    {
-        let (query, warp) = (tile.query(of_sequence), Share { part: 0, parts: 1 });
-        let dv = C::DV as u32;
-        reduce_row::<_, O, TOGETHER_LAST>(arguments, dv, &tile.sequence, query, warp, false, |_, _| 0);
-        row += threads / 32;
     }
 }

@@ -26,7 +26,7 @@ pub trait Pairs: Element {
     unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2];
 
     /// The value of an element.
-    fn value(self) -> f32;
+    fn widened(self) -> f32;
 }
 
 macro_rules! halves {
@@ -37,7 +37,7 @@ macro_rules! halves {
                 Self::unpack(row.cast::<u32>().read(pair))
             }
             #[inline(always)]
-            fn value(self) -> f32 {
+            fn widened(self) -> f32 {
                 self.convert()
             }
         }
@@ -52,7 +52,7 @@ impl Pairs for F8E4M3 {
         [f16_to_f32(halves.low()), f16_to_f32(halves.high())]
     }
     #[inline(always)]
-    fn value(self) -> f32 {
+    fn widened(self) -> f32 {
         f16_to_f32(e4m3x2_to_f16x2(self.to_bits().into()).low())
     }
 }

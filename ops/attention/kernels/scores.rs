@@ -39,18 +39,6 @@ impl<C: TileConfig> TileScores<'_, C> {
         self.arguments.mask.address() != 0
     }
 
-    /// The address of a row of the bias.
-    #[inline(always)]
-    pub fn bias(&self, row: Query) -> u64 {
-        self.arguments.bias.offset(self.arguments.stride_bias.row(&self.work, row)).address()
-    }
-
-    /// The address of a row of the mask.
-    #[inline(always)]
-    pub fn mask(&self, row: Query) -> u64 {
-        self.arguments.mask.offset(self.arguments.stride_mask.row(&self.work, row)).address()
-    }
-
     /// A pointer to the slope of a head of the tile.
     #[inline(always)]
     pub fn slope(&self, head: u32) -> Global<f32> {
@@ -78,7 +66,7 @@ impl<C: TileConfig> TileScores<'_, C> {
         if self.has_bias() {
             let from =
                 arguments.stride_bias.row(&self.work, row) + i64::from(key) * arguments.stride_bias.column;
-            score += arguments.bias.read(from).value();
+            score += arguments.bias.read(from).widened();
         }
         if self.has_mask() {
             let from =
@@ -165,7 +153,7 @@ impl<C: TileConfig, const ROWS: usize> ThreadScores<'_, C, ROWS> {
             // Elements of queries and keys that do not exist are not read.
             self.each_existing::<L>(&arguments.stride_bias, |index, from| {
                 let score = scores[index];
-                scores[index] = score + arguments.bias.read(from).value();
+                scores[index] = score + arguments.bias.read(from).widened();
             });
         }
         if self.options.has_mask() {

@@ -10,7 +10,7 @@ use super::sequence::{Places, Query, Seen, Sequence, Span, Visible};
 use super::softmax::RowSum;
 use moye_device::arch::{lane_id, opaque};
 use moye_device::collective::WorkTile;
-use moye_device::memory::{Element, Global};
+use moye_device::memory::Global;
 
 /// The sequences of a call.
 pub trait Sequences<C: TileConfig>: Copy {
@@ -28,34 +28,6 @@ pub trait Sequences<C: TileConfig>: Copy {
     #[inline(always)]
     fn unit(&self, arguments: &Arguments<C::Operand>, _work: &Work) -> f32 {
         if C::GENERAL { arguments.unit() } else { arguments.scale }
-    }
-}
-
-/// Sequences of one length; their queries see these keys.
-#[derive(Clone, Copy)]
-pub struct Equal(pub Visible);
-
-impl Equal {
-    /// The sequences of a call, all of `q_length` and `k_length` tokens.
-    #[inline(always)]
-    pub fn of<T: Element>(arguments: &Arguments<T>) -> Self {
-        Self(Visible::new(arguments.q_length, arguments.k_length, arguments.window))
-    }
-
-    /// Sequence `batch` of `queries` tokens.
-    #[inline(always)]
-    pub fn of_length(&self, queries: u32, batch: u32) -> Sequence {
-        Sequence { batch, q_first: 0, k_first: 0, queries, visible: self.0 }
-    }
-}
-
-impl<C: TileConfig> Sequences<C> for Equal {
-    const VARIED: bool = false;
-    const FEWEST_TILES: u32 = 1;
-
-    #[inline(always)]
-    fn sequence(&self, arguments: &Arguments<C::Operand>, batch: u32) -> Option<Sequence> {
-        Some(self.of_length(arguments.q_length, batch))
     }
 }
 

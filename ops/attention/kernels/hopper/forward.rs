@@ -15,16 +15,16 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::arguments::{Arguments, Window};
-use super::super::combine::{Team, combine_last};
 use super::super::results::normalise;
 use super::super::softmax::OnlineSoftmax;
-use super::super::tile::{Again, Equal, Tile, Varied};
+use super::super::tile::{Again, Tile, Varied};
+use super::arrival::{Team, combine_last};
 use super::config::{BOX, Element, HopperConfig, SMALL_BOX, WARPGROUP, set_registers};
 use super::layouts::*;
 use super::mainloop::{Barrier, ResultsOf, begin_turns, mainloop};
 use super::rows::ThreadRows;
 use super::scores::Options;
-use super::source::{BoxMaps, Boxes, Maps, Whole, produce};
+use super::source::{BoxMaps, Boxes, Equal, Maps, Whole, produce};
 use super::store::{moved, normalisation, store_by_tma, store_rows, store_words, tile_of_o};
 use moye_device::arch::{
     bulk_wait_group_read, cp_async_commit, cp_async_wait, fence_proxy_async_shared, opaque,

@@ -5,12 +5,14 @@
 //! - `mainloop`: a consumer's loop over keys; `scores`: its score policies.
 //! - `rows`: a thread's rows of a tile of queries.
 //! - `store`: Q to shared memory, O to global memory; `schedule`: the tiles of a persistent block.
+//! - `arrival`: splits reduced by the block that arrives last.
 //! - `e4m3`: 8-bit floats with scale factors; `e4m3_mainloop`: their loop over keys.
 //!
 //! Functions without a contract have the contract of [`forward`].
 //! All threads of a consumer warpgroup call them together; the producer calls the functions of
 //! `source`.
 
+mod arrival;
 mod config;
 mod e4m3;
 mod e4m3_mainloop;

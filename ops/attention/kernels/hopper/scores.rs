@@ -10,7 +10,7 @@
 
 use super::super::config::Half;
 use super::super::scores::{SoftCap, TileScores};
-use super::super::sequence::Span;
+use super::super::sequence::{Query, Span};
 use super::super::softmax::at;
 use super::config::HopperConfig;
 use super::mainloop::ScoresOf;
@@ -82,7 +82,8 @@ impl<'a, C: HopperConfig> Options<'a, C> {
             }
         }
         let queries = [0, 1].map(|row| rows.query::<C>(row));
-        let ahead = queries.map(|row| if scores.has_bias() { scores.bias(row) } else { scores.mask(row) });
+        let ahead =
+            queries.map(|row| if scores.has_bias() { bias(&scores, row) } else { mask(&scores, row) });
         let mut options = Self { scores, rows, begin, slopes, ahead, loaded: Fragment::zeros() };
         if C::AHEAD {
             options.load_ahead(end - 1);
@@ -104,14 +105,14 @@ impl<'a, C: HopperConfig> Options<'a, C> {
     /// Loads the bias of a tile for the thread's rows `FIRST .. END`.
     #[inline(always)]
     unsafe fn load_bias<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
-        let rows = [0, 1].map(|row| self.scores.bias(self.rows.query::<C>(row)));
+        let rows = [0, 1].map(|row| bias(&self.scores, self.rows.query::<C>(row)));
         self.load::<4, FIRST, END>(tile, |row, key| Word128::load_global(rows[row] + 2 * u64::from(key)).0);
     }
 
     /// Loads the mask of a tile for the thread's rows `FIRST .. END`.
     #[inline(always)]
     unsafe fn load_mask<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
-        let rows = [0, 1].map(|row| self.scores.mask(self.rows.query::<C>(row)));
+        let rows = [0, 1].map(|row| mask(&self.scores, self.rows.query::<C>(row)));
         self.load::<2, FIRST, END>(tile, |row, key| Word64x2::load_global(rows[row] + u64::from(key)).0);
     }
 
@@ -178,6 +179,18 @@ impl<'a, C: HopperConfig> Options<'a, C> {
             }
         }
     }
+}
+
+/// The address of a row of the bias.
+#[inline(always)]
+fn bias<C: HopperConfig>(scores: &TileScores<'_, C>, row: Query) -> u64 {
+    scores.arguments.bias.offset(scores.arguments.stride_bias.row(&scores.work, row)).address()
+}
+
+/// The address of a row of the mask.
+#[inline(always)]
+fn mask<C: HopperConfig>(scores: &TileScores<'_, C>, row: Query) -> u64 {
+    scores.arguments.mask.offset(scores.arguments.stride_mask.row(&scores.work, row)).address()
 }
 
 /// The index of a word among the loaded words.

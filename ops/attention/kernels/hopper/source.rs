@@ -8,19 +8,48 @@
 
 use super::super::arguments::Arguments;
 use super::super::schedule::Work;
-use super::super::sequence::{Places, Span};
+use super::super::sequence::{Places, Sequence, Span, Visible};
 use super::super::tile::{Sequences, Tile};
 use super::config::{BOX, Element as Operand, HopperConfig, SMALL_BOX, STAGES};
 use super::layouts::*;
 use moye_device::arch::{lane_id, prefetch_tensor_map};
 use moye_device::atom::tma::{TmaCopy, TmaMap};
 use moye_device::collective::TileScheduler;
+use moye_device::memory::Element;
 use moye_device::pipeline::Producer;
 use moye_device::tensor::{Fixed, Kept, SharedTensor, SliceOf, StaticLayout};
 
 /// The sequence or the page of each box of a tile of keys, one or two. In the warp that loads small
 /// boxes, the first one is that of the lane's box.
 type Batches = (i32, i32);
+
+/// Sequences of one length; their queries see these keys.
+#[derive(Clone, Copy)]
+pub struct Equal(pub Visible);
+
+impl Equal {
+    /// The sequences of a call, all of `q_length` and `k_length` tokens.
+    #[inline(always)]
+    pub fn of<T: Element>(arguments: &Arguments<T>) -> Self {
+        Self(Visible::new(arguments.q_length, arguments.k_length, arguments.window))
+    }
+
+    /// Sequence `batch` of `queries` tokens.
+    #[inline(always)]
+    pub fn of_length(&self, queries: u32, batch: u32) -> Sequence {
+        Sequence { batch, q_first: 0, k_first: 0, queries, visible: self.0 }
+    }
+}
+
+impl<C: HopperConfig> Sequences<C> for Equal {
+    const VARIED: bool = false;
+    const FEWEST_TILES: u32 = 1;
+
+    #[inline(always)]
+    fn sequence(&self, arguments: &Arguments<C::Operand>, batch: u32) -> Option<Sequence> {
+        Some(self.of_length(arguments.q_length, batch))
+    }
+}
 
 /// The first key of box `part` of `B` keys of a tile of keys.
 #[inline(always)]

@@ -24,7 +24,7 @@ mod varied;
 use case::Case;
 use check::{Kernels, check, check_by};
 use half::{bf16, f16};
-use machine::{Buffer as _, Machine as _, Simulator};
+use machine::{Machine as _, Simulator};
 use moye_device::memory::GlobalMut;
 use moye_sim::GlobalMemory;
 use std::collections::BTreeSet;
@@ -99,6 +99,6 @@ fn the_block_of_a_tile_that_arrives_last_reduces_the_splits_and_resets_its_count
             arguments.counters = GlobalMut::from_address(counters.address());
             bf16::run(&machine, &case, true, arguments, operands);
         });
-        assert!(counters.download().iter().all(|&byte| byte == 0), "{case:?}");
+        assert!(counters.download::<u8>().iter().all(|&byte| byte == 0), "{case:?}");
     }
 }
