@@ -4,8 +4,8 @@
 use super::builder::Attention;
 use super::element::AttentionElement;
 use super::heads::OPERATION;
-use super::hopper::layout_of;
-use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
+use super::hopper::fields;
+use super::variant::{HopperLaunch, HopperVariant};
 use crate::PTX;
 use crate::kernels;
 use crate::kernels::Arguments;
@@ -15,7 +15,6 @@ use moye_device::kernel::Kernel;
 use moye_device::memory::Global;
 use moye_device::number::F8E4M3;
 use moye_runtime::{Arch, BufferSlice, Device, Error, Grid, Result, Stream, TensorMapOf};
-use moye_sim::TensorMap as Fields;
 
 /// The maps of Q, K, V and O, the arguments, the scale factors, and the heads of a section.
 type Parameters<C> =
@@ -98,23 +97,6 @@ fn scale(name: &str, factors: Option<&BufferSlice<'_, f32>>, batches: u32, heads
         }
     };
     Ok(Scale { factors: Global::from_address(factors.address()), batch, head })
-}
-
-/// The tensor maps of a call's tensors, if TMA can load and store them.
-fn fields<C: E4m3Kernel>(arguments: &Arguments<F8E4M3>, tensor: KeyTensor) -> Option<[Fields; 4]> {
-    let &Arguments { q, k, v, o, batches, heads, group, q_length, .. } = arguments;
-    let queries = |strides| layout_of(q_length, C::D, heads, batches, strides);
-    let keys = |strides| layout_of(tensor.rows, C::D, heads / group, tensor.batches, strides);
-    let (of_q, of_o) = (queries(&arguments.stride_q), queries(&arguments.stride_o));
-    // Without keys nothing is loaded by their maps, which are those of Q.
-    let (k, of_k) = if tensor.rows == 0 { (q, of_q) } else { (k, keys(&arguments.stride_k)) };
-    let (v, of_v) = if tensor.rows == 0 { (q, of_q) } else { (v, keys(&arguments.stride_v)) };
-    Some([
-        TmaQ::<C>::tensor_map(q.address(), &of_q).ok()?,
-        TmaK::<C>::tensor_map(k.address(), &of_k).ok()?,
-        TmaV::<C>::tensor_map(v.address(), &of_v).ok()?,
-        TmaO::<C>::tensor_map(o.address(), &of_o).ok()?,
-    ])
 }
 
 /// # Safety

@@ -7,7 +7,7 @@ use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::PTX;
 use crate::kernels;
 use crate::kernels::hopper::*;
-use crate::kernels::{Arguments, Strides, UNLIMITED, Window};
+use crate::kernels::{Arguments, Strides, TileConfig, UNLIMITED, Window};
 use half::{bf16, f16};
 use moye_device::atom::tma::{TmaElement, TmaMap};
 use moye_device::kernel::Kernel;
@@ -21,7 +21,7 @@ type Parameters<C> =
     (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaV<C>>, TmaMap<TmaO<C>>, Arguments<Of<C>>, u32);
 
 /// The elements of Q, K and V.
-pub type Of<C> = <C as HopperConfig>::Operand;
+pub type Of<C> = <C as TileConfig>::Operand;
 
 /// The overhead of a tile of keys, in keys: on an H100, tiles of 160 keys beat tiles of 128 from
 /// 2048 keys on.
@@ -75,7 +75,14 @@ pub fn fastest<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Optio
     let tiles = blocks(&arguments, variant.tile.0, 1, 1);
     if tiles > MAX_BLOCKS[0].into() {
         // More than the scheduler counts: the call is refused.
-        return Some(Plan { code: Code::Hopper(variant), pack: 1, splits: 1, section: 1, blocks: tiles });
+        return Some(Plan {
+            code: Code::Hopper(variant),
+            pack: 1,
+            splits: 1,
+            in_last_block: false,
+            section: 1,
+            blocks: tiles,
+        });
     }
     let mut arguments = arguments;
     let blocks = arguments.grid(variant.tile.0).min(card.multiprocessors);
@@ -83,7 +90,14 @@ pub fn fastest<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Optio
     let d = (sizes.0 + sizes.1) as u32 / 2;
     // It tries many candidates.
     let section = even_section(&arguments, blocks, variant.tile, (d, l2_bytes)).max(1);
-    Some(Plan { code: Code::Hopper(variant), pack: 1, splits: 1, section, blocks: blocks.into() })
+    Some(Plan {
+        code: Code::Hopper(variant),
+        pack: 1,
+        splits: 1,
+        in_last_block: false,
+        section,
+        blocks: blocks.into(),
+    })
 }
 
 /// A tensor (row, column, head, sequence).
@@ -93,17 +107,23 @@ pub fn layout_of(rows: u32, d: i64, heads: u32, batches: u32, strides: &Strides)
 }
 
 /// The tensor maps of a call's tensors, if TMA can load and store them.
-fn fields<C: HopperKernel>(arguments: &Arguments<Of<C>>, keys: KeyTensor) -> Option<[Fields; 4]> {
+pub fn fields<C: HopperConfig<Operand: TmaElement, T: TmaElement>>(
+    arguments: &Arguments<Of<C>>,
+    tensor: KeyTensor,
+) -> Option<[Fields; 4]> {
     let &Arguments { q, k, v, o, batches, heads, group, q_length, .. } = arguments;
     let queries = |d, strides| layout_of(q_length, d, heads, batches, strides);
-    let keys = |d, strides| layout_of(keys.rows, d, heads / group, keys.batches, strides);
-    let (stride_q, stride_k) = (&arguments.stride_q, &arguments.stride_k);
-    let (stride_v, stride_o) = (&arguments.stride_v, &arguments.stride_o);
+    let keys = |d, strides| layout_of(tensor.rows, d, heads / group, tensor.batches, strides);
+    let (of_q, of_o) = (queries(C::D, &arguments.stride_q), queries(C::DV, &arguments.stride_o));
+    // Without keys nothing is loaded by their maps, which are those of Q.
+    let empty = tensor.rows == 0;
+    let (k, of_k) = if empty { (q, of_q) } else { (k, keys(C::D, &arguments.stride_k)) };
+    let (v, of_v) = if empty { (q, of_q) } else { (v, keys(C::DV, &arguments.stride_v)) };
     Some([
-        TmaQ::<C>::tensor_map(q.address(), &queries(C::D, stride_q)).ok()?,
-        TmaK::<C>::tensor_map(k.address(), &keys(C::D, stride_k)).ok()?,
-        TmaV::<C>::tensor_map(v.address(), &keys(C::DV, stride_v)).ok()?,
-        TmaO::<C>::tensor_map(o.address(), &queries(C::DV, stride_o)).ok()?,
+        TmaQ::<C>::tensor_map(q.address(), &of_q).ok()?,
+        TmaK::<C>::tensor_map(k.address(), &of_k).ok()?,
+        TmaV::<C>::tensor_map(v.address(), &of_v).ok()?,
+        TmaO::<C>::tensor_map(o.address(), &of_o).ok()?,
     ])
 }
 

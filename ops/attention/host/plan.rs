@@ -18,6 +18,8 @@ pub struct Plan<T: Element> {
     pub pack: u32,
     /// Splits of the keys.
     pub splits: u32,
+    /// Whether the block of a tile that arrives last reduces the splits, instead of a second kernel.
+    pub in_last_block: bool,
     /// Persistent kernels: the heads whose keys and values stay in L2 at a time.
     pub section: u32,
     /// Thread blocks.
@@ -39,6 +41,11 @@ impl<T: Element> Code<T> {
             Self::Sm80(kernel, _) => kernel.name(),
             Self::Hopper(variant) => variant.name,
         }
+    }
+
+    /// Whether blocks of the kernel are able to reduce the splits.
+    pub fn combines(&self) -> bool {
+        self.name().ends_with("_few")
     }
 
     /// Query rows of a tile.
@@ -88,7 +95,10 @@ fn sm80<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<(bool
     });
     let (kernel, rows) = if decode { (variant.decode, variant.decode_tile.0) } else { (kernel, tile.0) };
     let blocks = blocks(arguments, rows, pack, splits);
-    Some((decode, Plan { code: Code::Sm80(kernel, rows), pack, splits, section: 1, blocks }))
+    Some((
+        decode,
+        Plan { code: Code::Sm80(kernel, rows), pack, splits, in_last_block: false, section: 1, blocks },
+    ))
 }
 
 /// The plan for sm_90a in place of one for sm_80.

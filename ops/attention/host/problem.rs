@@ -75,7 +75,7 @@ impl<T: Element> Hash for Problem<T> {
 
 /// The arguments as words, for comparisons.
 pub fn words<T: Element>(arguments: &Arguments<T>) -> &[u64] {
-    // 17 addresses and strides of options, 4 operands, 5 times 3 and 2 times 4 strides, 14 numbers
+    // 18 addresses and strides of options, 4 operands, 5 times 3 and 2 times 4 strides, 14 numbers
     // of 32 bits.
     const { assert!(size_of::<Arguments<T>>() == 8 * WORDS && align_of::<Arguments<T>>() == 8) };
     // SAFETY: `Arguments` is `repr(C)` with numbers of 8 bytes and, after these, an even number of
@@ -84,7 +84,7 @@ pub fn words<T: Element>(arguments: &Arguments<T>) -> &[u64] {
 }
 
 /// The words of [`Arguments`].
-const WORDS: usize = 47;
+const WORDS: usize = 48;
 
 impl<T: AttentionElement> Problem<T> {
     /// Checks `call` with its results in `o`.
@@ -256,6 +256,10 @@ impl<T: AttentionElement> Problem<T> {
         let of_queries = |strides| without_batch(call.offsets.is_some(), strides);
         let of_kv = |strides| without_batch(of_keys.is_some(), strides);
         let arguments = Arguments {
+            q: Global::from_address(call.q.elements.address()),
+            k: Global::from_address(call.k.elements.address()),
+            v: Global::from_address(call.v.elements.address()),
+            o: GlobalMut::from_address(o.elements.address()),
             stride_q: of_queries(q.kernel_strides()),
             stride_k: of_kv(k.kernel_strides()),
             stride_v: of_kv(v.kernel_strides()),
@@ -283,18 +287,7 @@ impl<T: AttentionElement> Problem<T> {
             group: heads.checked_div(kv_heads).unwrap_or(0).max(1) as u32,
             q_length: queries as u32,
             k_length: keys as u32,
-            // Everything here that depends on extents is replaced above.
-            ..Arguments::contiguous(
-                (
-                    Global::from_address(call.q.elements.address()),
-                    Global::from_address(call.k.elements.address()),
-                    Global::from_address(call.v.elements.address()),
-                    GlobalMut::from_address(o.elements.address()),
-                ),
-                (0, 1, 1),
-                (0, 0),
-                (0, 0),
-            )
+            ..Arguments::none()
         };
         let keys = KeyTensor { rows: k_tokens as u32, batches: k_batches as u32 };
         if call.splits.is_some_and(|splits| splits == 0 || splits > MOST_SPLITS) {

@@ -12,10 +12,13 @@ use crate::PTX;
 use crate::kernels::hopper::Scales;
 use crate::kernels::{Arguments, rows_of_block};
 use moye_device::memory::{Element, GlobalMut};
-use moye_runtime::operation::{self, Launcher, Operation};
+use moye_runtime::operation::{self, Counters, Launcher, Operation};
 use moye_runtime::{Device, Error, Grid, MAX_BLOCKS, Ptx, Rates, Result, Stream};
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
+
+/// Whether the block that arrives last reduces the splits by default.
+const IN_LAST_BLOCK: bool = option_env!("MOYE_IN_LAST_BLOCK").is_some();
 
 /// Attention of elements `T`.
 struct Attend<T>(PhantomData<T>);
@@ -62,7 +65,16 @@ impl<T: AttentionElement> Operation for Attend<T> {
     }
 
     fn candidates(problem: &Problem<T>, card: &Rates) -> Vec<Plan<T>> {
-        plan::plan(problem, card).into_iter().collect()
+        let plan = plan::plan(problem, card);
+        let in_last_block = plan
+            .filter(|plan| plan.splits > 1 && plan.code.combines())
+            .filter(|plan| plan.blocks / u64::from(plan.splits) <= Counters::COUNT.into())
+            .map(|plan| Plan { in_last_block: true, ..plan });
+        plan.into_iter().chain(in_last_block).collect()
+    }
+
+    fn cost(plan: &Plan<T>, _: &Problem<T>, _: &Rates) -> f64 {
+        if plan.in_last_block == IN_LAST_BLOCK { 0.0 } else { 1.0 }
     }
 
     fn kernel(plan: &Plan<T>) -> &'static str {
@@ -81,12 +93,14 @@ impl<T: AttentionElement> Operation for Attend<T> {
     ) -> Result<()> {
         let (stream, blocks) = (on.stream(), plan.blocks as u32);
         let sums = on.workspace() + 4 * partial(plan, problem)[0] as u64;
+        let counters = plan.in_last_block.then(|| Counters::of(stream)).transpose()?;
         let arguments = Arguments {
             pack: plan.pack,
             splits: plan.splits,
             row_tiles: (arguments.q_length * plan.pack).div_ceil(plan.code.rows()),
             partial_o: GlobalMut::from_address(on.workspace()),
             partial_sums: GlobalMut::from_address(sums),
+            counters: GlobalMut::from_address(counters.as_ref().map_or(0, Counters::address)),
             ..arguments
         };
         // SAFETY: the caller's contract: the tensors of the arguments are in the device's memory.
@@ -103,6 +117,7 @@ impl<T: AttentionElement> Operation for Attend<T> {
                 }
             }
             if plan.splits > 1
+                && !plan.in_last_block
                 && let Some(combine) = &T::COMBINE
             {
                 let rows = arguments.batches * arguments.heads * arguments.q_length;

@@ -75,7 +75,7 @@ pub fn plan<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<P
         )
     });
     let blocks = of_split.saturating_mul(splits.into());
-    Some(Plan { code: Code::Hopper(variant), pack, splits, section: 1, blocks })
+    Some(Plan { code: Code::Hopper(variant), pack, splits, in_last_block: false, section: 1, blocks })
 }
 
 /// The tensor maps of keys and values, if TMA loads them.

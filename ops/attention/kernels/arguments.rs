@@ -1,6 +1,7 @@
 //! The parameter of every attention kernel: operands, strides, lengths and options.
 
 use super::schedule::Work;
+use super::sequence::Query;
 use super::softmax::RowSum;
 use moye_device::arch::{Word, Word64x2};
 use moye_device::kernel::KernelParam;
@@ -85,6 +86,10 @@ pub struct Arguments<T: Element> {
     /// Workspace: maximum and sum of each split's row, `(split, batch, head, token, 2)`,
     /// contiguous.
     pub partial_sums: GlobalMut<f32>,
+    /// Counters for the tiles of one split, 0 before and after the launch: the block of a tile that
+    /// arrives last reduces the splits. Address 0: [`combine`](super::combine()) reduces them. The
+    /// kernels by `wgmma` for few rows alone have this option.
+    pub counters: GlobalMut<u32>,
     /// Number of sequences.
     pub batches: u32,
     /// Number of query heads.
@@ -145,7 +150,7 @@ impl ScoreStrides {
     /// The element of key 0 in a row: the query head `head` heads after the first one of a tile.
     #[inline(always)]
     #[must_use]
-    pub fn row(&self, work: &Work, (token, head): (u32, u32)) -> i64 {
+    pub fn row(&self, work: &Work, Query { token, head }: Query) -> i64 {
         i64::from(work.batch) * self.batch
             + i64::from(work.head + head) * self.head
             + i64::from(token) * self.row
@@ -153,31 +158,20 @@ impl ScoreStrides {
 }
 
 impl<T: Element> Arguments<T> {
-    /// Plain attention of contiguous `(batch, head, token, D)` operands, heads of `d` columns (`dv`
-    /// of `v` and `o`).
+    /// No operands, and every option off.
     #[must_use]
-    pub fn contiguous(
-        (q, k, v, o): (Global<T>, Global<T>, Global<T>, GlobalMut<T>),
-        (batches, heads, kv_heads): (u32, u32, u32),
-        (q_length, k_length): (u32, u32),
-        (d, dv): (u32, u32),
-    ) -> Self {
-        let strides = |heads: u32, rows: u32, columns: u32| {
-            let row = i64::from(columns);
-            let head = i64::from(rows) * row;
-            Strides { batch: i64::from(heads) * head, row, head }
-        };
+    pub fn none() -> Self {
         Self {
-            q,
-            k,
-            v,
-            o,
-            stride_q: strides(heads, q_length, d),
-            stride_k: strides(kv_heads, k_length, d),
-            stride_v: strides(kv_heads, k_length, dv),
-            stride_o: strides(heads, q_length, dv),
+            q: Global::from_address(0),
+            k: Global::from_address(0),
+            v: Global::from_address(0),
+            o: GlobalMut::from_address(0),
+            stride_q: Strides::default(),
+            stride_k: Strides::default(),
+            stride_v: Strides::default(),
+            stride_o: Strides::default(),
             lse: GlobalMut::from_address(0),
-            stride_lse: strides(heads, q_length, 1),
+            stride_lse: Strides::default(),
             bias: Global::from_address(0),
             stride_bias: ScoreStrides::default(),
             mask: Global::from_address(0),
@@ -192,12 +186,13 @@ impl<T: Element> Arguments<T> {
             stride_pages: 0,
             partial_o: GlobalMut::from_address(0),
             partial_sums: GlobalMut::from_address(0),
-            batches,
-            heads,
-            group: heads / kv_heads,
+            counters: GlobalMut::from_address(0),
+            batches: 0,
+            heads: 0,
+            group: 1,
             pack: 1,
-            q_length,
-            k_length,
+            q_length: 0,
+            k_length: 0,
             window: Window::ALL,
             page: 0,
             splits: 1,

@@ -1,4 +1,5 @@
-//! Reduces the results of the splits of the keys.
+//! Reduces the results of the splits of the keys: in a kernel after the others. On Hopper the
+//! block of a tile that arrives last is able to reduce them.
 //!
 //! Load latency dominates the run time. A warp therefore issues several loads together, and where
 //! rows are few the warps of a block share a row.
@@ -6,14 +7,14 @@
 
 use super::arguments::Arguments;
 use super::config::Half;
-use super::sequence::Sequence;
+use super::sequence::{Query, Sequence};
 use super::softmax::RowSum;
 use moye_device::arch::{
-    FULL_WARP, Word, Word64x2, Word128, block_idx, shuffle, shuffle_xor, sync_threads, thread_idx,
+    FULL_WARP, Word, Word64x2, Word128, block_idx, lane_id, shuffle, shuffle_xor, sync_threads, thread_idx,
 };
 use moye_device::layout;
 use moye_device::layout::{Layout, Swizzle};
-use moye_device::memory::{SharedArray, SharedStorage};
+use moye_device::memory::{Element, SharedArray, SharedStorage};
 use moye_device::tensor::StaticLayout;
 
 /// Threads of a block.
@@ -57,7 +58,7 @@ pub const fn rows_of_block(rows: u32, splits: u32) -> u32 {
 #[inline(always)]
 pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     let splits = arguments.splits;
-    let (lane, warp) = (thread_idx().x % 32, shuffle(FULL_WARP, thread_idx().x / 32, 0));
+    let warp = shuffle(FULL_WARP, thread_idx().x / 32, 0);
     let rows = arguments.batches * arguments.heads * arguments.q_length;
     let shared = rows_of_block(rows, splits) == 1;
     // The warp sums the splits `part`, `part + parts`, ... of its row.
@@ -69,10 +70,36 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     let (token, rest) = (row % arguments.q_length, row / arguments.q_length);
     let (head, batch) = (rest % arguments.heads, rest / arguments.heads);
     let sequence = Sequence::of(arguments, batch);
-    if token >= sequence.queries {
-        return;
+    if token < sequence.queries {
+        let sSum = CombineStorage::take(); // (column, warp)
+        let place = |warp: u32, column: u32| sSum.at((column, warp)).pointer().address();
+        let warps = Share { part, parts };
+        reduce_row::<T, T, TOGETHER>(arguments, dv, &sequence, Query { token, head }, warps, shared, place);
     }
-    let sSum = CombineStorage::take(); // (column, warp)
+}
+
+/// The splits of a warp: `part`, `part + parts`, ...
+#[derive(Clone, Copy)]
+pub struct Share {
+    pub part: u32,
+    pub parts: u32,
+}
+
+/// Reduces the splits of a query to elements `O`. If warps `shared` the row, `place` returns the
+/// address of a warp's columns in shared memory.
+#[inline(always)]
+pub unsafe fn reduce_row<T: Element, O: Half, const TOGETHER: usize>(
+    arguments: &Arguments<T>,
+    dv: u32,
+    sequence: &Sequence,
+    Query { token, head }: Query,
+    Share { part, parts }: Share,
+    shared: bool,
+    place: impl Fn(u32, u32) -> u32,
+) {
+    let (splits, lane) = (arguments.splits, lane_id());
+    let rows = arguments.batches * arguments.heads * arguments.q_length;
+    let row = (sequence.batch * arguments.heads + head) * arguments.q_length + token;
     let of_split = i64::from(rows) * i64::from(dv);
     // Loads the warp's next `TOGETHER` splits, from its split number `first` on.
     let load = |first: u32, column: u32| {
@@ -148,20 +175,19 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
             loaded = load(0, column_of(first));
         }
         if shared {
-            let place = |warp: u32| sSum.at((column, warp)).pointer().address();
             if exists {
-                Word128::store_shared(place(warp), Word128(results.map(f32::to_bits)));
+                Word128::store_shared(place(part, column), Word128(results.map(f32::to_bits)));
             }
             sync_threads();
             // The first warp reduces the results of all warps; no location is written twice.
             for other in 1..WARPS {
-                let sums = Word128::load_shared(place(other)).0;
+                let sums = Word128::load_shared(place(other, column)).0;
                 for j in 0..4 {
                     results[j] += f32::from_bits(sums[j]);
                 }
             }
         }
-        let words = [T::pack_word(results[0], results[1]), T::pack_word(results[2], results[3])];
+        let words = [O::pack_word(results[0], results[1]), O::pack_word(results[2], results[3])];
         if part == 0 && exists {
             Word64x2::store_global(to.offset(column).address(), Word64x2(words));
         }

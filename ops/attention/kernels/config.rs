@@ -2,6 +2,7 @@
 //! from it.
 
 use super::recompute::Pairs;
+use super::softmax::SoftmaxPolicy;
 use core::marker::PhantomData;
 use half::{bf16, f16};
 use moye_device::arch::{Convert, bf16_to_f32, f16_to_f32, f32x2_to_bf16x2, f32x2_to_f16x2};
@@ -22,9 +23,6 @@ pub trait Half: Pairs + Convert<f32> {
     /// The tensor-core instruction, f32 accumulators.
     type Atom: MmaAtom<C = f32> + AddsInPlace;
 
-    /// The bits of the exponent: all are set in NaN and infinities.
-    const EXPONENT: u16;
-
     /// Two values rounded to the nearest elements.
     fn pack(low: f32, high: f32) -> [Self; 2];
 
@@ -37,7 +35,6 @@ pub trait Half: Pairs + Convert<f32> {
 
 impl Half for bf16 {
     type Atom = SM80_16x8x16_F32BF16BF16F32_TN;
-    const EXPONENT: u16 = 0x7f80;
 
     #[inline(always)]
     fn pack(low: f32, high: f32) -> [Self; 2] {
@@ -56,7 +53,6 @@ impl Half for bf16 {
 
 impl Half for f16 {
     type Atom = SM80_16x8x16_F32F16F16F32_TN;
-    const EXPONENT: u16 = 0x7c00;
 
     #[inline(always)]
     fn pack(low: f32, high: f32) -> [Self; 2] {
@@ -73,35 +69,45 @@ impl Half for f16 {
     }
 }
 
-/// The shape of a kernel.
-pub trait MmaConfig: Copy + 'static {
-    /// The element type.
-    type Element: Half;
-    /// Head size of queries and keys.
+/// The tiles of a kernel, and what it does with them.
+pub trait TileConfig: Copy + 'static {
+    /// Elements of Q, K and V.
+    type Operand: Pairs;
+    /// Columns of a head of queries and keys.
     const D: i64;
-    /// Head size of values, at most `D`.
+    /// Columns of a head of values and results, at most `D`.
     const DV: i64;
-    /// Rows of a tile of queries.
-    const ROWS: i64;
+    /// Query rows of a block's tile.
+    const BLK_M: u32;
     /// Keys of a tile.
-    const KEYS: i64;
+    const BLK_N: u32;
+    /// Whether the kernel changes individual scores: soft cap, ALiBi, bias and mask.
+    const GENERAL: bool;
+    /// Whether it looks up keys by pages, where sequences are of any lengths.
+    const PAGED: bool;
+    /// Whether the hyperbolic tangent of a soft cap is `tanh.approx`, within 2^-11.
+    const APPROXIMATE_TANH: bool;
+}
+
+/// The shape of a kernel by `mma.sync`. A [general](TileConfig::GENERAL) kernel loads keys by pages.
+pub trait MmaConfig: TileConfig<Operand: Half> {
     /// Warps of a group, stacked along the rows.
     const WARPS: i64;
     /// Groups of warps: each computes all rows over every `GROUPS`-th tile of keys. Where there are
     /// several, each group is one warp.
     const GROUPS: i64;
-    /// Whether the kernel changes individual scores and loads keys by pages.
-    const GENERAL: bool;
 
     /// Threads of a group.
     const GROUP_THREADS: u32 = 32 * Self::WARPS as u32;
     /// Threads of a block.
     const THREADS: u32 = Self::GROUP_THREADS * Self::GROUPS as u32;
     /// Blocks of 16 rows per warp.
-    const BLOCKS: usize = (Self::ROWS / (16 * Self::WARPS)) as usize;
+    const BLOCKS: usize = (Self::BLK_M as i64 / (16 * Self::WARPS)) as usize;
     /// Whether the softmax state of a thread's four rows is in shared memory between two tiles of
     /// keys: registers are scarce, and `ptxas` would move accumulators back and forth.
     const SPARE: bool = !Self::GENERAL && Self::BLOCKS == 2;
+    /// The softmax.
+    const SOFTMAX: SoftmaxPolicy = SoftmaxPolicy { any: Self::GENERAL, slack: None, offset: 0, sums: true };
 }
 
 /// A [`MmaConfig`] by its parameters: `D` and `DV`, rows and keys of a tile, warps and groups, and
@@ -127,11 +133,11 @@ impl<
     const W: i64,
     const G: i64,
     const GENERAL: bool,
-> MmaConfig for Shape<T, D, DV, M, N, W, G, GENERAL>
+> TileConfig for Shape<T, D, DV, M, N, W, G, GENERAL>
 where
     T: Half,
 {
-    type Element = T;
+    type Operand = T;
     const D: i64 = D;
     const DV: i64 = {
         assert!(
@@ -140,20 +146,37 @@ where
         );
         DV
     };
-    const ROWS: i64 = {
+    const BLK_M: u32 = {
         assert!(M % (16 * W) == 0, "a warp has a multiple of 16 rows");
-        M
+        M as u32
     };
-    const KEYS: i64 = {
+    const BLK_N: u32 = {
         assert!(N % 32 == 0, "a tile has a multiple of 32 keys");
-        N
+        N as u32
     };
+    const GENERAL: bool = GENERAL;
+    const PAGED: bool = GENERAL;
+    const APPROXIMATE_TANH: bool = false;
+}
+
+impl<
+    T,
+    const D: i64,
+    const DV: i64,
+    const M: i64,
+    const N: i64,
+    const W: i64,
+    const G: i64,
+    const GENERAL: bool,
+> MmaConfig for Shape<T, D, DV, M, N, W, G, GENERAL>
+where
+    T: Half,
+{
     const WARPS: i64 = W;
     const GROUPS: i64 = {
         assert!(G == 1 || W == 1, "several groups are of one warp each");
         G
     };
-    const GENERAL: bool = GENERAL;
 }
 
 /// Columns of a tile in one row of shared memory: rows of 128 or 64 bytes, which a swizzle spreads
@@ -216,25 +239,21 @@ macro_rules! layouts {
 }
 layouts! {
     /// A tile of scores, (BLK_M, BLK_N).
-    TileS<C> = layout!(({ C::ROWS }, { C::KEYS }));
+    TileS<C> = layout!(({ C::BLK_M as i64 }, { C::BLK_N as i64 }));
     /// A tile of results, (BLK_M, DV).
-    TileO<C> = layout!(({ C::ROWS }, { C::DV }));
+    TileO<C> = layout!(({ C::BLK_M as i64 }, { C::DV }));
     /// Queries, (BLK_M, D).
-    SmemQ<C> = rows_of(C::ROWS, C::D, 1).take(0, 2), swizzle(C::D);
+    SmemQ<C> = rows_of(C::BLK_M as i64, C::D, 1).take(0, 2), swizzle(C::D);
     /// Keys, (BLK_N, D, GROUPS).
-    SmemK<C> = rows_of(C::KEYS, C::D, C::GROUPS), swizzle(C::D);
+    SmemK<C> = rows_of(C::BLK_N as i64, C::D, C::GROUPS), swizzle(C::D);
     /// Values, (BLK_N, DV, GROUPS).
-    SmemV<C> = rows_of(C::KEYS, C::DV, C::GROUPS), swizzle(C::DV);
+    SmemV<C> = rows_of(C::BLK_N as i64, C::DV, C::GROUPS), swizzle(C::DV);
     /// Values as the operand B of P V, (DV, BLK_N, GROUPS): the same memory.
-    SmemVt<C> = columns_of(C::KEYS, C::DV, C::GROUPS), swizzle(C::DV);
+    SmemVt<C> = columns_of(C::BLK_N as i64, C::DV, C::GROUPS), swizzle(C::DV);
     /// Results, (BLK_M, DV), in the memory of the queries.
-    SmemO<C> = rows_of(C::ROWS, C::DV, 1).take(0, 2), swizzle(C::DV);
-    /// A word for each warp: whether one of its results is not finite.
-    SmemFlags<C> = layout!({ C::WARPS * C::GROUPS });
+    SmemO<C> = rows_of(C::BLK_M as i64, C::DV, 1).take(0, 2), swizzle(C::DV);
     /// The softmax state of each thread, (word, thread, half), where it is in shared memory.
     SmemSoftmax<C> = layout!((4, { if C::SPARE { C::THREADS as i64 } else { 1 } }, 2));
-    /// P as the operand A, (MMA, MMA_M, MMA_K).
-    FragP<C> = layout!(((2, 2, 2), { C::BLOCKS as i64 }, { C::KEYS / 16 }));
 }
 
 /// Shared-memory storage of a block.
@@ -242,12 +261,11 @@ pub type Storage<C> = (
     SharedArray<ElementOf<C>, SmemQ<C>>,
     SharedArray<ElementOf<C>, SmemK<C>>,
     SharedArray<ElementOf<C>, SmemV<C>>,
-    SharedArray<u32, SmemFlags<C>>,
     SharedArray<u32, SmemSoftmax<C>>,
 );
 
 /// The element type of a configuration.
-pub type ElementOf<C> = <C as MmaConfig>::Element;
+pub type ElementOf<C> = <C as TileConfig>::Operand;
 
 macro_rules! marker {
     ($($(#[$doc:meta])* $name:ident)+) => { $(
@@ -274,15 +292,15 @@ marker! {
 }
 
 impl<C: MmaConfig> StaticTiledMma for Mma<C> {
-    type Atom = <C::Element as Half>::Atom;
+    type Atom = <C::Operand as Half>::Atom;
     const MMA: TiledMma<Self::Atom> = TiledMma::tiled(layout!(({ C::WARPS }, 1, 1)), [16 * C::WARPS, 16, 16]);
 }
 macro_rules! copies {
     ($($name:ident $atom:ty = $copy:ident;)+) => { $(
         impl<C: MmaConfig> StaticTiledCopy for $name<C> {
             type Atom = $atom;
-            type Element = C::Element;
-            const COPY: TiledCopy<$atom, C::Element> = $copy(&Mma::<C>::MMA);
+            type Element = C::Operand;
+            const COPY: TiledCopy<$atom, C::Operand> = $copy(&Mma::<C>::MMA);
         }
     )+ };
 }

@@ -14,26 +14,23 @@
 
 use super::arguments::{Arguments, Strides};
 use super::config::{
-    ElementOf, FragP, Half, Mma, MmaConfig, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO,
-    TileS,
+    ElementOf, Mma, MmaConfig, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO, TileS,
 };
-use super::hidden::{clear_not_finite, multiply_not_finite};
-use super::results::{Target, merge_bytes};
+use super::results::{merge, merge_bytes, write};
 use super::rows::Rows;
-use super::schedule::Work;
-use super::scores::{Scores, token};
-use super::sequence::Sequence;
-use super::softmax::{OnlineSoftmax, at};
-use core::marker::PhantomData;
+use super::scores::ThreadScores;
+use super::sequence::Span;
+use super::softmax::{OnlineSoftmax, scale_rows};
+use super::tile::{Tile, Varied};
 use moye_device::arch::{
-    FULL_WARP, Fma, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp, thread_idx,
-    vote_any,
+    Convert, FULL_WARP, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp,
+    thread_idx,
 };
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
-use moye_device::collective::{TileScheduler, WorkTile};
-use moye_device::memory::{Global, Shared, SharedArray, SharedStorage};
-use moye_device::tensor::{Fragment, StaticLayout};
+use moye_device::collective::TileScheduler;
+use moye_device::memory::{Global, SharedArray, SharedStorage};
+use moye_device::tensor::StaticLayout;
 
 /// Computes attention for the tiles of queries that `tiles` returns, each over one split of the
 /// keys: row tile `m` of query head `n`, and split `k`. `ROWS` is the number of rows per thread: 2
@@ -44,17 +41,19 @@ use moye_device::tensor::{Fragment, StaticLayout};
 /// overlap nothing else. The head modes of `q`, `k`, `v` and `o` are contiguous, and their
 /// addresses and other strides multiples of 16 bytes. The kernel declares `Storage<C>` and is
 /// launched with `C::THREADS` threads. Together the blocks compute the tiles of [`Arguments::grid`]
-/// for `C::ROWS` rows.
+/// for `C::BLK_M` rows.
 #[inline(always)]
 pub unsafe fn forward<C: MmaConfig, const ROWS: usize>(
     arguments: &Arguments<ElementOf<C>>,
     mut tiles: impl TileScheduler,
-) {
+) where
+    f32: Convert<ElementOf<C>>,
+{
     const { assert!(ROWS == 2 * C::BLOCKS) };
     let thread = thread_idx().x;
     // (BLK_M, D), (BLK_N, D, GROUPS), (BLK_N, DV, GROUPS) and where they are
     // The kernel declares the storage.
-    let (sQ, sK, sV, mut s_flags, s_softmax) = Storage::<C>::take();
+    let (sQ, sK, sV, s_softmax) = Storage::<C>::take();
     let at_q = shared_base();
     let at_k = place::<SharedArray<ElementOf<C>, SmemQ<C>>, SharedArray<ElementOf<C>, SmemK<C>>>(at_q);
     let at_v = place::<SharedArray<ElementOf<C>, SmemK<C>>, SharedArray<ElementOf<C>, SmemV<C>>>(at_k);
@@ -73,58 +72,44 @@ pub unsafe fn forward<C: MmaConfig, const ROWS: usize>(
         mma.partition_fragment_b(&sK()),  // (MMA, MMA_N, MMA_K)
         mma.partition_fragment_b(&sVt()), // (MMA, MMA_N, MMA_K)
     );
-    let keys = C::KEYS as u32;
+    let keys = C::BLK_N;
     let unit = if C::GENERAL { arguments.unit() } else { arguments.scale };
     let scale_log2 = unit * core::f32::consts::LOG2_E;
     let sync = || if C::GROUPS == 1 { sync_threads() } else { sync_warp(FULL_WARP) };
 
-    // A tile is repeated if hidden values may have reached its results; see `hidden`. The kernels
-    // without score options recompute such rows instead, see `recompute`: their tiles are too large
-    // for both.
-    let mut careful = opaque(0) != 0;
     let Some(mut of_scheduler) = tiles.next_tile() else { return };
     loop {
-        let Some(tile_of_q) = QueryTile::<C>::of(arguments, &tiles.place(of_scheduler)) else {
+        let tile_of_q = Tile::<C, _>::of(arguments, Varied, &tiles.place(of_scheduler));
+        if !tile_of_q.exists() {
             let Some(next) = tiles.next_tile() else { return };
             of_scheduler = next;
             continue;
-        };
-        let QueryTile { work, sequence, first_row, rows, .. } = tile_of_q;
-        let pack = arguments.pack;
-        let (core, begin, end) = tile_of_q.keys(arguments);
-        let load_q = Rows::new(C::ROWS as u32, C::D as u32, C::THREADS, thread);
-        let load_k = KeyRows::<C>::new(
+        }
+        let (clear, Span { begin, end }) = (tile_of_q.seen_by_all(), tile_of_q.keys);
+        let load_q = Rows::new(C::BLK_M, C::D as u32, C::THREADS, thread);
+        let load_k = KeyRows::of(
+            &tile_of_q,
             C::D as u32,
             in_group,
-            work,
-            &sequence,
-            arguments.k,
-            &arguments.stride_k,
-            arguments,
+            arguments.k.offset(tile_of_q.head(&arguments.stride_k)),
         );
-        let load_v = KeyRows::<C>::new(
+        let load_v = KeyRows::of(
+            &tile_of_q,
             C::DV as u32,
             in_group,
-            work,
-            &sequence,
-            arguments.v,
-            &arguments.stride_v,
-            arguments,
+            arguments.v.offset(tile_of_q.head(&arguments.stride_v)),
         );
         let mut results = mma.accumulator::<TileO<C>>(); // (MMA, MMA_M, MMA_N)
         let mut softmax = OnlineSoftmax::<ROWS>::new(C::GENERAL, scale_log2);
         // The thread's place for its softmax.
-        let at_softmax = || (s_softmax.pointer().address() + 16 * opaque(thread_idx().x), 16 * C::THREADS);
+        let at_softmax = || s_softmax.pointer().address() + 16 * opaque(thread_idx().x);
+        let further = 16 * C::THREADS;
         if C::SPARE {
-            softmax.store(at_softmax());
+            softmax.store(at_softmax(), further);
         }
         // Elements in bounds are readable, by the caller's contract; all threads have arrived here.
-        load_q.load(at_q, |row| {
-            let (token, head) = token(first_row + row, pack);
-            let first = sequence.q_offset(&arguments.stride_q, work.head + head);
-            let address = arguments.q.offset(first + i64::from(token) * arguments.stride_q.row).address();
-            (address, first_row + row < rows)
-        });
+        let first_row = tile_of_q.first;
+        load_q.load(at_q, |row| (tile_of_q.row_of_q(first_row + row), first_row + row < tile_of_q.rows()));
         // The group's tiles: the last, and every `GROUPS`-th before it.
         let count = (end.saturating_sub(begin) + (C::GROUPS as u32 - 1 - group)) / C::GROUPS as u32;
         let mut tile = end.wrapping_sub(1 + group);
@@ -162,18 +147,16 @@ pub unsafe fn forward<C: MmaConfig, const ROWS: usize>(
                 mma.gemm(&mut scores, tSrQ.at((.., .., step)), tSrK.at((.., .., step)));
             }
             let first_key = (tile * keys) as i32;
-            let mut masked = first_key < core.0 || first_key + keys as i32 > core.1;
-            let place = || Scores::<ROWS> {
+            let place = || ThreadScores::<C, ROWS> {
+                options: tile_of_q.scores(),
                 rows: rows_of_thread::<C, ROWS>(opaque(thread)).map(|row| first_row + row),
                 key: tile * keys + accumulator_column(opaque(thread)),
-                pack,
             };
             if C::GENERAL {
-                place().apply(&mut scores, arguments, &sequence, work);
-                masked |= arguments.bias.address() != 0 || arguments.mask.address() != 0;
+                place().apply(&mut scores);
             }
-            if masked {
-                place().hide(&mut scores, &sequence);
+            if first_key < clear.begin || first_key + keys as i32 > clear.end {
+                place().hide(&mut scores);
             }
 
             cp_async_wait::<0>();
@@ -186,77 +169,41 @@ pub unsafe fn forward<C: MmaConfig, const ROWS: usize>(
 
             // V has arrived for all threads of the group.
             if C::SPARE {
-                softmax = OnlineSoftmax::load(at_softmax());
+                softmax = OnlineSoftmax::load(at_softmax(), further);
             }
-            let factors = softmax.online_softmax(&mut scores, C::GENERAL, scale_log2);
+            let (factors, _) = softmax.online_softmax::<_, 1, true>(&mut scores, C::SOFTMAX, scale_log2);
             if C::SPARE {
-                softmax.store(at_softmax());
+                softmax.store(at_softmax(), further);
             }
-            for row in 0..ROWS {
-                for column in 0..const { (C::DV / 4) as usize } {
-                    let index = at(ROWS, row, column);
-                    let result = results[index];
-                    results[index] = result * factors[row];
-                }
-            }
-            if C::GENERAL && careful && masked {
-                let values = Shared::from_address(at_v_tile());
-                multiply_not_finite::<C, _, _, ROWS>(values, &scores, &mut results);
-                sync();
-                if in_group < 32 {
-                    clear_not_finite::<C>(values);
-                }
-                sync();
-            }
+            scale_rows(&mut results, factors);
             let read_v = ReadV::<C>::get_slice(of_tile(keep, in_group));
             let tOsV = read_v.partition_s(sVt()); // (CPY, MMA_N, MMA_K)
-            let p = probabilities::<C, _>(&scores);
-            for step in 0..const { (C::KEYS / 16) as u32 } {
+            let tOrP = mma.as_a(&scores).convert::<ElementOf<C>>(); // (MMA, MMA_M, MMA_K)
+            for step in 0..const { C::BLK_N / 16 } {
                 read_v.copy(tOsV.at((.., .., step)), read_v.retile_d(&mut tOrV).at_mut((.., .., step)));
-                mma.gemm(&mut results, p.at((.., .., step)), tOrV.at((.., .., step)));
+                mma.gemm(&mut results, tOrP.at((.., .., step)), tOrV.at((.., .., step)));
             }
             tile = tile.wrapping_sub(C::GROUPS as u32);
         }
 
         if C::SPARE {
-            softmax = OnlineSoftmax::load(at_softmax());
+            softmax = OnlineSoftmax::load(at_softmax(), further);
         }
-        if C::GENERAL {
-            // Each word has one writer; the barriers order writes and reads.
-            let bad = vote_any(FULL_WARP, !all_finite(&results));
-            if thread.is_multiple_of(32) {
-                s_flags.set(thread as usize / 32, u32::from(bad));
-            }
-            sync_threads();
-            let mut any = 0;
-            for warp in 0..const { (C::WARPS * C::GROUPS) as usize } {
-                any |= s_flags.get(warp);
-            }
-            if !careful && any != 0 {
-                careful = true;
-                sync_threads();
-                continue;
-            }
-        } else {
-            // Wait until all threads have read the queries, which the results overwrite.
-            sync_threads();
-        }
+        // Wait until all threads have read the queries, which the results overwrite.
+        sync_threads();
         // Recomputed, so that it occupies no registers in the loop.
-        let Some(tile_of_q) = QueryTile::<C>::of(arguments, &tiles.place(of_scheduler)) else { return };
-        let QueryTile { work, sequence, first_row, rows, .. } = tile_of_q;
-        let (_, begin, end) = tile_of_q.keys(arguments);
-        let target = Target::<C> { arguments, work, sequence, first_row, rows, keys: (begin, end) };
-        let thread_rows = rows_of_thread::<C, ROWS>(opaque(thread));
+        let tile_of_q = Tile::of(arguments, Varied, &tiles.place(of_scheduler));
+        let rows = rows_of_thread::<C, ROWS>(opaque(thread));
         if C::GROUPS == 1 {
-            target.write(thread, thread_rows, (at_q, sQ), &mut results, &softmax, unit);
+            write(&tile_of_q, thread, rows, (at_q, sQ), &mut results, &softmax);
         } else {
             const { assert!(C::GROUPS == 1 || merge_bytes::<C>() <= buffer_bytes::<C>()) };
-            target.merge(thread, thread_rows, at_k, &results, &softmax, unit);
+            merge(&tile_of_q, thread, rows, at_k, &results, &softmax);
         }
         let Some(next) = tiles.next_tile() else { return };
         // All threads have read the results in shared memory, which the next queries overwrite.
         sync_threads();
-        (of_scheduler, careful) = (next, opaque(0) != 0);
+        of_scheduler = next;
     }
 }
 
@@ -272,41 +219,6 @@ fn rows_of_thread<C: MmaConfig, const ROWS: usize>(thread: u32) -> [u32; ROWS] {
     rows
 }
 
-/// A tile of queries.
-struct QueryTile<C: MmaConfig> {
-    work: Work,
-    sequence: Sequence,
-    /// The tile's first row among the rows of the sequence, of packed heads.
-    first_row: u32,
-    /// Rows of the sequence.
-    rows: u32,
-    config: PhantomData<C>,
-}
-
-impl<C: MmaConfig> QueryTile<C> {
-    /// `None` where the sequence ends before the tile.
-    #[inline(always)]
-    unsafe fn of(arguments: &Arguments<ElementOf<C>>, tile: &WorkTile) -> Option<Self> {
-        let work = Work::of_tile(tile, arguments.group);
-        let sequence = Sequence::of(arguments, work.batch);
-        let (first_row, rows) = (work.row_tile * C::ROWS as u32, sequence.queries * arguments.pack);
-        (first_row < rows).then_some(Self { work, sequence, first_row, rows, config: PhantomData })
-    }
-
-    /// The keys that all rows see, and the tiles `begin .. end` of keys of this split.
-    #[inline(always)]
-    fn keys(&self, arguments: &Arguments<ElementOf<C>>) -> ((i32, i32), u32, u32) {
-        let last_row = (self.first_row + C::ROWS as u32).min(self.rows) - 1;
-        let first = token(self.first_row, arguments.pack).0;
-        let (hull, core) = self.sequence.visible.range(first, token(last_row, arguments.pack).0);
-        let keys = C::KEYS as u32;
-        let tiles =
-            if hull.0 < hull.1 { (hull.0 as u32 / keys, (hull.1 as u32).div_ceil(keys)) } else { (0, 0) };
-        let (begin, end) = self.work.keys(arguments.splits, tiles.0, tiles.1);
-        (core, begin, end)
-    }
-}
-
 /// Rows of a tile for which a thread reads one page number, unless pages are smaller.
 const ROWS_OF_PAGE: u32 = 16;
 
@@ -319,20 +231,11 @@ struct KeyRows<C: MmaConfig> {
 }
 
 impl<C: MmaConfig> KeyRows<C> {
+    /// The part of `thread` of rows of `columns` columns; `first` is the first row of the KV head.
     #[inline(always)]
-    fn new(
-        columns: u32,
-        thread: u32,
-        work: Work,
-        sequence: &Sequence,
-        pointer: Global<ElementOf<C>>,
-        strides: &Strides,
-        arguments: &Arguments<ElementOf<C>>,
-    ) -> Self {
-        let paged = C::GENERAL && arguments.pages.address() != 0;
-        let rows = Rows::new(C::KEYS as u32, columns, C::GROUP_THREADS, thread);
-        let first = pointer.offset(sequence.k_offset(strides, work.kv_head, paged));
-        Self { rows, first, batch: work.batch, keys: sequence.visible.keys }
+    fn of(tile: &Tile<'_, C, Varied>, columns: u32, thread: u32, first: Global<ElementOf<C>>) -> Self {
+        let rows = Rows::new(C::BLK_N, columns, C::GROUP_THREADS, thread);
+        Self { rows, first, batch: tile.work.batch, keys: tile.sequence.visible.keys }
     }
 
     /// Starts copying tile `tile` to the shared address `to`; keys that do not exist become zeros.
@@ -342,7 +245,7 @@ impl<C: MmaConfig> KeyRows<C> {
     /// The keys may be read. Until the wait only this copy accesses the destination.
     #[inline(always)]
     unsafe fn load(&self, arguments: &Arguments<ElementOf<C>>, strides: &Strides, to: u32, tile: u32) {
-        let key = tile * C::KEYS as u32;
+        let key = tile * C::BLK_N;
         // Large tiles, and large heads of one warp, leave no registers to keep the thread's
         // positions between two tiles.
         let part = match C::GENERAL {
@@ -357,7 +260,7 @@ impl<C: MmaConfig> KeyRows<C> {
             let page_bits = arguments.page.trailing_zeros();
             let pages = arguments.pages.offset(i64::from(self.batch) * arguments.stride_pages);
             let in_page = |key: u32| key & (arguments.page - 1);
-            if arguments.page < C::KEYS as u32 {
+            if arguments.page < C::BLK_N {
                 // A thread's rows among 16 are in one page, unless pages are smaller. Pages of keys
                 // that do not exist are not looked up.
                 let (mut loaded, at_once) = (0, part.rows_at_once());
@@ -377,7 +280,7 @@ impl<C: MmaConfig> KeyRows<C> {
                 return;
             }
             // The tile is in one page: both are powers of two.
-            const { assert!(!C::GENERAL || C::KEYS & (C::KEYS - 1) == 0) };
+            const { assert!(!C::GENERAL || C::BLK_N & (C::BLK_N - 1) == 0) };
             first = first.offset(i64::from(pages.read(key >> page_bits)) * strides.batch);
             row = in_page(key);
         }
@@ -393,38 +296,6 @@ impl<C: MmaConfig> KeyRows<C> {
             (this.address(), exists)
         });
     }
-}
-
-/// The probabilities as the operand A: a thread's accumulators of two atoms along the keys are its
-/// values of one A atom.
-#[inline(always)]
-fn probabilities<C: MmaConfig, L: StaticLayout>(
-    scores: &Fragment<f32, L>,
-) -> Fragment<ElementOf<C>, FragP<C>> {
-    let mut p = Fragment::zeros();
-    for step in 0..const { (C::KEYS / 16) as usize } {
-        for row in 0..2 * C::BLOCKS {
-            for half in 0..2 {
-                let from = at(2 * C::BLOCKS, row, 4 * step + 2 * half);
-                let to = 2 * (row % 2) + 4 * half + 8 * (row / 2 + C::BLOCKS * step);
-                let two = C::Element::pack(scores[from], scores[from + 1]);
-                p[to] = two[0];
-                p[to + 1] = two[1];
-            }
-        }
-    }
-    p
-}
-
-/// Whether all elements are finite.
-#[inline(always)]
-fn all_finite<L: StaticLayout>(results: &Fragment<f32, L>) -> bool {
-    // NaN, if any element is NaN or infinite: four chains of multiply-adds.
-    let mut zeros = [0.0f32; 4];
-    for i in 0..const { L::LAYOUT.size() as usize } {
-        zeros[i % 4] = results[i].fma(0.0, zeros[i % 4]);
-    }
-    zeros[0] + zeros[1] + (zeros[2] + zeros[3]) == 0.0
 }
 
 /// The address of the storage `B` that follows the storage `A` at `first`.

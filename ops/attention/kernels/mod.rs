@@ -6,9 +6,10 @@
 //! - `config`: the shape of a kernel as a type; `rows`: tiles between global and shared memory.
 //! - `softmax`: the online softmax; `reference`: scores of any size in it; `scores`: soft cap,
 //!   ALiBi, bias, masks.
+//! - `tile`: a tile of queries and its place in memory.
 //! - `recompute`: rows that a hidden NaN or infinite value has reached, and rows whose scores are
-//!   too large; `hidden`: such values in the kernels with score options.
-//! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: reduces the splits of the
+//!   too large.
+//! - `forward`: the kernel for sm_80; `results`: the epilogue; `combine`: reduces the splits of the
 //!   keys.
 //! - `hopper`: the kernels for sm_90a.
 //!
@@ -34,7 +35,6 @@ mod config;
 #[allow(unused_imports, unused_macros, reason = "each feature has some of the kernels")]
 mod entries;
 mod forward;
-mod hidden;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper;
 mod recompute;
@@ -45,10 +45,11 @@ mod schedule;
 mod scores;
 mod sequence;
 mod softmax;
+mod tile;
 
 pub use arguments::{Arguments, ScoreStrides, Strides, UNLIMITED, Window};
 pub use combine::{CombineStorage, combine, rows_of_block};
-pub use config::{Half, MmaConfig, Shape, Storage};
+pub use config::{Half, MmaConfig, Shape, Storage, TileConfig};
 #[cfg(not(target_feature = "sm_90a"))]
 #[allow(unused_imports, reason = "each feature has some of the kernels")]
 pub use entries::*;
@@ -57,5 +58,5 @@ pub use forward::forward;
 #[allow(unused_imports, reason = "each feature has some of the kernels")]
 pub use hopper::{CHUNK, entries::*};
 pub use schedule::{OneWork, Work};
-pub use sequence::{Sequence, Visible};
-pub use softmax::{OnlineSoftmax, RowSum, at, log2};
+pub use sequence::{Places, Query, Seen, Sequence, Span, Visible};
+pub use softmax::{OnlineSoftmax, RowSum, SoftmaxPolicy, at, log2};

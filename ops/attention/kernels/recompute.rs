@@ -5,11 +5,12 @@
 //! - rows whose scores are too large for the online softmax, see `reference`.
 
 use super::config::Half;
+use super::sequence::Span;
 use super::softmax::{RowSum, at};
 use half::{bf16, f16};
 use moye_device::arch::{
-    FULL_WARP, Fma, ballot, e4m3x2_to_f16x2, ex2_approx_f32, f16_to_f32, lane_id, opaque, shuffle_xor,
-    vote_any,
+    Convert, FULL_WARP, Fma, ballot, e4m3x2_to_f16x2, ex2_approx_f32, f16_to_f32, lane_id, opaque,
+    shuffle_xor, vote_any,
 };
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::memory::{Element, Global};
@@ -23,6 +24,9 @@ pub trait Pairs: Element {
     /// # Safety
     /// They may be read; the row begins at a multiple of two elements.
     unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2];
+
+    /// The value of an element.
+    fn widened(self) -> f32;
 }
 
 macro_rules! halves {
@@ -31,6 +35,10 @@ macro_rules! halves {
             #[inline(always)]
             unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2] {
                 Self::unpack(row.cast::<u32>().read(pair))
+            }
+            #[inline(always)]
+            fn widened(self) -> f32 {
+                self.convert()
             }
         }
     )+ };
@@ -43,6 +51,10 @@ impl Pairs for F8E4M3 {
         let halves = e4m3x2_to_f16x2(row.cast::<u16>().read(pair));
         [f16_to_f32(halves.low()), f16_to_f32(halves.high())]
     }
+    #[inline(always)]
+    fn widened(self) -> f32 {
+        f16_to_f32(e4m3x2_to_f16x2(self.to_bits().into()).low())
+    }
 }
 
 /// Where the rows of queries of a tile, or of a warpgroup, and their keys are in global memory.
@@ -50,6 +62,9 @@ impl Pairs for F8E4M3 {
 pub trait Source {
     /// The elements of Q, K and V.
     type Element: Pairs;
+    /// Columns of a row of Q and K, and of V.
+    const D: u32;
+    const DV: u32;
 
     /// The factor of the scores, for exponentials to base 2.
     fn scale(&self) -> f32;
@@ -71,10 +86,10 @@ pub trait Source {
     unsafe fn finish(&self, row: u32, sum: RowSum) -> f32;
 
     /// The keys that some of the rows `first ..= last` see.
-    fn hull(&self, first: u32, last: u32) -> (i32, i32);
+    fn hull(&self, first: u32, last: u32) -> Span<i32>;
 
     /// A row of Q, and the keys that it sees.
-    fn query(&self, row: u32) -> (Global<Self::Element>, (i32, i32));
+    fn query(&self, row: u32) -> (Global<Self::Element>, Span<i32>);
 
     /// A row of K.
     fn key(&self, key: u32) -> Global<Self::Element>;
@@ -104,8 +119,8 @@ pub fn is_hit<L: StaticLayout, const ROWS: usize>(
 
 /// Recomputes this thread's rows that are marked `again`, and passes their results to `put`: row,
 /// column, and the results of this column and the next. `of_warp` returns the first of the warp's
-/// eight rows at an index; `columns` are the numbers of columns of a row of K and of V. `4 SUMS`
-/// columns, a divisor of the latter, are computed at a time: few registers, since this seldom runs.
+/// eight rows at an index. `4 SUMS` columns, a divisor of those of V, are computed at a time: few
+/// registers, since this seldom runs.
 ///
 /// # Safety
 /// The rows of `source` may be read. All lanes of the warp execute this call together.
@@ -114,7 +129,6 @@ pub unsafe fn recompute_rows<S: Source, const ROWS: usize, const SUMS: usize>(
     source: &S,
     again: [bool; ROWS],
     of_warp: impl Fn(u32) -> u32,
-    columns: (u32, u32),
     mut put: impl FnMut(u32, u32, [f32; 2]),
 ) {
     let mut some = again[0];
@@ -132,7 +146,7 @@ pub unsafe fn recompute_rows<S: Source, const ROWS: usize, const SUMS: usize>(
             row = if index == i as u32 { again[i] } else { row };
         }
         if vote_any(FULL_WARP, row) {
-            recompute_row::<S, SUMS>(source, row, &of_warp, index, columns, &mut put)
+            recompute_row::<S, SUMS>(source, row, &of_warp, index, &mut put)
         }
     }
 }
@@ -144,7 +158,6 @@ unsafe fn recompute_row<S: Source, const SUMS: usize>(
     again: bool,
     of_warp: &impl Fn(u32) -> u32,
     index: u32,
-    (d, dv): (u32, u32),
     put: &mut impl FnMut(u32, u32, [f32; 2]),
 ) {
     // This code seldom runs and must keep no register alive elsewhere: it computes everything from
@@ -153,16 +166,16 @@ unsafe fn recompute_row<S: Source, const SUMS: usize>(
     let lane = lane_id();
     let of_warp = of_warp(index);
     let place = of_warp + accumulator_row(lane);
-    let (q, (begin, end)) = source.query(place);
-    let (from, to) = source.hull(of_warp, of_warp + 7);
+    let (q, Span { begin, end }) = source.query(place);
+    let Span { begin: from, end: to } = source.hull(of_warp, of_warp + 7);
     let mut max = f32::MIN;
     // The row's maximum, then its sum and results, a part of the columns at a time.
-    for part in 0..opaque(1 + dv / (4 * SUMS as u32)) {
+    for part in 0..opaque(1 + S::DV / (4 * SUMS as u32)) {
         let (mut sum, mut sums) = (0.0, [0.0f32; SUMS]);
         for key in from..to {
             let k = source.key(key as u32);
             let mut dot = 0.0f32;
-            for pair in 0..opaque(d / 8) {
+            for pair in 0..opaque(S::D / 8) {
                 let word = i64::from(4 * pair + lane % 4);
                 let (q, k) = (Pairs::pair(q, word), Pairs::pair(k, word));
                 dot = q[1].fma(k[1], q[0].fma(k[0], dot));

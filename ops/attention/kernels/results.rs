@@ -1,333 +1,287 @@
-//! The epilogue: stores normalised results, as elements or, for a split, as f32 for the kernel that
-//! reduces the splits.
+//! The epilogue: normalises results and stores them, as elements or, for a split, as f32 for the
+//! kernel that reduces the splits.
 //!
-//! Functions without a contract have the contract of [`Target::write`].
+//! Functions without a contract have the contract of [`write`].
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::arguments::{Arguments, Window};
-use super::config::{ElementOf, Half, Mma, MmaConfig, SmemO, SmemQ};
-use super::recompute::{Source, is_hit, recompute_rows};
+use super::arguments::Window;
+use super::config::{ElementOf, Half, Mma, MmaConfig, SmemO, SmemQ, TileConfig};
+use super::recompute::is_hit;
 use super::reference::is_far;
 use super::rows::{Rows, offset};
-use super::schedule::Work;
-use super::scores::token;
-use super::sequence::Sequence;
-use super::softmax::{OnlineSoftmax, RowSum, at};
+use super::softmax::{OnlineSoftmax, RowSum, at, scale_rows};
+use super::tile::{Again, Sequences, Tile, Varied};
 use moye_device::algorithm::copy;
-use moye_device::arch::{Word, Word64x2, Word128, lane_id, opaque, sync_threads, thread_idx};
+use moye_device::arch::{
+    Convert, FULL_WARP, Fma, Word, Word64x2, Word128, ballot, lane_id, opaque, sync_threads, sync_warp,
+    thread_idx,
+};
 use moye_device::atom::StaticTiledMma;
 use moye_device::atom::mma::accumulator_column;
-use moye_device::memory::{Global, GlobalMut, Shared};
-use moye_device::tensor::{Fragment, SharedTensor, StaticLayout};
+use moye_device::memory::Shared;
+use moye_device::tensor::{Fragment, OfTile, SharedTensor, StaticLayout};
 
-/// The destination of a tile's rows.
+/// What [`normalise`] depends on beside the tile: constants, and a factor of the values.
 #[derive(Clone, Copy)]
-pub struct Target<'a, C: MmaConfig> {
-    /// The arguments.
-    pub arguments: &'a Arguments<ElementOf<C>>,
-    /// The block's work.
-    pub work: Work,
-    /// Its sequence.
-    pub sequence: Sequence,
-    /// The tile's first row among the rows of the sequence, of packed heads.
-    pub first_row: u32,
-    /// Rows of the sequence.
-    pub rows: u32,
-    /// The tiles of keys of the split, `begin .. end`.
-    pub keys: (u32, u32),
+pub struct Normalisation {
+    /// The factor of the values.
+    pub values: f32,
+    /// Exponentials are larger by 2 to the power of this.
+    pub offset: f32,
+    /// Whether some keys are hidden.
+    pub hides: bool,
+    /// Whether rows are checked before they are scaled.
+    pub checks_first: bool,
 }
 
-impl<C: MmaConfig> Target<'_, C> {
-    /// Query token and head of a row of the tile.
-    #[inline(always)]
-    fn token(&self, row: u32) -> (u32, u32) {
-        let (token, head) = token(self.first_row + row, self.arguments.pack);
-        (token, self.work.head + head)
+/// Divides the results by the softmax's sums and writes the log-sum-exps, or a split's maxima and
+/// sums, of the rows that exist. Returns which of the thread's rows must be recomputed.
+///
+/// # Safety
+/// The log-sum-exp or the workspace has room for the rows, which no other thread writes; the sinks
+/// may be read. All lanes of the warp execute this call together.
+#[inline(always)]
+pub unsafe fn normalise<C: TileConfig, S: Sequences<C>, L: OfTile, const ROWS: usize>(
+    tile: &Tile<'_, C, S>,
+    rows: [Option<u32>; ROWS],
+    tOrO: &mut Fragment<f32, L>,
+    softmax: &OnlineSoftmax<ROWS>,
+    Normalisation { values, offset, hides, checks_first }: Normalisation,
+) -> [bool; ROWS] {
+    let unit = tile.unit();
+    let scale = unit * core::f32::consts::LOG2_E;
+    let (mut factors, mut again) = ([0.0; ROWS], [false; ROWS]);
+    for row in 0..ROWS {
+        again[row] = is_hit::<_, ROWS>(tOrO, row, hides && checks_first);
+        let (sum, to_max) = softmax.row(row, C::GENERAL, scale, offset);
+        factors[row] = tile.finish(rows[row], lane_id().is_multiple_of(4), unit, sum) * to_max * values;
+        again[row] |= !C::GENERAL && is_far(&sum, scale);
     }
-
-    /// The sink of a row's head; minus infinity for a split, whose sums leave it out.
-    ///
-    /// # Safety
-    /// The sinks may be read.
-    #[inline(always)]
-    pub unsafe fn sink(&self, row: u32) -> f32 {
-        let sinks = self.arguments.sinks;
-        if sinks.address() == 0 || self.arguments.splits > 1 || self.first_row + row >= self.rows {
-            return f32::NEG_INFINITY;
-        }
-        sinks.read(self.token(row).1)
+    scale_rows(tOrO, factors);
+    for row in 0..ROWS {
+        again[row] |= is_hit::<_, ROWS>(tOrO, row, hides && !checks_first);
     }
+    again
+}
 
-    /// The workspace row of a query token of a head.
-    #[inline(always)]
-    fn partial_row(&self, token: u32, head: u32) -> i64 {
-        self.arguments.partial_row(&self.work, head, token)
-    }
-
-    /// Writes the log-sum-exp of a row, if the row exists and the output is requested; for a split,
-    /// its maximum and sum.
-    ///
-    /// # Safety
-    /// The output may be written, and no other thread touches it.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn write_sum(&self, row: u32, sum: RowSum, lse: f32) {
-        if self.first_row + row >= self.rows {
-            return;
-        }
-        let (token, head) = self.token(row);
-        if self.arguments.splits > 1 {
-            self.arguments.write_partial_sum(self.partial_row(token, head), sum);
-        } else if self.arguments.lse.address() != 0 {
-            let strides = &self.arguments.stride_lse;
-            let first = self.sequence.q_offset(strides, head);
-            self.arguments.lse.write(first + i64::from(token) * strides.row, lse);
-        }
-    }
-
-    /// The address of a row of `o`, and whether it exists.
-    #[inline(always)]
-    fn row_of_o(&self, row: u32) -> (u64, bool) {
-        let (token, head) = self.token(row);
-        let strides = &self.arguments.stride_o;
-        let first = self.sequence.q_offset(strides, head);
-        let address = self.arguments.o.offset(first + i64::from(token) * strides.row).address();
-        (address, self.first_row + row < self.rows)
-    }
-
-    /// A pointer to a row of the split's results.
-    #[inline(always)]
-    fn row_of_partial(&self, row: u32) -> GlobalMut<f32> {
-        let (token, head) = self.token(row);
-        self.arguments.partial_o.offset(self.partial_row(token, head) * C::DV)
-    }
-
-    /// Writes the tile of a single group through the memory of the queries: `sQ` is its shared
-    /// address and its tensor.
-    ///
-    /// # Safety
-    /// All threads of the block call it together, and none reads `sQ` any more; `results` is
-    /// initialised; the targets may be written, and no other block touches them.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    pub unsafe fn write<L: StaticLayout, const ROWS: usize>(
-        &self,
-        thread: u32,
-        rows: [u32; ROWS],
-        sQ: (u32, SharedTensor<ElementOf<C>, SmemQ<C>>),
-        results: &mut Fragment<f32, L>,
-        softmax: &OnlineSoftmax<ROWS>,
-        unit: f32,
-    ) {
-        let columns = const { L::LAYOUT.size() as usize / ROWS };
-        let scale_log2 = unit * core::f32::consts::LOG2_E;
-        let mut again = [false; ROWS];
-        let hides = !C::GENERAL && self.arguments.window != Window::ALL;
-        for row in 0..ROWS {
-            // `ptxas` spills if two rows are checked after scaling, or four before it.
-            let hit = is_hit::<_, ROWS>(results, row, hides && ROWS == 2);
-            let (sum, to_max) = softmax.row(row, C::GENERAL, scale_log2, 0.0);
-            let (factor, lse) = sum.finish(unit, self.sink(rows[row]));
-            let factor = factor * to_max;
-            let far = !C::GENERAL && is_far(&sum, scale_log2) && self.first_row + rows[row] < self.rows;
-            for column in 0..columns {
-                let index = at(ROWS, row, column);
-                let result = results[index];
-                results[index] = result * factor;
+/// Stores a thread's rows: a split's as f32 in the workspace, others through shared memory, where
+/// `to_shared` stores them and `put` the recomputed results of a row's column and the next;
+/// `to_global` stores them from there. `of_warp` as in
+/// [`recompute_rows`](super::recompute::recompute_rows).
+///
+/// # Safety
+/// The workspace has room for the rows, which no other thread writes. All lanes of the warp execute
+/// this call together.
+#[inline(always)]
+pub unsafe fn store_rows<C: TileConfig, L: StaticLayout, const ROWS: usize>(
+    rows: &Again<'_, '_, C, Varied>,
+    again: [bool; ROWS],
+    of_thread: [Option<u32>; ROWS],
+    tOrO: &Fragment<f32, L>,
+    of_warp: impl Fn(u32) -> u32,
+    to_shared: impl FnOnce(),
+    put: impl Fn(u32, u32, [f32; 2]),
+    to_global: impl FnOnce(),
+) {
+    let tile = rows.tile;
+    let split = tile.arguments.splits > 1;
+    if split {
+        for index in 0..ROWS {
+            let row = of_thread[index];
+            let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::DV);
+            let place = place.offset(accumulator_column(lane_id()));
+            for pair in 0..const { C::DV as usize / 8 } {
+                let bits = [0, 1].map(|i| tOrO[at(ROWS, index, 2 * pair + i)].to_bits());
+                let address = place.offset(pair as i64 * 8).address();
+                Word64x2::store_global_if(row.is_some(), address, Word64x2(bits));
             }
-            if lane_id().is_multiple_of(4) {
-                self.write_sum(rows[row], sum, lse);
-            }
-            // All lanes vote, whatever they found.
-            again[row] = hit | far | is_hit::<_, ROWS>(results, row, hides && ROWS != 2);
         }
-        if self.arguments.splits > 1 {
-            for row in 0..ROWS {
-                let place = self.row_of_partial(rows[row]).offset(accumulator_column(lane_id()));
-                let exists = self.first_row + rows[row] < self.rows;
-                for pair in 0..columns / 2 {
-                    let bits = [0, 1].map(|i| results[at(ROWS, row, 2 * pair + i)].to_bits());
-                    Word64x2::store_global_if(
-                        exists,
-                        place.offset(pair as i64 * 8).address(),
-                        Word64x2(bits),
-                    );
-                }
-            }
-            // A thread recomputes only elements that it has stored itself.
-            self.recompute(again, |row, column, results| {
-                let place = self.row_of_partial(row).offset(column);
-                let exists = self.first_row + row < self.rows;
-                Word64x2::store_global_if(exists, place.address(), Word64x2(results.map(f32::to_bits)));
-            });
-            return;
-        }
-        let sO = sQ.1.with_layout::<SmemO<C>>(); // (BLK_M, DV)
-        let mma = Mma::<C>::get_slice(thread);
-        let mut tCsO = mma.partition_c(sO); // (MMA, MMA_M, MMA_N)
-        let mut out = tCsO.fragment();
-        for pair in 0..const { L::LAYOUT.size() as usize / 2 } {
-            let two = C::Element::pack(results[2 * pair], results[2 * pair + 1]);
-            out[2 * pair] = two[0];
-            out[2 * pair + 1] = two[1];
-        }
-        copy(&out, &mut tCsO);
-        self.recompute(again, |row, column, results| {
-            let place = sQ.0 + offset(C::ROWS as u32, C::DV as u32, row, column);
-            u32::store_shared(place, C::Element::pack_word(results[0], results[1]));
-        });
+    } else {
+        to_shared();
+    }
+    // A thread recomputes only elements of a split that it has stored itself. With one call for
+    // both, kernels have 3 to 10 % fewer instructions; `forward_*_96_general` spills 12 bytes,
+    // `hopper_*_{192x128,256}_general` 52, before and after the mainloop.
+    rows.recompute(again, of_warp, |row, column, results| {
+        if split { store_recomputed(rows, row, column, results) } else { put(row, column, results) }
+    });
+    if !split {
+        to_global();
+    }
+}
+
+/// Stores recomputed results of a column of a split's row and the next.
+#[inline(always)]
+unsafe fn store_recomputed<C: TileConfig>(
+    rows: &Again<'_, '_, C, Varied>,
+    row: u32,
+    column: u32,
+    results: [f32; 2],
+) {
+    let (row, all) = (rows.first + row, rows.tile.rows());
+    let place = rows.tile.partial_row(row.min(all - 1)) * C::DV + i64::from(column);
+    let address = rows.tile.arguments.partial_o.offset(place).address();
+    Word64x2::store_global_if(row < all, address, Word64x2(results.map(f32::to_bits)));
+}
+
+/// Writes the tile of a single group through the memory of the queries: `sQ` is its shared address
+/// and its tensor; `rows` are the thread's rows of the tile.
+///
+/// # Safety
+/// All threads of the block call it together, and none reads `sQ` any more; the targets may be
+/// written, and no other block touches them.
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+pub unsafe fn write<C: MmaConfig, L: OfTile, const ROWS: usize>(
+    tile: &Tile<'_, C, Varied>,
+    thread: u32,
+    rows: [u32; ROWS],
+    sQ: (u32, SharedTensor<ElementOf<C>, SmemQ<C>>),
+    results: &mut Fragment<f32, L>,
+    softmax: &OnlineSoftmax<ROWS>,
+) where
+    f32: Convert<ElementOf<C>>,
+{
+    let rows = rows.map(|row| tile.row(row));
+    // `ptxas` spills if two rows are checked after scaling, or four before it.
+    let checks_first = ROWS == 2;
+    let hides = C::GENERAL || tile.arguments.window != Window::ALL;
+    let again = normalise(
+        tile,
+        rows,
+        results,
+        softmax,
+        Normalisation { values: 1.0, offset: 0.0, hides, checks_first },
+    );
+    let of_warp = |index: u32| {
+        let block = index / 2 * C::WARPS as u32 + opaque(thread_idx().x) / 32;
+        16 * block + 8 * (index % 2)
+    };
+    let to_shared = || {
+        let sO = sQ.1.with_layout::<SmemO<C>>();
+        let mut tCsO = Mma::<C>::get_slice(thread).partition_c(sO); // (MMA, MMA_M, MMA_N)
+        copy(&results.convert::<ElementOf<C>>(), &mut tCsO);
+    };
+    let put = |row, column, results| {
+        let place = sQ.0 + offset(C::BLK_M, C::DV as u32, row, column);
+        u32::store_shared(place, pack::<C>(results));
+    };
+    let to_global = || {
         sync_threads();
-        let part = Rows::new(C::ROWS as u32, C::DV as u32, C::THREADS, opaque(thread));
-        part.store(sQ.0, |row| self.row_of_o(row));
-    }
-
-    /// Recomputes the rows that are marked `again`, in a kernel without score options.
-    ///
-    /// # Safety
-    /// All lanes of the warp execute this call together.
-    #[inline(always)]
-    unsafe fn recompute<const ROWS: usize>(&self, again: [bool; ROWS], put: impl FnMut(u32, u32, [f32; 2])) {
-        if C::GENERAL {
-            return;
-        }
-        let of_warp = |index: u32| {
-            let block = index / 2 * C::WARPS as u32 + opaque(thread_idx().x) / 32;
-            16 * block + 8 * (index % 2)
-        };
-        recompute_rows::<Self, ROWS, 4>(self, again, of_warp, (C::D as u32, C::DV as u32), put);
-    }
-
-    /// Writes the tile of several groups, one warp each, which have accumulated it over different
-    /// keys. Each group stores its normalised results in `buffer`; then the threads sum them in the
-    /// order of the groups, weighted by maxima and sums.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    pub unsafe fn merge<L: StaticLayout, const ROWS: usize>(
-        &self,
-        thread: u32,
-        rows: [u32; ROWS],
-        buffer: u32,
-        results: &Fragment<f32, L>,
-        softmax: &OnlineSoftmax<ROWS>,
-        unit: f32,
-    ) {
-        let (groups, pitch) = (C::GROUPS as u32, C::DV as u32 + 8);
-        // A group's row: DV results, then its maximum and its sum.
-        let place = |group: u32, row: u32| {
-            Shared::<f32>::from_address(buffer).offset(((group * C::ROWS as u32 + row) * pitch) as i32)
-        };
-        let (group, lane) = (thread / 32, lane_id());
-        // Each group writes separate rows.
-        for row in 0..ROWS {
-            let (sum, to_max) = softmax.row(row, C::GENERAL, unit * core::f32::consts::LOG2_E, 0.0);
-            let factor = sum.finish(unit, f32::NEG_INFINITY).0 * to_max;
-            let to = place(group, rows[row]);
-            for pair in 0..const { L::LAYOUT.size() as usize / ROWS / 2 } {
-                let bits = [0, 1].map(|i| (results[at(ROWS, row, 2 * pair + i)] * factor).to_bits());
-                let address = to.offset(pair as i32 * 8 + accumulator_column(lane) as i32).address();
-                Word64x2::store_shared(address, Word64x2(bits));
-            }
-            if lane % 4 == 0 {
-                to.write(C::DV as i32, sum.max);
-                to.write(C::DV as i32 + 1, sum.sum);
-            }
-        }
-        sync_threads();
-        // `across` threads share a row, 4 columns each at a time.
-        const { assert!(C::THREADS >= C::ROWS as u32 && C::THREADS % C::ROWS as u32 == 0) };
-        let across = C::THREADS / C::ROWS as u32;
-        let (row, first) = (thread / across, thread % across * 4);
-        let of_group = |group| {
-            let [max, sum] = [0, 1].map(|i| place(group, row).read(C::DV as i32 + i));
-            RowSum { max, sum }
-        };
-        let mut max = f32::MIN;
-        for group in 0..groups {
-            max = max.max(of_group(group).merged_max());
-        }
-        let weight = |group| of_group(group).relative_to(max, unit);
-        let mut sum = 0.0;
-        for group in 0..groups {
-            sum += weight(group);
-        }
-        let sum = RowSum { max, sum };
-        let (inverse, lse) = sum.finish(unit, self.sink(row));
-        if thread.is_multiple_of(across) {
-            self.write_sum(row, sum, lse);
-        }
-        let (o, exists) = self.row_of_o(row);
-        let mut column = first;
-        while column < C::DV as u32 {
-            let mut sum = [0.0f32; 4];
-            for group in 0..groups {
-                let word = Word128::load_shared(place(group, row).offset(column as i32).address());
-                let weight = weight(group) * inverse;
-                for i in 0..4 {
-                    sum[i] += f32::from_bits(word.0[i]) * weight;
-                }
-            }
-            if self.arguments.splits > 1 {
-                let address = self.row_of_partial(row).offset(column).address();
-                Word128::store_global_if(exists, address, Word128(sum.map(f32::to_bits)));
-            } else {
-                let words = [C::Element::pack_word(sum[0], sum[1]), C::Element::pack_word(sum[2], sum[3])];
-                Word64x2::store_global_if(exists, o + u64::from(2 * column), Word64x2(words));
-            }
-            column += 4 * across;
-        }
-    }
+        let part = Rows::new(C::BLK_M, C::DV as u32, C::THREADS, opaque(thread));
+        part.store(sQ.0, |row| (tile.row_of_o(tile.first + row, 0), tile.first + row < tile.rows()));
+    };
+    let rows_again = Again { tile, first: tile.first };
+    store_rows(&rows_again, again, rows, results, of_warp, to_shared, put, to_global);
 }
 
-impl<C: MmaConfig> Source for Target<'_, C> {
-    type Element = ElementOf<C>;
-
-    #[inline(always)]
-    fn scale(&self) -> f32 {
-        self.arguments.scale * core::f32::consts::LOG2_E
-    }
-
-    #[inline(always)]
-    unsafe fn finish(&self, row: u32, sum: RowSum) -> f32 {
-        let (factor, lse) = sum.finish(self.arguments.scale, self.sink(row));
-        if lane_id().is_multiple_of(4) {
-            self.write_sum(row, sum, lse);
+/// Writes the tile of several groups, one warp each, which have accumulated it over different
+/// keys. Each group stores its normalised results in `buffer`; then the threads sum them in the
+/// order of the groups, weighted by maxima and sums.
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+pub unsafe fn merge<C: MmaConfig, L: StaticLayout, const ROWS: usize>(
+    tile: &Tile<'_, C, Varied>,
+    thread: u32,
+    rows: [u32; ROWS],
+    buffer: u32,
+    results: &Fragment<f32, L>,
+    softmax: &OnlineSoftmax<ROWS>,
+) {
+    let unit = tile.unit();
+    let (groups, pitch) = (C::GROUPS as u32, C::DV as u32 + 8);
+    // A group's row: DV results, then its maximum and its sum.
+    let place = |group: u32, row: u32| {
+        Shared::<f32>::from_address(buffer).offset(((group * C::BLK_M + row) * pitch) as i32)
+    };
+    let (group, lane) = (thread / 32, lane_id());
+    // Each group writes separate rows.
+    for row in 0..ROWS {
+        let (sum, to_max) = softmax.row(row, C::GENERAL, unit * core::f32::consts::LOG2_E, 0.0);
+        let factor = sum.finish(unit, f32::NEG_INFINITY).0 * to_max;
+        let to = place(group, rows[row]);
+        for pair in 0..const { L::LAYOUT.size() as usize / ROWS / 2 } {
+            let bits = [0, 1].map(|i| (results[at(ROWS, row, 2 * pair + i)] * factor).to_bits());
+            let address = to.offset(pair as i32 * 8 + accumulator_column(lane) as i32).address();
+            Word64x2::store_shared(address, Word64x2(bits));
         }
-        factor
+        if lane % 4 == 0 {
+            to.write(C::DV as i32, sum.max);
+            to.write(C::DV as i32 + 1, sum.sum);
+        }
     }
-
-    #[inline(always)]
-    fn hull(&self, first: u32, last: u32) -> (i32, i32) {
-        let token =
-            |row: u32| self.token((self.first_row + row).min(opaque(self.rows) - 1) - self.first_row).0;
-        let (begin, end) = self.sequence.visible.range(token(first), token(last)).0;
-        let of_split = |tile: u32| (tile * C::KEYS as u32) as i32;
-        (begin.max(of_split(self.keys.0)), end.min(of_split(self.keys.1)))
+    sync_threads();
+    // `across` threads share a row, 4 columns each at a time.
+    const { assert!(C::THREADS >= C::BLK_M && C::THREADS % C::BLK_M == 0) };
+    let across = C::THREADS / C::BLK_M;
+    let (row, first) = (thread / across, thread % across * 4);
+    let of_group = |group| {
+        let [max, sum] = [0, 1].map(|i| place(group, row).read(C::DV as i32 + i));
+        RowSum { max, sum }
+    };
+    let mut max = f32::MIN;
+    for group in 0..groups {
+        max = max.max(of_group(group).merged_max());
     }
-
-    #[inline(always)]
-    fn query(&self, row: u32) -> (Global<ElementOf<C>>, (i32, i32)) {
-        let (token, head) = self.token((self.first_row + row).min(opaque(self.rows) - 1) - self.first_row);
-        let strides = &self.arguments.stride_q;
-        let from = self.sequence.q_offset(strides, head) + i64::from(token) * strides.row;
-        (self.arguments.q.offset(from), self.sequence.visible.of(token))
+    let weight = |group| of_group(group).relative_to(max, unit);
+    let mut sum = 0.0;
+    for group in 0..groups {
+        sum += weight(group);
     }
-
-    #[inline(always)]
-    fn key(&self, key: u32) -> Global<ElementOf<C>> {
-        let Arguments { k, stride_k, .. } = self.arguments;
-        let head = self.sequence.k_offset(stride_k, self.work.kv_head, false);
-        k.offset(head + i64::from(key) * stride_k.row)
+    let of_row = tile.row(row);
+    let inverse = tile.finish(of_row, thread.is_multiple_of(across), unit, RowSum { max, sum });
+    let o = tile.row_of_o(tile.first + row, 0);
+    let partial = tile.arguments.partial_o.offset(tile.partial_row(tile.first + row) * C::DV);
+    let split = tile.arguments.splits > 1;
+    let (mut column, mut nothing) = (first, 0.0f32);
+    while column < C::DV as u32 {
+        let mut sum = [0.0f32; 4];
+        for group in 0..groups {
+            let word = Word128::load_shared(place(group, row).offset(column as i32).address());
+            let weight = weight(group) * inverse;
+            for i in 0..4 {
+                sum[i] += f32::from_bits(word.0[i]) * weight;
+            }
+        }
+        for i in 0..4 {
+            // A NaN or infinite result turns the 0 into NaN.
+            nothing = sum[i].fma(0.0, nothing);
+        }
+        if split {
+            let address = partial.offset(column).address();
+            Word128::store_global_if(of_row.is_some(), address, Word128(sum.map(f32::to_bits)));
+        } else {
+            let words = [pack::<C>([sum[0], sum[1]]), pack::<C>([sum[2], sum[3]])];
+            Word64x2::store_global_if(of_row.is_some(), o + u64::from(2 * column), Word64x2(words));
+        }
+        column += 4 * across;
     }
-
-    #[inline(always)]
-    fn value(&self, key: u32) -> Global<ElementOf<C>> {
-        let Arguments { v, stride_v, .. } = self.arguments;
-        let head = self.sequence.k_offset(stride_v, self.work.kv_head, false);
-        v.offset(head + i64::from(key) * stride_v.row)
-    }
+    // A quad recomputes a row of its warp; other threads have stored the row's elements.
+    let hits = ballot(FULL_WARP, nothing != 0.0);
+    let (quad, of_warp) = (lane / 4, 32 / across);
+    let again = quad < of_warp && hits >> (quad % of_warp * across) & ((1 << across) - 1) != 0;
+    sync_warp(FULL_WARP);
+    let rows_again = Again { tile, first: tile.first };
+    rows_again.recompute(
+        [again],
+        |_| opaque(thread) / 32 * of_warp,
+        |row, column, results| {
+            if split {
+                return store_recomputed(&rows_again, row, column, results);
+            }
+            let address = tile.row_of_o(tile.first + row, column);
+            u32::store_global_if(tile.row(row).is_some(), address, pack::<C>(results));
+        },
+    );
 }
 
-/// The bytes of shared memory that [`Target::merge`] needs.
+/// A word of two results.
+#[inline(always)]
+fn pack<C: MmaConfig>(results: [f32; 2]) -> u32 {
+    ElementOf::<C>::pack_word(results[0], results[1])
+}
+
+/// The bytes of shared memory that [`merge`] needs.
 pub const fn merge_bytes<C: MmaConfig>() -> i64 {
-    C::GROUPS * C::ROWS * (C::DV + 8) * 4
+    C::GROUPS * C::BLK_M as i64 * (C::DV + 8) * 4
 }

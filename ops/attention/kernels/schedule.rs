@@ -1,6 +1,7 @@
 //! Which tile of which head a thread block computes.
 
 use super::arguments::Arguments;
+use super::sequence::Span;
 use moye_device::arch::opaque;
 use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::memory::Element;
@@ -47,16 +48,16 @@ impl Work {
         Self { row_tile, head, kv_head: head / group.max(1), batch, split }
     }
 
-    /// This split's tiles of keys, `begin .. end`, given the tiles `begin .. end` of all splits.
+    /// This split's tiles of keys, given the tiles of all splits.
     #[inline(always)]
     #[must_use]
-    pub fn keys(&self, splits: u32, begin: u32, end: u32) -> (u32, u32) {
+    pub fn keys(&self, splits: u32, all: Span<u32>) -> Span<u32> {
         if splits == 1 {
-            return (begin, end);
+            return all;
         }
-        let each = end.saturating_sub(begin).div_ceil(splits);
-        let first = begin + self.split * each;
-        (first, (first + each).min(end))
+        let each = all.end.saturating_sub(all.begin).div_ceil(splits);
+        let begin = all.begin + self.split * each;
+        Span { begin, end: (begin + each).min(all.end) }
     }
 }
 
@@ -114,19 +115,20 @@ impl<T: Element> TileScheduler for OneWork<'_, T> {
 mod tests {
     extern crate std;
     use super::*;
-    use moye_device::memory::{Global, GlobalMut};
 
     #[test]
     fn each_tile_of_each_head_sequence_and_split_is_one_blocks() {
         for (pack, heads, kv_heads) in [(1, 6, 2), (3, 6, 2), (1, 1, 1), (4, 4, 1)] {
-            let at = (Global::<f32>::from_address(0), Global::from_address(0), Global::from_address(0));
-            let mut arguments = Arguments::contiguous(
-                (at.0, at.1, at.2, GlobalMut::from_address(0)),
-                (3, heads, kv_heads),
-                (10, 20),
-                (64, 64),
-            );
-            (arguments.pack, arguments.splits) = (pack, 5);
+            let group = heads / kv_heads;
+            let mut arguments = Arguments {
+                batches: 3,
+                heads,
+                group,
+                pack,
+                q_length: 10,
+                splits: 5,
+                ..Arguments::<f32>::none()
+            };
             let blocks = arguments.grid(16);
             let mut all: std::vec::Vec<_> = (0..blocks)
                 .map(|block| {
@@ -159,7 +161,7 @@ mod tests {
             for splits in [1, 2, 3, 7, 16] {
                 let mut next = begin;
                 for split in 0..splits {
-                    let (from, to) = work(split).keys(splits, begin, end);
+                    let Span { begin: from, end: to } = work(split).keys(splits, Span { begin, end });
                     if from < to {
                         assert_eq!(from, next, "{begin}..{end} in {splits}");
                         next = to;

@@ -1,4 +1,4 @@
-//! Lengths and offsets of one sequence, and the keys that a query token sees.
+//! Lengths and offsets of one sequence, where its keys are, and which keys a query token sees.
 
 use super::arguments::{Arguments, Strides, UNLIMITED, Window};
 use moye_device::memory::{Element, Global};
@@ -66,6 +66,99 @@ fn offset(strides: &Strides, batch: u32, row: u32, head: u32) -> i64 {
     i64::from(batch) * strides.batch + i64::from(row) * strides.row + i64::from(head) * strides.head
 }
 
+/// Maps a key of one sequence to its row and sequence, or to its row and page.
+#[derive(Clone, Copy)]
+pub struct Places {
+    /// Page numbers of the sequence; address 0 without pages.
+    pages: Global<i32>,
+    /// Tokens per page.
+    page: u32,
+    /// Without pages: the row of the first key, and the sequence.
+    first: u32,
+    batch: u32,
+    /// Keys of the sequence.
+    keys: u32,
+}
+
+impl Places {
+    /// The places of the keys of `sequence`; `paged`, a constant: whether the kernel looks up pages.
+    #[inline(always)]
+    pub fn new<T: Element>(arguments: &Arguments<T>, sequence: &Sequence, paged: bool) -> Self {
+        let pages = if !paged || arguments.pages.address() == 0 {
+            Global::from_address(0)
+        } else {
+            arguments.pages.offset(i64::from(sequence.batch) * arguments.stride_pages)
+        };
+        // With offsets, all sequences are rows of sequence 0 of the tensor.
+        let batch = if arguments.k_offsets.address() == 0 { sequence.batch } else { 0 };
+        Self { pages, page: arguments.page, first: sequence.k_first, batch, keys: sequence.visible.keys }
+    }
+
+    /// The row of a key in its sequence or page. With pages, a key past the end of the sequence
+    /// gets a row past the end of the page: TMA fills its elements with zeros.
+    #[inline(always)]
+    pub fn row(&self, key: u32) -> i32 {
+        if self.pages.address() == 0 {
+            (self.first + key) as i32
+        } else if key >= self.keys {
+            self.page as i32
+        } else {
+            (key & (self.page - 1)) as i32
+        }
+    }
+
+    /// The sequence, or the page, of a key.
+    #[inline(always)]
+    pub fn batch(&self, key: u32) -> i32 {
+        if self.pages.address() == 0 {
+            self.batch as i32
+        } else if key >= self.keys {
+            0
+        } else {
+            let number = i64::from(key >> self.page.trailing_zeros());
+            // SAFETY: the sequence has the key, so that the table has its page.
+            unsafe { self.pages.read(number) }
+        }
+    }
+}
+
+/// A query: a token of a sequence and a query head, which is counted from a tile's first, or from
+/// the tensor's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The token.
+    pub token: u32,
+    /// The query head.
+    pub head: u32,
+}
+
+impl Query {
+    /// The query of row `row` of the rows of `pack` heads.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_row(row: u32, pack: u32) -> Self {
+        if pack == 1 { Self { token: row, head: 0 } } else { Self { token: row / pack, head: row % pack } }
+    }
+}
+
+/// Keys, or tiles of keys: `begin .. end`, none if `end <= begin`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span<T> {
+    /// The first.
+    pub begin: T,
+    /// One past the last.
+    pub end: T,
+}
+
+/// The keys that some queries see.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// The keys that at least one of them sees. Tiles outside need no work.
+    pub by_some: Span<i32>,
+    /// The keys that all of them see. Tiles inside need no mask.
+    pub by_all: Span<i32>,
+}
+
 /// Which keys the query tokens of a sequence see: a band along the diagonal that ends in the lower
 /// right corner.
 #[derive(Clone, Copy, Debug)]
@@ -86,10 +179,10 @@ impl Visible {
         Self { keys, shift: keys as i32 - queries as i32, window }
     }
 
-    /// The keys `begin .. end` that query token `query` sees; `end <= begin` where it sees none.
+    /// The keys that query token `query` sees.
     #[inline(always)]
     #[must_use]
-    pub fn of(&self, query: u32) -> (i32, i32) {
+    pub fn of(&self, query: u32) -> Span<i32> {
         let position = query as i32 + self.shift;
         let begin =
             if self.window.left == UNLIMITED { 0 } else { position.saturating_sub(self.window.left).max(0) };
@@ -99,18 +192,18 @@ impl Visible {
         } else {
             position.saturating_add(self.window.right).saturating_add(1).min(keys)
         };
-        (begin, end)
+        Span { begin, end }
     }
 
-    /// The keys that at least one token of `first ..= last` sees, and the keys that all of them
-    /// see. Each may be empty (`end <= begin`).
-    ///
-    /// Tiles of keys outside the first need no work, tiles inside the second no mask.
+    /// The keys that the tokens `first ..= last` see.
     #[inline(always)]
     #[must_use]
-    pub fn range(&self, first: u32, last: u32) -> ((i32, i32), (i32, i32)) {
+    pub fn range(&self, first: u32, last: u32) -> Seen {
         let (from, to) = (self.of(first), self.of(last));
-        ((from.0, to.1), (to.0, from.1))
+        Seen {
+            by_some: Span { begin: from.begin, end: to.end },
+            by_all: Span { begin: to.begin, end: from.end },
+        }
     }
 }
 
@@ -134,7 +227,7 @@ mod tests {
                 for window in limits.map(|left| limits.map(|right| Window { left, right })).concat() {
                     let visible = Visible::new(queries, keys, window);
                     for query in 0..queries {
-                        let (begin, end) = visible.of(query);
+                        let Span { begin, end } = visible.of(query);
                         for key in 0..keys {
                             assert_eq!(
                                 (begin..end).contains(&(key as i32)),
@@ -157,15 +250,18 @@ mod tests {
                 let visible = Visible::new(queries, keys, window);
                 for first in 0..queries {
                     for last in first..queries {
-                        let (hull, core) = visible.range(first, last);
+                        let Seen { by_some: hull, by_all: core } = visible.range(first, last);
                         for key in 0..keys as i32 {
                             let seen = (first..=last).filter(|&q| {
-                                let (begin, end) = visible.of(q);
+                                let Span { begin, end } = visible.of(q);
                                 (begin..end).contains(&key)
                             });
                             let seen = seen.count() as u32;
-                            assert!(seen == 0 || (hull.0..hull.1).contains(&key), "{key} outside {hull:?}");
-                            let in_core = (core.0..core.1).contains(&key);
+                            assert!(
+                                seen == 0 || (hull.begin..hull.end).contains(&key),
+                                "{key} outside {hull:?}"
+                            );
+                            let in_core = (core.begin..core.end).contains(&key);
                             assert!(!in_core || seen == last - first + 1, "{key} inside {core:?}");
                         }
                     }

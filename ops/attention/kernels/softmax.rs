@@ -1,10 +1,12 @@
-//! The online softmax: maxima and sums of a thread's rows, tile of keys by tile of keys.
+//! The online softmax: maxima and sums of a thread's rows, tile of keys by tile of keys. Kernels for
+//! 8-bit floats, whose limit is the softmax, find the maxima with fewer instructions.
 
 use super::reference::{Reference, lowest};
-use moye_device::arch::{
-    FULL_WARP, Fma, Word, Word128, ex2_approx_f32, rcp_approx_f32, shuffle_xor, vote_any,
-};
-use moye_device::tensor::{Fragment, StaticLayout};
+use moye_device::algorithm::quad_reduce;
+use moye_device::arch::{FULL_WARP, Fma, Word, Word128, ex2_approx_f32, max3_i32, rcp_approx_f32, vote_any};
+use moye_device::layout;
+use moye_device::layout::Layout;
+use moye_device::tensor::{Fragment, OfTile, StaticLayout};
 
 /// The index of an element of an accumulator `((2, 2), MMA_M, MMA_N)` of `mma.sync` or `wgmma`,
 /// given the thread's row (of `rows`) and column.
@@ -15,6 +17,41 @@ use moye_device::tensor::{Fragment, StaticLayout};
 #[must_use]
 pub const fn at(rows: usize, row: usize, column: usize) -> usize {
     column % 2 + 2 * (row % 2) + 4 * (row / 2 + rows / 2 * (column / 2))
+}
+
+/// A value for each of a thread's rows.
+#[derive(Clone, Copy, Debug)]
+pub struct OfRows<const ROWS: usize>;
+
+impl<const ROWS: usize> StaticLayout for OfRows<ROWS> {
+    const LAYOUT: Layout = layout!(({ ROWS as i64 }));
+}
+
+/// Multiplies each of a thread's rows by its factor.
+#[inline(always)]
+pub fn scale_rows<L: OfTile, const ROWS: usize>(results: &mut Fragment<f32, L>, factors: [f32; ROWS]) {
+    let mut by_row = Fragment::<f32, OfRows<ROWS>>::zeros();
+    for row in 0..ROWS {
+        by_row[row] = factors[row];
+    }
+    results.apply_rows(&by_row, |result, factor| result * factor);
+}
+
+/// The softmax policy of a kernel: constants.
+#[derive(Clone, Copy, Debug)]
+pub struct SoftmaxPolicy {
+    /// Whether scores may have any size; see [`Reference::of`].
+    pub any: bool,
+    /// Where no maximum of the warp's rows grows by more than this many powers of two, the maxima
+    /// stay: the probabilities are larger by as much, and so is their sum. The results are the same
+    /// up to rounding. `None`: the maxima are those of the scores so far.
+    pub slack: Option<f32>,
+    /// Exponentials and their sums are larger by `2^offset`, which cancels in the results and the
+    /// log-sum-exp. If it is not 0, maxima are compared as integers.
+    pub offset: u32,
+    /// Whether it sums the probabilities. Otherwise the caller
+    /// [adds](OnlineSoftmax::add_sums) the sums of a tile before the next one.
+    pub sums: bool,
 }
 
 /// The running softmax of a thread's `ROWS` rows.
@@ -43,7 +80,7 @@ impl<const ROWS: usize> OnlineSoftmax<ROWS> {
     /// No other thread accesses the two places.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    pub unsafe fn store(&self, (address, further): (u32, u32)) {
+    pub unsafe fn store(&self, address: u32, further: u32) {
         let (mut max, mut sum) = ([0; 4], [0; 4]);
         for row in 0..ROWS {
             (max[row], sum[row]) = (self.max[row].to_bits(), self.sum[row].to_bits());
@@ -59,7 +96,7 @@ impl<const ROWS: usize> OnlineSoftmax<ROWS> {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
-    pub unsafe fn load((address, further): (u32, u32)) -> Self {
+    pub unsafe fn load(address: u32, further: u32) -> Self {
         const { assert!(ROWS <= 4) };
         let (max, sum) = (Word128::load_shared(address).0, Word128::load_shared(address + further).0);
         let mut softmax = Self { max: [0.0; ROWS], sum: [0.0; ROWS] };
@@ -70,46 +107,144 @@ impl<const ROWS: usize> OnlineSoftmax<ROWS> {
         softmax
     }
 
-    /// Replaces a tile's scores by `2^(scale (score - max))`, where a hidden score is minus
-    /// infinity, and adds them to the sums. The caller must multiply the results accumulated so far
-    /// by the returned factors, one per row. `any` as in [`Reference::of`]. All lanes of the warp
-    /// execute this call together.
+    /// Replaces a tile's scores by `2^(scale (score - max) + offset)`; a hidden score is minus
+    /// infinity. Returns the factors for the results accumulated so far, and whether a factor of
+    /// the warp's rows may differ from 1. With `sums` this call also accumulates the sums. `LATER`
+    /// is false for the first tile. A row's maximum and its sum are of `CHAINS` parts.
+    ///
+    /// All lanes of the warp execute this call together.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    pub fn online_softmax<L: StaticLayout>(
+    pub fn online_softmax<L: StaticLayout, const CHAINS: usize, const LATER: bool>(
         &mut self,
         scores: &mut Fragment<f32, L>,
-        any: bool,
-        scale_log2: f32,
-    ) -> [f32; ROWS] {
+        SoftmaxPolicy { any, slack, offset, sums }: SoftmaxPolicy,
+        scale: f32,
+    ) -> ([f32; ROWS], bool) {
         let columns = const { L::LAYOUT.size() as usize / ROWS };
-        let mut factors = [1.0; ROWS];
+        let max = if LATER && offset != 0 {
+            self.maxima_by_integers::<L, CHAINS>(scores)
+        } else {
+            self.maxima::<L, CHAINS>(scores)
+        };
+        let max = max.map(|max| quad_reduce(max, f32::max));
+        let slack = if LATER { slack } else { None };
+        let Raised { factors, references, rescale } = self.raise(max, any, scale, slack, offset as f32);
+        let mut subtracts = false;
         for row in 0..ROWS {
-            let mut max = self.max[row];
+            subtracts |= references[row].subtracts();
+        }
+        if any && vote_any(FULL_WARP, subtracts) {
             for column in 0..columns {
-                max = max.max(scores[at(ROWS, row, column)]);
-            }
-            max = max.max(shuffle_xor(FULL_WARP, max, 1));
-            max = max.max(shuffle_xor(FULL_WARP, max, 2));
-            let of = |max| Reference::of(any, max, scale_log2, 0.0);
-            let (before, reference) = (of(self.max[row]), of(max));
-            factors[row] = before.factor(&reference, any, scale_log2);
-            self.max[row] = max;
-            if any && vote_any(FULL_WARP, reference.subtracts()) {
-                for column in 0..columns {
+                for row in 0..ROWS {
                     let score = scores[at(ROWS, row, column)];
-                    scores[at(ROWS, row, column)] = score - reference.subtract;
+                    scores[at(ROWS, row, column)] = score - references[row].subtract;
                 }
             }
-            let mut sum = 0.0;
-            for column in 0..columns {
-                let p = ex2_approx_f32(scores[at(ROWS, row, column)].fma(scale_log2, reference.shift));
-                scores[at(ROWS, row, column)] = p;
-                sum += p;
-            }
-            self.sum[row] = self.sum[row].fma(factors[row], sum);
         }
-        factors
+        let mut parts = [[0.0f32; CHAINS]; ROWS];
+        // All rows at a time: a warp waits for the shuffles of their maxima once.
+        for column in 0..columns {
+            for row in 0..ROWS {
+                let p = ex2_approx_f32(scores[at(ROWS, row, column)].fma(scale, references[row].shift));
+                scores[at(ROWS, row, column)] = p;
+                if sums {
+                    parts[row][column % CHAINS] += p;
+                }
+            }
+        }
+        if sums {
+            for row in 0..ROWS {
+                self.sum[row] = self.sum[row].fma(factors[row], of_chains(parts[row], |a, b| a + b));
+            }
+        }
+        (factors, rescale)
+    }
+
+    /// The largest of each row's maximum so far and the thread's scores.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    fn maxima<L: StaticLayout, const CHAINS: usize>(&self, scores: &Fragment<f32, L>) -> [f32; ROWS] {
+        let mut maxima = self.max;
+        for row in 0..ROWS {
+            let mut parts = [maxima[row]; CHAINS];
+            for column in 0..const { L::LAYOUT.size() as usize / ROWS } {
+                parts[column % CHAINS] = parts[column % CHAINS].max(scores[at(ROWS, row, column)]);
+            }
+            maxima[row] = of_chains(parts, f32::max);
+        }
+        maxima
+    }
+
+    /// [`maxima`](Self::maxima) by integer instructions, where the maxima are not negative.
+    /// Non-negative floats order like their bits as integers, and one instruction takes the maximum
+    /// of three integers. Negative scores are negative integers, which do not change a non-negative
+    /// maximum.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    fn maxima_by_integers<L: StaticLayout, const CHAINS: usize>(
+        &self,
+        scores: &Fragment<f32, L>,
+    ) -> [f32; ROWS] {
+        let maxima = self.max.map(|max| max.to_bits() as i32);
+        let mut signs = 0;
+        for row in 0..ROWS {
+            signs |= maxima[row];
+        }
+        if vote_any(FULL_WARP, signs < 0) {
+            return self.maxima::<L, CHAINS>(scores);
+        }
+        let mut parts = maxima.map(|max| [max; 4]);
+        for pair in 0..const { L::LAYOUT.size() as usize / (2 * ROWS) } {
+            for row in 0..ROWS {
+                let [a, b] = [0, 1].map(|i| scores[at(ROWS, row, 2 * pair + i)].to_bits() as i32);
+                parts[row][pair % 4] = max3_i32(a, b, parts[row][pair % 4]);
+            }
+        }
+        parts.map(|[a, b, c, d]| f32::from_bits(max3_i32(max3_i32(a, b, c), d, d) as u32))
+    }
+
+    /// Raises the maxima to `max`: with a slack, only if a maximum of the warp's rows grows by more
+    /// than `slack` powers of two. All lanes of the warp execute this call together.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    fn raise(
+        &mut self,
+        mut max: [f32; ROWS],
+        any: bool,
+        scale: f32,
+        slack: Option<f32>,
+        offset: f32,
+    ) -> Raised<ROWS> {
+        let reference = |max| Reference::of(any, max, scale, offset);
+        let mut rescale = true;
+        if let Some(slack) = slack {
+            let mut grown = false;
+            for row in 0..ROWS {
+                grown |= (max[row] - self.max[row]) * scale > slack;
+            }
+            rescale = vote_any(FULL_WARP, grown);
+            if !rescale {
+                max = self.max;
+            }
+        }
+        let references = max.map(reference);
+        let mut factors = [1.0; ROWS];
+        for row in 0..ROWS {
+            factors[row] = reference(self.max[row]).factor(&references[row], any, scale);
+        }
+        self.max = max;
+        Raised { factors, references, rescale }
+    }
+
+    /// Adds the sums of the last tile's probabilities, which all threads of the quad hold, then
+    /// multiplies by the factors of the tile after it.
+    #[inline(always)]
+    pub fn add_sums(&mut self, of_tile: [f32; ROWS], factors: [f32; ROWS]) {
+        for row in 0..ROWS {
+            // Each of the four threads adds a quarter.
+            self.sum[row] = of_tile[row].fma(0.25, self.sum[row]) * factors[row];
+        }
     }
 
     /// The largest score of row `row`, its sum of exponentials over all four threads, and the
@@ -119,11 +254,34 @@ impl<const ROWS: usize> OnlineSoftmax<ROWS> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub fn row(&self, row: usize, any: bool, scale_log2: f32, offset: f32) -> (RowSum, f32) {
-        let mut sum = self.sum[row];
-        sum += shuffle_xor(FULL_WARP, sum, 1);
-        sum += shuffle_xor(FULL_WARP, sum, 2);
+        let sum = quad_reduce(self.sum[row], |a, b| a + b);
         Reference::of(any, self.max[row], scale_log2, offset).row(self.max[row], sum, scale_log2)
     }
+}
+
+/// The maxima after a tile, and what follows from them.
+struct Raised<const ROWS: usize> {
+    /// The factors for the results accumulated so far.
+    factors: [f32; ROWS],
+    /// The reference of each row's exponents.
+    references: [Reference; ROWS],
+    /// Whether a factor of any row of the warp may differ from 1.
+    rescale: bool,
+}
+
+/// One value of a power of two of them, combined in pairs.
+#[inline(always)]
+fn of_chains<const CHAINS: usize>(mut parts: [f32; CHAINS], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut step = 1;
+    while step < CHAINS {
+        let mut i = 0;
+        while i < CHAINS {
+            parts[i] = f(parts[i], parts[i + step]);
+            i += 2 * step;
+        }
+        step *= 2;
+    }
+    parts[0]
 }
 
 /// The softmax of a row over some of its keys. Splits are merged by maximum and sum: next to a

@@ -1,8 +1,7 @@
 //! The shape of a Hopper kernel as a type: element, head size, tile of keys, warpgroups.
 
-use super::super::config::Half;
-use super::super::recompute::Pairs;
-use super::softmax::SoftmaxPolicy;
+use super::super::config::{Half, TileConfig};
+use super::super::softmax::SoftmaxPolicy;
 use moye_device::arch::{decrease_registers, increase_registers, opaque};
 use moye_device::atom::copy::SM90_U32x4_STSM_N;
 use moye_device::atom::wgmma::{PackPair, WgmmaAtom};
@@ -18,32 +17,21 @@ pub const BOX: u32 = 64;
 pub const SMALL_BOX: u32 = 16;
 
 /// The shape of a kernel.
-pub trait HopperConfig: Copy + Default + Send + Sync + 'static {
-    /// Elements of Q, K and V.
-    type Operand: Pairs;
+pub trait HopperConfig: TileConfig + Default + Send + Sync {
     /// Elements of O.
     type T: PackPair + Half;
-    /// Columns of a head of queries and keys.
-    const D: i64;
-    /// Columns of a head of values and results. Where they differ from `D`, O has no separate
-    /// tiles.
-    const DV: i64;
-    /// Keys of a tile.
-    const BLK_N: u32;
     /// Consumer warpgroups, with 64 rows of queries each.
     const WARPGROUPS: u32;
     /// Stages of V as TMA loads it.
     const STAGES_V: u32 = STAGES;
     /// Whether warpgroups issue their products in turn.
     const TURNS: bool = true;
-    /// Whether O has separate tiles in shared memory. Otherwise the persistent kernel stores it
+    /// Whether O has separate tiles in shared memory, which need `DV` to be `D`. Otherwise the persistent kernel stores it
     /// from registers, and the kernel for variable lengths through the tiles of Q.
     const SEPARATE_O: bool = true;
     /// Whether addresses and tile numbers are recomputed at each use, since registers are too few
     /// to keep them.
     const RECOMPUTES: bool = false;
-    /// Whether the kernel changes individual scores: soft cap, ALiBi, bias and mask.
-    const GENERAL: bool = false;
     /// Whether the bias or the mask of a tile of keys is loaded during the products of the previous
     /// tile, which takes registers.
     const AHEAD: bool = true;
@@ -64,7 +52,7 @@ pub trait HopperConfig: Copy + Default + Send + Sync + 'static {
     /// The softmax.
     const SOFTMAX: SoftmaxPolicy = SoftmaxPolicy {
         any: Self::GENERAL,
-        slack: Self::SLACK,
+        slack: Some(Self::SLACK),
         offset: Self::OFFSET,
         sums: !Self::SUMS_BY_WGMMA,
     };
@@ -121,4 +109,4 @@ pub fn recomputed<C: HopperConfig>(value: u32) -> u32 {
 }
 
 /// The elements of Q, K and V.
-pub type Element<C> = <C as HopperConfig>::Operand;
+pub type Element<C> = <C as TileConfig>::Operand;

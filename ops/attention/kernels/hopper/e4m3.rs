@@ -16,26 +16,27 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::arguments::{Arguments, Window};
+use super::super::results::normalise;
 use super::super::schedule::Work;
-use super::super::sequence::Sequence;
-use super::config::{HopperConfig, STAGES, WARPGROUP, set_registers};
+use super::super::sequence::{Sequence, Span};
+use super::super::tile::{Again, Sequences, Tile};
+use super::config::{HopperConfig, STAGES, WARPGROUP};
 use super::e4m3_mainloop::{Operands, Sums, attend};
+use super::forward::KeySource;
 use super::layouts::*;
 use super::mainloop::begin_turns;
-use super::source::{Load, Loader, Maps, Whole};
-use super::store::{Scaling, normalise, store_by_tma};
-use super::tile::{Again, Equal, Sequences, Tile};
+use super::rows::ThreadRows;
+use super::source::{Equal, Load, Loader, Maps, Whole};
+use super::store::{normalisation, store_by_tma};
 use core::marker::PhantomData;
 use moye_device::algorithm::transpose_paired;
 use moye_device::arch::{
-    FULL_WARP, bulk_wait_group_read, fence_proxy_async_shared, lane_id, shuffle, sync_threads, sync_warp,
-    thread_idx,
+    FULL_WARP, bulk_wait_group_read, fence_proxy_async_shared, shuffle, sync_warp, thread_idx,
 };
 use moye_device::atom::StaticTiledMma;
-use moye_device::atom::tma::TmaMap;
 use moye_device::collective::TileScheduler;
 use moye_device::kernel::KernelParam;
-use moye_device::memory::{Global, SharedArray, SharedStorage};
+use moye_device::memory::{Global, SharedArray};
 use moye_device::number::F8E4M3;
 use moye_device::pipeline::{PipelineStorage, Readers, Warps};
 use moye_device::tensor::SharedTensor;
@@ -121,6 +122,17 @@ struct Scaled<F> {
     factors: F,
 }
 
+/// The sequences of a call with scale factors.
+///
+/// # Safety
+/// `scales` has a factor for each head.
+#[inline(always)]
+unsafe fn scaled(arguments: &Arguments<F8E4M3>, scales: &Scales) -> Scaled<impl Fn(&Work) -> f32 + Copy> {
+    let factors =
+        move |work: &Work| scales.q.of(work.batch, work.head) * scales.k.of(work.batch, work.kv_head);
+    Scaled { equal: Equal::of(arguments), factors }
+}
+
 impl<C: HopperConfig, F: Fn(&Work) -> f32 + Copy> Sequences<C> for Scaled<F> {
     const VARIED: bool = false;
     const FEWEST_TILES: u32 = 0;
@@ -136,96 +148,131 @@ impl<C: HopperConfig, F: Fn(&Work) -> f32 + Copy> Sequences<C> for Scaled<F> {
     }
 }
 
-/// The kernel's body, which each entry instantiates. A block has `HopperConfig::THREADS` threads;
-/// the grid has any number of blocks. `tiles` builds the scheduler of this block's tiles of O, as
-/// in [`forward`](super::forward::forward). `LOADED` is `C::STAGES_V`.
+/// Whole tensors with scale factors: the maps of Q, K, V and O, and a factor for each head.
+/// `LOADED` is `C::STAGES_V`.
 ///
-/// # Safety
-/// Each map describes a tensor in device memory that matches its type; `arguments` has the
-/// addresses and strides of Q, K and V. `lse` has room for each row, or is null. `scales` has a
-/// factor for each head. The kernel declares `E4m3Storage<C, LOADED>`.
-#[inline(always)]
-pub unsafe fn forward_e4m3<C: HopperConfig<Operand = F8E4M3>, S: TileScheduler, const LOADED: u32>(
-    maps: Maps<'_, C>,
-    arguments: &Arguments<F8E4M3>,
-    scales: &Scales,
-    tiles: impl Fn() -> S,
-) {
-    const { assert!(C::STAGES_V == LOADED, "the stages of V are the configuration's") };
-    let thread = thread_idx().x;
-    // The shuffle tells the compiler that `warp` is uniform across the warp.
-    let warp = shuffle(FULL_WARP, thread / 32, 0);
-    let warpgroup = warp / (WARPGROUP / 32);
-    let factors = |work: &Work| scales.q.of(work.batch, work.head) * scales.k.of(work.batch, work.kv_head);
-    let scaled = || Scaled { equal: Equal::of(arguments), factors };
-    // The kernel declares its storage; the pipelines order all accesses to a stage.
-    let ((sQ, sO), (sK, sV), (sVt, sOnes), queries, (keys, loaded, values)) =
-        E4m3Storage::<C, LOADED>::take();
-    if thread == 0 {
-        queries.0.init();
-        queries.1.init();
-        queries.2.init();
-        keys.init();
-        loaded.init();
-        values.init();
-    }
-    if C::SUMS_BY_WGMMA {
-        let (ones, mut word) = (sOnes.pointer().cast::<u32>(), thread);
-        while word < 2 * C::BLK_N {
-            ones.write(word as i32, 0x3838_3838); // four times 1.0
-            word += C::THREADS;
-        }
-        fence_proxy_async_shared();
-    }
-    sync_threads();
-    if warpgroup == C::WARPGROUPS {
-        set_registers::<C, false>();
-        if warp > C::WARPGROUPS * (WARPGROUP / 32) {
-            let number = warp % (WARPGROUP / 32) - 1;
-            transpose::<C, _, LOADED>(arguments, scaled(), tiles(), number, (sV, sVt), (loaded, values));
-        } else if lane_id() == 0 {
-            let (mut tiles, scaled) = (tiles(), scaled());
-            let queries = [queries.0.producer(), queries.1.producer(), queries.2.producer()];
-            let (keys, values) = (keys.producer(), loaded.producer());
-            let mut whole = Whole { maps, sQ, sK, sV, queries, keys, values };
-            maps.prefetch();
-            while let Some(tile) = tiles.next_tile() {
-                let tile = Tile::<C, _>::of(arguments, scaled, &tiles.place(tile));
-                // K and V do not wait for the consumers' epilogue; Q does.
-                let (begin, mut next) = tile.keys;
-                if begin < next {
-                    next -= 1;
-                    whole.load(&tile.work, Load::Keys(next, ()));
-                    whole.load(&tile.work, Load::Values(next, ()));
-                }
-                whole.load(&tile.work, Load::Queries);
-                while next > begin {
-                    next -= 1;
-                    whole.load(&tile.work, Load::Keys(next, ()));
-                    whole.load(&tile.work, Load::Values(next, ()));
-                }
-            }
-        }
-    } else {
-        set_registers::<C, true>();
-        let call = (arguments, scales, maps.o);
-        let pipelines = (queries, keys, values);
-        consume::<C, _>(call, scaled(), tiles(), warpgroup, (sQ, sO), (sK, sVt, sOnes), pipelines);
-    }
+/// The kernel declares `E4m3Storage<C, LOADED>`; contrary to [`forward`](super::forward::forward),
+/// `o` is addressed by its map alone.
+#[derive(Clone, Copy)]
+pub struct ScaledMaps<'a, C: HopperConfig, const LOADED: u32> {
+    /// The tensors.
+    pub maps: Maps<'a, C>,
+    /// The factors.
+    pub scales: &'a Scales,
 }
 
-/// (64, D, WARPGROUPS)
-type Queries<C> = SharedTensor<F8E4M3, SmemQ<C>>;
-/// (BLK_N, D, STAGES)
-type Keys<C> = SharedTensor<F8E4M3, SmemK<C>>;
-/// (BLK_N, D, LOADED)
-type Values<C> = SharedTensor<F8E4M3, SmemV<C>>;
-/// (D, BLK_N, STAGES)
-type TransposedValues<C> = SharedTensor<F8E4M3, SmemVt8<C>>;
-/// (8, BLK_N, 1)
-type Ones<C> = SharedTensor<F8E4M3, SmemOnes<C>>;
-/// The pipeline of a storage.
-type Of<S> = <S as SharedStorage>::Tensors;
+impl<C: HopperConfig<Operand = F8E4M3>, const LOADED: u32> KeySource<C> for ScaledMaps<'_, C, LOADED> {
+    type Storage = E4m3Storage<C, LOADED>;
+
+    #[inline(always)]
+    unsafe fn init((_, _, (_, sOnes), queries, (keys, loaded, values)): &Of<Self::Storage>) {
+        const { assert!(C::STAGES_V == LOADED, "the stages of V are the configuration's") };
+        let thread = thread_idx().x;
+        if thread == 0 {
+            queries.0.init();
+            queries.1.init();
+            queries.2.init();
+            keys.init();
+            loaded.init();
+            values.init();
+        }
+        if C::SUMS_BY_WGMMA {
+            let (ones, mut word) = (sOnes.pointer().cast::<u32>(), thread);
+            while word < 2 * C::BLK_N {
+                ones.write(word as i32, 0x3838_3838); // four times 1.0
+                word += C::THREADS;
+            }
+            fence_proxy_async_shared();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn produce<S: TileScheduler>(
+        self,
+        arguments: &Arguments<F8E4M3>,
+        tiles: impl Fn() -> S,
+        elected: bool,
+        ((sQ, _), (sK, sV), (sVt, _), queries, (keys, loaded, values)): Of<Self::Storage>,
+    ) {
+        // The shuffle tells the compiler that `warp` is uniform across the warp.
+        let warp = shuffle(FULL_WARP, thread_idx().x / 32, 0) % (WARPGROUP / 32);
+        let sequences = scaled(arguments, self.scales);
+        let mut tiles = tiles();
+        if warp > 0 {
+            return transpose(arguments, sequences, tiles, warp - 1, (sV, sVt), (loaded, values));
+        }
+        if !elected {
+            return;
+        }
+        let queries = [queries.0.producer(), queries.1.producer(), queries.2.producer()];
+        let (keys, values) = (keys.producer(), loaded.producer());
+        let mut whole = Whole { maps: self.maps, sQ, sK, sV, queries, keys, values };
+        self.maps.prefetch();
+        while let Some(tile) = tiles.next_tile() {
+            let tile = Tile::<C, _>::of(arguments, sequences, &tiles.place(tile));
+            // K and V do not wait for the consumers' epilogue; Q does.
+            let Span { begin, end: mut next } = tile.keys;
+            if begin < next {
+                next -= 1;
+                whole.load(&tile.work, Load::Keys(next, ()));
+                whole.load(&tile.work, Load::Values(next, ()));
+            }
+            whole.load(&tile.work, Load::Queries);
+            while next > begin {
+                next -= 1;
+                whole.load(&tile.work, Load::Keys(next, ()));
+                whole.load(&tile.work, Load::Values(next, ()));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn consume(
+        self,
+        arguments: &Arguments<F8E4M3>,
+        mut tiles: impl TileScheduler,
+        warpgroup: u32,
+        ((sQ, sO), (sK, _), (sVt, sOnes), queries, (keys, _, values)): Of<Self::Storage>,
+    ) {
+        let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
+        // A stage is read between its wait and its release.
+        let (sQ, sO) = (sQ.at((.., .., warpgroup)), sO.at((.., .., warpgroup))); // (64, D)
+        let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
+        let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
+        let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
+        let sums = Sums::get_slice(0);
+        let tOnes = sums.descriptors_b(&sums.partition_b(sOnes.at((.., .., 0)))); // (1, MMA_N, MMA_K)
+        let queries = match warpgroup {
+            0 => queries.0,
+            1 => queries.1,
+            _ => queries.2,
+        };
+        let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
+        let sequences = scaled(arguments, self.scales);
+        begin_turns::<C>(warpgroup);
+        while let Some(tile) = tiles.next_tile() {
+            let tile = Tile::<C, _>::of(arguments, sequences, &tiles.place(tile));
+            let first = tile.first + 64 * warpgroup;
+            let rows = ThreadRows::of(&tile, first);
+            let scale = tile.unit() * core::f32::consts::LOG2_E;
+            let query = queries.wait();
+            let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, tOnes, keys: &mut keys, values: &mut values };
+            let (mut tOrO, softmax) =
+                attend::<C, _, _, _, _>(operands, tile.keys, warpgroup, &rows, scale, || {
+                    // The next tile of Q is loaded while the rest of this one is computed.
+                    queries.release(query);
+                });
+            let values = self.scales.v.of(tile.work.batch, tile.work.kv_head);
+            let hides = arguments.window != Window::ALL;
+            // The kernels whose sums are coarse write no log-sum-exp.
+            let stored = if C::SUMS_BY_WGMMA { [None; 2] } else { rows.rows::<C>() };
+            let again = normalise(&tile, stored, &mut tOrO, &softmax, normalisation::<C>(values, hides));
+            store_by_tma(&Again { tile: &tile, first }, &again, &tOrO, sO, warpgroup, self.maps.o, values);
+        }
+        // The bulk stores must have read shared memory before the block exits.
+        bulk_wait_group_read::<0>();
+    }
+}
 
 /// A warp that transposes tiles of V: warp `number` of the [`TRANSPOSERS`].
 #[inline(always)]
@@ -234,13 +281,13 @@ unsafe fn transpose<C: HopperConfig<Operand = F8E4M3>, S: Sequences<C>, const LO
     sequences: S,
     mut tiles: impl TileScheduler,
     number: u32,
-    (sV, sVt): (Values<C>, TransposedValues<C>),
+    (sV, sVt): (SharedTensor<F8E4M3, SmemV<C>>, SharedTensor<F8E4M3, SmemVt8<C>>),
     (loaded, values): (Of<LoadedStages<LOADED>>, Of<ValueStages<C>>),
 ) {
     let (mut loaded, (_, mut values)) = (loaded.consumer(), values.fillers());
     while let Some(tile) = tiles.next_tile() {
-        let (begin, end) = Tile::<C, S>::of(arguments, sequences, &tiles.place(tile)).keys;
-        for _ in begin..end {
+        let keys = Tile::<C, S>::of(arguments, sequences, &tiles.place(tile)).keys;
+        for _ in keys.begin..keys.end {
             let (full, writing) = (loaded.wait(), values.acquire());
             // The pipelines have handed both stages to this warp; the fence and the arrival follow
             // its writes.
@@ -252,51 +299,4 @@ unsafe fn transpose<C: HopperConfig<Operand = F8E4M3>, S: Sequences<C>, const LO
             values.fill(writing);
         }
     }
-}
-
-/// A consumer warpgroup: 64 rows of each tile.
-#[inline(always)]
-unsafe fn consume<C: HopperConfig<Operand = F8E4M3>, S: Sequences<C>>(
-    (arguments, scales, map): (&Arguments<F8E4M3>, &Scales, &TmaMap<TmaO<C>>),
-    sequences: S,
-    mut tiles: impl TileScheduler,
-    warpgroup: u32,
-    (sQ, sO): (Queries<C>, SharedTensor<C::T, SmemO<C>>),
-    (sK, sVt, sOnes): (Keys<C>, TransposedValues<C>, Ones<C>),
-    (queries, keys, values): (Of<QueryStages>, Of<KeyStages<C>>, Of<ValueStages<C>>),
-) {
-    let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
-    // A stage is read between its wait and its release.
-    let (sQ, sO) = (sQ.at((.., .., warpgroup)), sO.at((.., .., warpgroup))); // (64, D)
-    let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
-    let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
-    let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
-    let sums = Sums::get_slice(0);
-    let tOnes = sums.descriptors_b(&sums.partition_b(sOnes.at((.., .., 0)))); // (1, MMA_N, MMA_K)
-    let queries = match warpgroup {
-        0 => queries.0,
-        1 => queries.1,
-        _ => queries.2,
-    };
-    let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
-    begin_turns::<C>(warpgroup);
-    while let Some(tile) = tiles.next_tile() {
-        let tile = Tile::<C, S>::of(arguments, sequences, &tiles.place(tile));
-        let first = tile.first + 64 * warpgroup;
-        let rows = tile.thread_rows(first);
-        let scale = tile.unit() * core::f32::consts::LOG2_E;
-        let query = queries.wait();
-        let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, tOnes, keys: &mut keys, values: &mut values };
-        let (mut tOrO, softmax) =
-            attend::<C, _, _, _, _>(operands, tile.keys, warpgroup, &rows, scale, || {
-                // The next tile of Q is loaded while the rest of this one is computed.
-                queries.release(query);
-            });
-        let values = scales.v.of(tile.work.batch, tile.work.kv_head);
-        let hides = arguments.window != Window::ALL;
-        let again = normalise(&tile, &rows, &mut tOrO, &softmax, Scaling { scale, values }, hides);
-        store_by_tma(&Again { tile: &tile, first }, &again, &tOrO, sO, warpgroup, map, values);
-    }
-    // The bulk stores must have read shared memory before the block exits.
-    bulk_wait_group_read::<0>();
 }

@@ -10,12 +10,12 @@
 //! [`paired_column`](moye_device::atom::wgmma::paired_column), as are the keys of transposed V.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::super::softmax::{OnlineSoftmax, at};
+use super::super::sequence::Span;
+use super::super::softmax::{OnlineSoftmax, at, scale_rows};
 use super::config::{HopperConfig, STAGES};
 use super::layouts::TileS;
-use super::mainloop::{ResultsOf, scale_rows, signal_turn, wait_turn};
+use super::mainloop::{ResultsOf, signal_turn, wait_turn};
 use super::rows::ThreadRows;
-use super::softmax::{add_sums, online_softmax};
 use moye_device::atom::wgmma::{
     DescriptorTensor, OperandOf, OperandTensorA, SM90_64x8x32_F32E4M3E4M3_RS_TN, ScaleOut,
     accumulators_as_a_paired, warpgroup_arrive, warpgroup_commit_batch, warpgroup_fence_operand,
@@ -74,7 +74,7 @@ pub struct Operands<'a, A, LK: StaticLayout, LV: StaticLayout, LO: StaticLayout>
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn attend<C, A, LK, LV, LO>(
     operands: Operands<'_, A, LK, LV, LO>,
-    (begin, end): (u32, u32),
+    Span { begin, end }: Span<u32>,
     warpgroup: u32,
     rows: &ThreadRows,
     scale: f32,
@@ -107,7 +107,7 @@ where
             warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
             if C::SUMS_BY_WGMMA {
                 warpgroup_fence_operand(Sums::default(), &mut tSums);
-                add_sums(&mut softmax, [tSums[at(2, 0, 0)], tSums[at(2, 1, 0)]], $factors);
+                softmax.add_sums([tSums[at(2, 0, 0)], tSums[at(2, 1, 0)]], $factors);
             }
         };
     }
@@ -122,7 +122,7 @@ where
         warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
         keys.release(full);
         rows.mask::<C>(&mut tSrS, end - 1);
-        online_softmax::<_, false>(&mut softmax, &mut tSrS, C::SOFTMAX, scale);
+        softmax.online_softmax::<_, 4, false>(&mut tSrS, C::SOFTMAX, scale);
         let mut tOrP: Fragment<F8E4M3, OperandOf<TileS<C>, C::Pv>> =
             accumulators_as_a_paired::<C::Pv, _, _, TileS<C>>(&tSrS); // (MMA, MMA_M, MMA_K)
         let mut tile = end - 1;
@@ -142,7 +142,7 @@ where
             warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
             keys.release(key);
             rows.mask::<C>(&mut tSrS, tile);
-            let (factors, rescale) = online_softmax::<_, true>(&mut softmax, &mut tSrS, C::SOFTMAX, scale);
+            let (factors, rescale) = softmax.online_softmax::<_, 4, true>(&mut tSrS, C::SOFTMAX, scale);
             // The last probabilities of both rows.
             let last = const { TileS::<C>::LAYOUT.size() as usize / 128 };
             warpgroup_wait_after::<0, 2>([tSrS[last - 3], tSrS[last - 1]]);

@@ -7,7 +7,7 @@
 use super::super::arguments::Arguments;
 use super::super::schedule::OneWork;
 use super::config::{HopperConfig, SMALL_BOX};
-use super::e4m3::{E4m3Storage, Scales, forward_e4m3};
+use super::e4m3::{E4m3Storage, ScaledMaps, Scales};
 use super::forward::{KeyMaps, forward};
 use super::layouts::*;
 use super::schedule::Tiles;
@@ -109,7 +109,7 @@ macro_rules! e4m3 {
         /// they stay in L2.
         ///
         /// # Safety
-        /// Same contract as [`forward_e4m3`].
+        /// Same contract as [`forward`].
         #[kernel(threads = $shape::<F8E4M3>::THREADS, min_blocks = 1, shared = E4m3Storage<$shape<F8E4M3>, $loaded>)]
         pub unsafe fn $name(
             q: TmaMap<TmaQ<$shape<F8E4M3>>>,
@@ -122,7 +122,7 @@ macro_rules! e4m3 {
         ) {
             let maps = Maps { q: &q, k: &k, v: &v, o: &o };
             let tiles = || Tiles::new(&arguments, section, $shape::<F8E4M3>::RECOMPUTES);
-            forward_e4m3::<$shape<F8E4M3>, _, $loaded>(maps, &arguments, &scales, tiles)
+            forward(ScaledMaps::<$shape<F8E4M3>, $loaded> { maps, scales: &scales }, &arguments, tiles)
         }
     )+ };
 }

@@ -15,16 +15,17 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::arguments::{Arguments, Window};
+use super::super::results::normalise;
 use super::super::softmax::OnlineSoftmax;
+use super::super::tile::{Again, Tile, Varied};
+use super::arrival::{Team, combine_last};
 use super::config::{BOX, Element, HopperConfig, SMALL_BOX, WARPGROUP, set_registers};
 use super::layouts::*;
 use super::mainloop::{Barrier, ResultsOf, begin_turns, mainloop};
-use super::scores::{Options, unit};
-use super::source::{BoxMaps, Boxes, Maps, Whole, produce};
-use super::store::{
-    Scaling, moved, normalise, store_by_tma, store_partial, store_rows, store_words, tile_of_o,
-};
-use super::tile::{Again, Equal, Tile, Varied};
+use super::rows::ThreadRows;
+use super::scores::Options;
+use super::source::{BoxMaps, Boxes, Equal, Maps, Whole, produce};
+use super::store::{moved, normalisation, store_by_tma, store_rows, store_words, tile_of_o};
 use moye_device::arch::{
     bulk_wait_group_read, cp_async_commit, cp_async_wait, fence_proxy_async_shared, opaque,
     prefetch_tensor_map, sync_threads, thread_idx,
@@ -37,11 +38,15 @@ use moye_device::tensor::{Fragment, SharedTensor};
 
 /// Where a kernel's keys come from, and with them its order of work.
 pub trait KeySource<C: HopperConfig>: Copy {
-    /// The barriers of the tiles of Q that the producer loads.
-    type Queries: SharedStorage;
+    /// The block's shared memory.
+    type Storage: SharedStorage;
 
-    /// The pipelines of the tiles of Q that the producer loads.
-    fn pipelines(queries: &<Self::Queries as SharedStorage>::Tensors) -> Option<&QueryPipelines>;
+    /// Initialises the pipelines in one thread, and what else is there before all roles. All threads
+    /// of the block call it.
+    ///
+    /// # Safety
+    /// Same contract as [`forward`].
+    unsafe fn init(tensors: &Of<Self::Storage>);
 
     /// The producer warpgroup; `elected` is one of its threads.
     ///
@@ -52,7 +57,7 @@ pub trait KeySource<C: HopperConfig>: Copy {
         arguments: &Arguments<C::Operand>,
         tiles: impl Fn() -> S,
         elected: bool,
-        tensors: Tensors<C, Self::Queries>,
+        tensors: Of<Self::Storage>,
     );
 
     /// A consumer warpgroup: 64 rows of each tile.
@@ -64,7 +69,7 @@ pub trait KeySource<C: HopperConfig>: Copy {
         arguments: &Arguments<C::Operand>,
         tiles: impl TileScheduler,
         warpgroup: u32,
-        tensors: Tensors<C, Self::Queries>,
+        tensors: Of<Self::Storage>,
     );
 }
 
@@ -76,7 +81,7 @@ pub trait KeySource<C: HopperConfig>: Copy {
 /// # Safety
 /// Each map describes a tensor in device memory that matches its type. All elements that
 /// `arguments` address lie inside their buffers, and `o`, `lse` and the workspaces overlap nothing
-/// else. The kernel declares `Storage<C, K::Queries>`.
+/// else. The kernel declares `K::Storage`.
 ///
 /// With [`KeyMaps`]: heads of `q` and `o` are contiguous, their addresses and strides multiples of
 /// 16 bytes. Pages have a multiple of [`SMALL_BOX`] tokens. Unless `C::GENERAL`, no option of
@@ -90,17 +95,8 @@ pub unsafe fn forward<C: HopperConfig, K: KeySource<C>, S: TileScheduler>(
 ) {
     let role = Role::of_thread(C::WARPGROUPS);
     // The kernel declares its storage; the pipelines order all accesses to a stage.
-    let tensors = Storage::<C, K::Queries>::take();
-    if thread_idx().x == 0 {
-        let (_, _, _, queries, keys, values) = &tensors;
-        if let Some(queries) = K::pipelines(queries) {
-            queries.0.init();
-            queries.1.init();
-            queries.2.init();
-        }
-        keys.init();
-        values.init();
-    }
+    let tensors = K::Storage::take();
+    K::init(&tensors);
     sync_threads();
     match role {
         Role::Producer { elected } => {
@@ -115,11 +111,17 @@ pub unsafe fn forward<C: HopperConfig, K: KeySource<C>, S: TileScheduler>(
 }
 
 impl<C: HopperConfig> KeySource<C> for Maps<'_, C> {
-    type Queries = QueryStages;
+    type Storage = Storage<C>;
 
     #[inline(always)]
-    fn pipelines(queries: &QueryPipelines) -> Option<&QueryPipelines> {
-        Some(queries)
+    unsafe fn init((_, _, _, queries, keys, values): &Of<Storage<C>>) {
+        if thread_idx().x == 0 {
+            queries.0.init();
+            queries.1.init();
+            queries.2.init();
+            keys.init();
+            values.init();
+        }
     }
 
     #[inline(always)]
@@ -128,7 +130,7 @@ impl<C: HopperConfig> KeySource<C> for Maps<'_, C> {
         arguments: &Arguments<C::Operand>,
         tiles: impl Fn() -> S,
         elected: bool,
-        (sQ, sK, sV, queries, keys, values): Tensors<C, QueryStages>,
+        (sQ, sK, sV, queries, keys, values): Of<Storage<C>>,
     ) {
         if elected {
             let tiles = tiles();
@@ -146,7 +148,7 @@ impl<C: HopperConfig> KeySource<C> for Maps<'_, C> {
         arguments: &Arguments<C::Operand>,
         mut tiles: impl TileScheduler,
         warpgroup: u32,
-        (sQ, sK, sV, queries, keys, values): Tensors<C, QueryStages>,
+        (sQ, sK, sV, queries, keys, values): Of<Storage<C>>,
     ) {
         let sequences = Equal::of(arguments);
         let scale = arguments.scale * core::f32::consts::LOG2_E;
@@ -157,13 +159,13 @@ impl<C: HopperConfig> KeySource<C> for Maps<'_, C> {
         };
         let (mut queries, keys, values) = (queries.consumer(), keys.consumer(), values.consumer());
         let sQ_own = sQ.at((.., .., warpgroup)); // (64, D)
-        let mut mainloop = mainloop::<C>(sQ_own, sK, sV, (keys, values), warpgroup, scale);
+        let mut mainloop = mainloop::<C>(sQ_own, sK, sV, keys, values, warpgroup, scale);
         begin_turns::<C>(warpgroup);
         // A tile of queries, and this thread's rows of it.
         macro_rules! part {
             ($tile:expr) => {{
                 let tile = Tile::<C, _>::of(arguments, sequences, &tiles.place($tile));
-                (tile, tile.thread_rows(tile.first + 64 * warpgroup))
+                (tile, ThreadRows::of(&tile, tile.first + 64 * warpgroup))
             }};
         }
         let Some(tile) = tiles.next_tile() else { return };
@@ -173,7 +175,7 @@ impl<C: HopperConfig> KeySource<C> for Maps<'_, C> {
         macro_rules! read {
             ($key:expr, $part:expr) => {
                 || {
-                    if $key == $part.0.keys.0
+                    if $key == $part.0.keys.begin
                         && let Some(query) = query.take()
                     {
                         queries.release(query);
@@ -181,16 +183,16 @@ impl<C: HopperConfig> KeySource<C> for Maps<'_, C> {
                 }
             };
         }
-        let mut key = part.0.keys.1 - 1;
+        let mut key = part.0.keys.end - 1;
         let mut state = mainloop.begin(&mut part.1, key, read!(key, part));
         loop {
-            while key > part.0.keys.0 {
+            while key > part.0.keys.begin {
                 key -= 1;
                 mainloop.step(&mut state, &mut part.1, key, read!(key, part));
             }
             let Some(next) = tiles.next_tile() else { break };
             let mut next = part!(next);
-            key = next.0.keys.1 - 1;
+            key = next.0.keys.end - 1;
             query = Some(queries.wait());
             mainloop.next_query_tile(&mut state, &mut next.1, key, read!(key, next), |tOrO, softmax| {
                 finish(&part.0, tOrO, softmax, sQ, self.o);
@@ -215,11 +217,11 @@ unsafe fn finish<C: HopperConfig>(
 ) {
     // Kept, the warpgroup's index and its rows would take registers in the mainloop.
     let warpgroup = opaque(thread_idx().x) / WARPGROUP;
-    let rows = &tile.thread_rows(tile.first + 64 * warpgroup);
-    let scaling = Scaling { scale: tile.arguments.scale * core::f32::consts::LOG2_E, values: 1.0 };
+    let first = tile.first + 64 * warpgroup;
+    let rows = ThreadRows::of(tile, first).rows::<C>();
     let hides = tile.arguments.window != Window::ALL;
-    let again = normalise(tile, rows, tOrO, softmax, scaling, hides);
-    let rows_again = Again { tile, first: rows.first };
+    let again = normalise(tile, rows, tOrO, softmax, normalisation::<C>(1.0, hides));
+    let rows_again = Again { tile, first };
     if C::SEPARATE_O {
         let sO = tile_of_o::<C>(sQ, warpgroup + C::TILES_Q - C::WARPGROUPS); // (64, DV)
         store_by_tma(&rows_again, &again, tOrO, sO, warpgroup, map, 1.0);
@@ -239,11 +241,14 @@ pub struct KeyMaps<'a, C: HopperConfig> {
 }
 
 impl<C: HopperConfig> KeySource<C> for KeyMaps<'_, C> {
-    type Queries = ();
+    type Storage = VariedStorage<C>;
 
     #[inline(always)]
-    fn pipelines((): &()) -> Option<&QueryPipelines> {
-        None
+    unsafe fn init((_, _, _, (), keys, values): &Of<VariedStorage<C>>) {
+        if thread_idx().x == 0 {
+            keys.init();
+            values.init();
+        }
     }
 
     #[inline(always)]
@@ -252,7 +257,7 @@ impl<C: HopperConfig> KeySource<C> for KeyMaps<'_, C> {
         arguments: &Arguments<C::Operand>,
         tiles: impl Fn() -> S,
         elected: bool,
-        (_, sK, sV, (), keys, values): Tensors<C, ()>,
+        (_, sK, sV, (), keys, values): Of<VariedStorage<C>>,
     ) {
         let tiles = tiles();
         let (keys, values) = (keys.producer(), values.producer());
@@ -276,12 +281,13 @@ impl<C: HopperConfig> KeySource<C> for KeyMaps<'_, C> {
         arguments: &Arguments<C::Operand>,
         mut tiles: impl TileScheduler,
         warpgroup: u32,
-        (sQ, sK, sV, (), keys, values): Tensors<C, ()>,
+        (sQ, sK, sV, (), keys, values): Of<VariedStorage<C>>,
     ) {
-        let scale = unit::<C>(arguments) * core::f32::consts::LOG2_E;
+        let unit = if C::GENERAL { arguments.unit() } else { arguments.scale };
+        let scale = unit * core::f32::consts::LOG2_E;
         let sQ_own = sQ.at((.., .., warpgroup)); // (64, D)
-        let pipelines = (keys.consumer(), values.consumer());
-        let mut mainloop = mainloop::<C>(sQ_own, sK, sV, pipelines, warpgroup, scale);
+        let (keys, values) = (keys.consumer(), values.consumer());
+        let mut mainloop = mainloop::<C>(sQ_own, sK, sV, keys, values, warpgroup, scale);
         begin_turns::<C>(warpgroup);
         let Some(mut work) = tiles.next_tile() else { return };
         loop {
@@ -295,8 +301,8 @@ impl<C: HopperConfig> KeySource<C> for KeyMaps<'_, C> {
                 cp_async_wait::<0>();
                 fence_proxy_async_shared();
                 Barrier::Warpgroup.of(warpgroup).sync();
-                let mut rows = tile.thread_rows(first);
-                let (mut tOrO, softmax) = if tile.keys.0 >= tile.keys.1 {
+                let mut rows = ThreadRows::of(&tile, first);
+                let (mut tOrO, softmax) = if tile.keys.begin >= tile.keys.end {
                     (Fragment::filled(0.0), OnlineSoftmax::new(C::GENERAL, scale))
                 } else if C::GENERAL {
                     mainloop.run(tile.keys, &mut Options::new(tile.scores(), rows, tile.keys))
@@ -306,15 +312,15 @@ impl<C: HopperConfig> KeySource<C> for KeyMaps<'_, C> {
                 // Kept, the warpgroup's index and its rows would take registers in the mainloop.
                 let warpgroup = opaque(thread_idx().x) / WARPGROUP;
                 let first = tile.first + 64 * warpgroup;
-                let rows = tile.thread_rows(first);
-                let scale = unit::<C>(arguments) * core::f32::consts::LOG2_E;
-                let scaling = Scaling { scale, values: 1.0 };
-                let again = normalise(&tile, &rows, &mut tOrO, &softmax, scaling, true);
+                let rows = ThreadRows::of(&tile, first).rows::<C>();
+                let again = normalise(&tile, rows, &mut tOrO, &softmax, normalisation::<C>(1.0, true));
                 let rows_again = Again { tile: &tile, first };
-                if arguments.splits > 1 {
-                    store_partial(&rows_again, &again, &rows, &tOrO);
-                } else {
-                    store_rows(&rows_again, &again, &tOrO, tile_of_o(sQ, warpgroup), warpgroup);
+                store_rows(&rows_again, again, rows, &tOrO, tile_of_o(sQ, warpgroup), warpgroup);
+                if C::WARPGROUPS == 1 && arguments.splits > 1 {
+                    // All products have read Q.
+                    let (thread, word) = (thread_idx().x, sQ.pointer().address());
+                    let team = Team { thread, threads: WARPGROUP, word };
+                    combine_last::<C, C::T>(&tile, team, || Barrier::Warpgroup.of(0).sync());
                 }
             }
             let Some(next) = tiles.next_tile() else { return };

@@ -155,8 +155,6 @@ impl<C: HopperConfig> Readers for Consumers<C> {
 pub type QueryStage = PipelineStorage<1, OneWarpgroup>;
 /// The barriers of the tiles of Q of three warpgroups, the most that a block has.
 pub type QueryStages = (QueryStage, QueryStage, QueryStage);
-/// [`QueryStages`] as pipelines.
-pub type QueryPipelines = <QueryStages as SharedStorage>::Tensors;
 /// The barriers of the stages of K, or of V.
 pub type KeyStages<C> = PipelineStorage<STAGES, Consumers<C>>;
 
@@ -174,5 +172,5 @@ pub type Storage<C, Q = QueryStages> = (
 /// load Q themselves.
 pub type VariedStorage<C> = Storage<C, ()>;
 
-/// [`Storage`] as tensors and pipelines.
-pub type Tensors<C, Q> = <Storage<C, Q> as SharedStorage>::Tensors;
+/// A storage as tensors and pipelines.
+pub type Of<S> = <S as SharedStorage>::Tensors;

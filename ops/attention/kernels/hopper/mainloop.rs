@@ -18,11 +18,11 @@
 //! that masked tiles come first.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::super::softmax::{OnlineSoftmax, at};
+use super::super::sequence::Span;
+use super::super::softmax::{OnlineSoftmax, scale_rows};
 use super::config::{Element, HopperConfig, STAGES, WARPGROUP, recomputed};
 use super::layouts::{OwnRows, SmemK, SmemQ, SmemV, SmemVt, TileO, TileS};
 use super::scores::ScorePolicy;
-use super::softmax::online_softmax;
 use core::marker::PhantomData;
 use core::mem::replace;
 use moye_device::atom::wgmma::{
@@ -112,7 +112,8 @@ pub fn mainloop<C: HopperConfig>(
     sQ: SharedTensor<Element<C>, OwnRows<SmemQ<C>>>,
     sK: SharedTensor<Element<C>, SmemK<C>>,
     sV: SharedTensor<Element<C>, SmemV<C>>,
-    (keys, values): (Consumer<STAGES, 1>, Consumer<STAGES, 1>),
+    keys: Consumer<STAGES, 1>,
+    values: Consumer<STAGES, 1>,
     warpgroup: u32,
     scale: f32,
 ) -> Mainloop<
@@ -137,13 +138,13 @@ where
     LK: StaticLayout,
     LV: StaticLayout,
 {
-    /// Processes the tiles of keys `begin .. end` of a tile of queries, at least one. Returns the
+    /// Processes the tiles of keys of a tile of queries, at least one. Returns the
     /// results and their softmax.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn run(
         &mut self,
-        (begin, mut next): (u32, u32),
+        Span { begin, end: mut next }: Span<u32>,
         scores: &mut impl ScorePolicy<C>,
     ) -> (ResultsOf<C>, OnlineSoftmax<2>) {
         next -= 1;
@@ -183,7 +184,7 @@ where
         read();
         scores.apply(&mut tSrS, tile);
         let mut softmax = OnlineSoftmax::new(C::GENERAL, self.scale);
-        online_softmax::<_, false>(&mut softmax, &mut tSrS, C::SOFTMAX, self.scale);
+        softmax.online_softmax::<_, 4, false>(&mut tSrS, C::SOFTMAX, self.scale);
         let tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
         State { tOrO: Fragment::filled(0.0), tOrP, softmax }
     }
@@ -202,7 +203,7 @@ where
         let value = self.issue_both(state, &mut tSrS, read);
         scores.apply(&mut tSrS, tile);
         let (factors, rescale) =
-            online_softmax::<_, true>(&mut state.softmax, &mut tSrS, C::SOFTMAX, self.scale);
+            state.softmax.online_softmax::<_, 4, true>(&mut tSrS, C::SOFTMAX, self.scale);
         warpgroup_wait_after::<0, 2>(state.softmax.sum);
         warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
         self.values.release(value);
@@ -228,7 +229,7 @@ where
         let value = self.issue_both(state, &mut tSrS, read);
         scores.apply(&mut tSrS, tile);
         let mut softmax = OnlineSoftmax::new(C::GENERAL, self.scale);
-        online_softmax::<_, false>(&mut softmax, &mut tSrS, C::SOFTMAX, self.scale);
+        softmax.online_softmax::<_, 4, false>(&mut tSrS, C::SOFTMAX, self.scale);
         warpgroup_wait_after::<0, 2>(softmax.sum);
         warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
         self.values.release(value);
@@ -277,16 +278,5 @@ where
         warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
         self.values.release(value);
         (tOrO, softmax)
-    }
-}
-
-/// Multiplies each of a thread's two rows by its factor.
-#[inline(always)]
-pub fn scale_rows<L: StaticLayout>(tOrO: &mut Fragment<f32, L>, factors: [f32; 2]) {
-    for row in 0..2 {
-        for column in 0..const { L::LAYOUT.size() as usize / 2 } {
-            let result = tOrO[at(2, row, column)];
-            tOrO[at(2, row, column)] = result * factors[row];
-        }
     }
 }

@@ -1,17 +1,18 @@
-//! Attention on Hopper: one body for whole tensors, variable lengths and pages, and one for 8-bit
-//! floats of the same parts.
+//! Attention on Hopper: one body for whole tensors, variable lengths, pages and 8-bit floats.
 //!
 //! - `config`: the shape of a kernel as a type; `shapes`: all shapes; `layouts`: their layouts.
 //! - `forward`: the body, and the order of work of each source of keys; `source`: the producer.
-//! - `mainloop`: a consumer's loop over keys; `scores`, `softmax`: its policies.
-//! - `tile`: a tile of queries and its place in memory; `rows`: a thread's rows of it.
+//! - `mainloop`: a consumer's loop over keys; `scores`: its score policies.
+//! - `rows`: a thread's rows of a tile of queries.
 //! - `store`: Q to shared memory, O to global memory; `schedule`: the tiles of a persistent block.
-//! - `e4m3`: the kernel for 8-bit floats; `e4m3_mainloop`: its loop over keys.
+//! - `arrival`: splits reduced by the block that arrives last.
+//! - `e4m3`: 8-bit floats with scale factors; `e4m3_mainloop`: their loop over keys.
 //!
-//! Functions without a contract have the contract of [`forward`], or of [`forward_e4m3`] in `e4m3`.
+//! Functions without a contract have the contract of [`forward`].
 //! All threads of a consumer warpgroup call them together; the producer calls the functions of
 //! `source`.
 
+mod arrival;
 mod config;
 mod e4m3;
 mod e4m3_mainloop;
@@ -24,13 +25,11 @@ mod rows;
 mod schedule;
 mod scores;
 mod shapes;
-mod softmax;
 mod source;
 mod store;
-mod tile;
 
 pub use config::{BOX, HopperConfig, SMALL_BOX, STAGES, WARPGROUP};
-pub use e4m3::{E4m3Storage, Scale, Scales, forward_e4m3};
+pub use e4m3::{E4m3Storage, Scale, ScaledMaps, Scales};
 pub use forward::{KeyMaps, KeySource, forward};
 #[cfg(test)]
 pub(super) use layouts::piece;
@@ -40,5 +39,4 @@ pub use schedule::Tiles;
 pub use schedule::even_section;
 pub use scores::CHUNK;
 pub use shapes::*;
-pub use softmax::SoftmaxPolicy;
 pub use source::Maps;

@@ -4,7 +4,7 @@ use super::super::arguments::Arguments;
 #[cfg(not(target_arch = "nvptx64"))]
 use super::super::arguments::Window;
 #[cfg(not(target_arch = "nvptx64"))]
-use super::super::sequence::Visible;
+use super::super::sequence::{Span, Visible};
 use moye_device::arch::{block_idx, grid_dim, opaque};
 use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::memory::Element;
@@ -121,7 +121,8 @@ pub fn even_section<T: Element>(
             let sum = core::iter::from_fn(|| tiles.next_tile())
                 .map(|tile| {
                     let first = tile.m * rows;
-                    let ((begin, end), _) = visible.range(first, (first + rows).min(arguments.q_length) - 1);
+                    let last = (first + rows).min(arguments.q_length) - 1;
+                    let Span { begin, end } = visible.range(first, last).by_some;
                     // The fixed cost of a tile is about one step.
                     1 + u64::from((end - begin).max(0) as u32 / keys)
                 })
@@ -140,20 +141,13 @@ pub fn even_section<T: Element>(
 mod tests {
     extern crate std;
     use super::*;
-    use moye_device::memory::{Global, GlobalMut};
 
     #[test]
     fn every_tile_is_one_blocks_whatever_the_section() {
-        let null = Global::<f32>::from_address(0);
         for (batches, heads, q_length, section, blocks) in
             [(1, 1, 1, 1, 1), (3, 6, 100, 4, 7), (2, 4, 1000, 8, 132), (2, 5, 640, 3, 9)]
         {
-            let mut arguments = Arguments::contiguous(
-                (null, null, null, GlobalMut::from_address(0)),
-                (batches, heads, heads),
-                (q_length, 64),
-                (64, 64),
-            );
+            let mut arguments = Arguments::<f32> { batches, heads, q_length, ..Arguments::none() };
             let all = arguments.grid(64);
             let mut seen = std::vec::Vec::new();
             for block in 0..blocks {

@@ -8,22 +8,18 @@
 //! every eight columns.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::super::arguments::Arguments;
 use super::super::config::Half;
-use super::super::schedule::Work;
-use super::super::sequence::Sequence;
+use super::super::scores::{SoftCap, TileScores};
+use super::super::sequence::{Query, Span};
 use super::super::softmax::at;
 use super::config::HopperConfig;
 use super::mainloop::ScoresOf;
 use super::rows::ThreadRows;
 use core::marker::PhantomData;
-use moye_device::arch::{
-    Convert, Fma, Word, Word64x2, Word128, lane_id, prmt, rcp_approx_f32, tanh_approx_f32, transpose_quad,
-};
+use moye_device::arch::{Fma, Word, Word64x2, Word128, lane_id, prmt, transpose_quad};
 use moye_device::atom::mma::accumulator_column;
 use moye_device::layout;
 use moye_device::layout::{Layout, Swizzle};
-use moye_device::memory::Global;
 use moye_device::tensor::{Fragment, StaticLayout};
 
 /// Changes the scores of a warpgroup's rows, a tile of keys at a time.
@@ -41,12 +37,6 @@ impl<C: HopperConfig> ScorePolicy<C> for ThreadRows {
     unsafe fn apply(&mut self, tSrS: &mut ScoresOf<C>, tile: u32) {
         self.mask::<C>(tSrS, tile);
     }
-}
-
-/// The unit of the scores that the softmax takes: its factor, for exponentials to base e.
-#[inline(always)]
-pub fn unit<C: HopperConfig>(arguments: &Arguments<C::Operand>) -> f32 {
-    if C::GENERAL { arguments.unit() } else { arguments.scale }
 }
 
 /// Keys that a thread loads at a time. Rows of bias and mask begin at multiples of this many
@@ -82,16 +72,18 @@ pub struct Options<'a, C: HopperConfig> {
 }
 
 impl<'a, C: HopperConfig> Options<'a, C> {
-    /// The options for `rows`, whose keys are in the tiles `begin .. end`, at least one.
+    /// The options for `rows`, whose keys are in these tiles, at least one.
     #[inline(always)]
-    pub unsafe fn new(scores: TileScores<'a, C>, rows: ThreadRows, (begin, end): (u32, u32)) -> Self {
+    pub unsafe fn new(scores: TileScores<'a, C>, rows: ThreadRows, Span { begin, end }: Span<u32>) -> Self {
         let mut slopes = [0.0; 2];
         if scores.arguments.slopes.address() != 0 {
             for row in 0..2 {
-                slopes[row] = scores.slope(rows.token::<C>(row).1).read(0);
+                slopes[row] = scores.slope(rows.query::<C>(row).head).read(0);
             }
         }
-        let ahead = scores.ahead(&rows);
+        let queries = [0, 1].map(|row| rows.query::<C>(row));
+        let ahead =
+            queries.map(|row| if scores.has_bias() { bias(&scores, row) } else { mask(&scores, row) });
         let mut options = Self { scores, rows, begin, slopes, ahead, loaded: Fragment::zeros() };
         if C::AHEAD {
             options.load_ahead(end - 1);
@@ -113,14 +105,14 @@ impl<'a, C: HopperConfig> Options<'a, C> {
     /// Loads the bias of a tile for the thread's rows `FIRST .. END`.
     #[inline(always)]
     unsafe fn load_bias<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
-        let rows = [0, 1].map(|row| self.scores.bias(self.rows.token::<C>(row)));
+        let rows = [0, 1].map(|row| bias(&self.scores, self.rows.query::<C>(row)));
         self.load::<4, FIRST, END>(tile, |row, key| Word128::load_global(rows[row] + 2 * u64::from(key)).0);
     }
 
     /// Loads the mask of a tile for the thread's rows `FIRST .. END`.
     #[inline(always)]
     unsafe fn load_mask<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
-        let rows = [0, 1].map(|row| self.scores.mask(self.rows.token::<C>(row)));
+        let rows = [0, 1].map(|row| mask(&self.scores, self.rows.query::<C>(row)));
         self.load::<2, FIRST, END>(tile, |row, key| Word64x2::load_global(rows[row] + u64::from(key)).0);
     }
 
@@ -189,6 +181,18 @@ impl<'a, C: HopperConfig> Options<'a, C> {
     }
 }
 
+/// The address of a row of the bias.
+#[inline(always)]
+fn bias<C: HopperConfig>(scores: &TileScores<'_, C>, row: Query) -> u64 {
+    scores.arguments.bias.offset(scores.arguments.stride_bias.row(&scores.work, row)).address()
+}
+
+/// The address of a row of the mask.
+#[inline(always)]
+fn mask<C: HopperConfig>(scores: &TileScores<'_, C>, row: Query) -> u64 {
+    scores.arguments.mask.offset(scores.arguments.stride_mask.row(&scores.work, row)).address()
+}
+
 /// The index of a word among the loaded words.
 const fn index<C: HopperConfig>(word: usize, chunk: usize, row: usize) -> usize {
     word + 4 * (chunk + chunks::<C>() * row)
@@ -201,15 +205,15 @@ impl<C: HopperConfig> ScorePolicy<C> for Options<'_, C> {
         // The first option that computes with scaled scores scales them.
         let mut scale = arguments.scale;
         if arguments.softcap != 0.0 {
-            let inner = scale * rcp_approx_f32(arguments.softcap);
+            let cap = SoftCap::of::<C>(arguments);
             for score in 0..const { C::BLK_N as usize / 2 } {
-                tSrS[score] = tanh_approx_f32(tSrS[score] * inner) * arguments.softcap;
+                tSrS[score] = cap.apply::<C>(tSrS[score]);
             }
             scale = 1.0;
         }
         if arguments.slopes.address() != 0 {
             for row in 0..2 {
-                let position = self.rows.token::<C>(row).0 as i32 + self.scores.sequence.visible.shift;
+                let position = self.rows.query::<C>(row).token as i32 + self.scores.sequence.visible.shift;
                 let first = ((tile * C::BLK_N + accumulator_column(lane_id())) as i32 - position) as f32;
                 for column in 0..const { C::BLK_N as usize / 4 } {
                     let distance = (first + (column / 2 * 8 + column % 2) as f32).abs();
@@ -247,87 +251,5 @@ impl<C: HopperConfig> ScorePolicy<C> for Options<'_, C> {
             self.load_ahead(tile - 1);
         }
         self.rows.mask::<C>(tSrS, tile);
-    }
-}
-
-/// The options for the scores of a tile: slopes, bias and mask of its heads and its sequence. Rows
-/// are given as token and head of the tile.
-#[derive(Clone, Copy)]
-pub struct TileScores<'a, C: HopperConfig> {
-    /// The kernel's arguments.
-    pub arguments: &'a Arguments<C::Operand>,
-    /// The tile.
-    pub work: Work,
-    /// The tile's sequence.
-    pub sequence: Sequence,
-}
-
-impl<C: HopperConfig> TileScores<'_, C> {
-    #[inline(always)]
-    fn has_bias(&self) -> bool {
-        self.arguments.bias.address() != 0
-    }
-
-    #[inline(always)]
-    fn has_mask(&self) -> bool {
-        self.arguments.mask.address() != 0
-    }
-
-    /// The address of a row of the bias.
-    #[inline(always)]
-    fn bias(&self, row: (u32, u32)) -> u64 {
-        self.arguments.bias.offset(self.arguments.stride_bias.row(&self.work, row)).address()
-    }
-
-    /// The address of a row of the mask.
-    #[inline(always)]
-    fn mask(&self, row: (u32, u32)) -> u64 {
-        self.arguments.mask.offset(self.arguments.stride_mask.row(&self.work, row)).address()
-    }
-
-    /// The addresses of the thread's rows in the tensor that is loaded a tile ahead.
-    #[inline(always)]
-    fn ahead(&self, rows: &ThreadRows) -> [u64; 2] {
-        let tokens = [0, 1].map(|row| rows.token::<C>(row));
-        tokens.map(|token| if self.has_bias() { self.bias(token) } else { self.mask(token) })
-    }
-
-    /// A pointer to the slope of a head of the tile.
-    #[inline(always)]
-    fn slope(&self, head: u32) -> Global<f32> {
-        let Arguments { slopes, stride_slopes, .. } = self.arguments;
-        slopes.offset(i64::from(self.work.batch) * stride_slopes + i64::from(self.work.head + head))
-    }
-
-    /// The score of one key of a row whose product is `dot`.
-    ///
-    /// # Safety
-    /// The memory that the arguments point to may be read; row and key exist.
-    #[inline(always)]
-    pub unsafe fn score(&self, row: (u32, u32), key: u32, dot: f32) -> f32 {
-        let arguments = self.arguments;
-        let mut score = dot;
-        if arguments.softcap != 0.0 {
-            let inner = arguments.scale * rcp_approx_f32(arguments.softcap);
-            score = tanh_approx_f32(score * inner) * arguments.softcap;
-        } else if arguments.unit() != arguments.scale {
-            score *= arguments.scale;
-        }
-        if arguments.slopes.address() != 0 {
-            let distance = key as i32 - (row.0 as i32 + self.sequence.visible.shift);
-            score = (distance.abs() as f32).fma(-self.slope(row.1).read(0), score);
-        }
-        if self.has_bias() {
-            let from = arguments.stride_bias.row(&self.work, row) + i64::from(key);
-            let bias: f32 = arguments.bias.cast::<C::T>().read(from).convert();
-            score += bias;
-        }
-        if self.has_mask() {
-            let from = arguments.stride_mask.row(&self.work, row) + i64::from(key);
-            if arguments.mask.read(from) == 0 {
-                score = f32::NEG_INFINITY;
-            }
-        }
-        score
     }
 }

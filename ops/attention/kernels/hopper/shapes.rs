@@ -1,6 +1,6 @@
 //! The shapes of the kernels for Hopper, and the `wgmma` atoms of their products.
 
-use super::super::config::Half;
+use super::super::config::{Half, TileConfig};
 use super::super::recompute::Pairs;
 use super::config::HopperConfig;
 use core::marker::PhantomData;
@@ -99,18 +99,25 @@ marker! {
 }
 
 macro_rules! shapes {
-    ($($(#[$doc:meta])* $name:ident: $d:literal x $keys:literal x $dv:literal, $warpgroups:literal of $registers:literal $(, $option:ident: $kind:ident = $value:expr)*;)+) => { $(
+    ($($(#[$doc:meta])* $name:ident: $d:literal x $keys:literal x $dv:literal, $warpgroups:literal of $registers:literal $($general:ident)? $(, $option:ident: $kind:ident = $value:expr)*;)+) => { $(
         marker! {
             $(#[$doc])*
             $name;
         }
 
-        impl<T: Products<$keys> + Products<$dv>> HopperConfig for $name<T> {
+        impl<T: Products<$keys> + Products<$dv>> TileConfig for $name<T> {
             type Operand = T;
-            type T = <T as Operand>::Result;
             const D: i64 = $d;
             const DV: i64 = $dv;
+            const BLK_M: u32 = 64 * $warpgroups;
             const BLK_N: u32 = $keys;
+            const GENERAL: bool = !stringify!($($general)?).is_empty();
+            const PAGED: bool = true;
+            const APPROXIMATE_TANH: bool = true;
+        }
+
+        impl<T: Products<$keys> + Products<$dv>> HopperConfig for $name<T> {
+            type T = <T as Operand>::Result;
             const WARPGROUPS: u32 = $warpgroups;
             $(const $option: $kind = $value;)*
             type Qk = QkOf<Self>;
@@ -167,19 +174,19 @@ shapes! {
     /// Heads of 256, in boxes of 64 keys.
     D256Varied: 256 x 64 x 256, 2 of 232, SEPARATE_O: bool = false;
     /// Heads of 64, all options.
-    D64General: 64 x 128 x 64, 2 of 232, TURNS: bool = false, SEPARATE_O: bool = false, GENERAL: bool = true;
+    D64General: 64 x 128 x 64, 2 of 232 general, TURNS: bool = false, SEPARATE_O: bool = false;
     /// Heads of 80, all options.
-    D80General: 80 x 128 x 80, 2 of 232, SEPARATE_O: bool = false, GENERAL: bool = true;
+    D80General: 80 x 128 x 80, 2 of 232 general, SEPARATE_O: bool = false;
     /// Heads of 96, all options.
-    D96General: 96 x 128 x 96, 2 of 232, SEPARATE_O: bool = false, GENERAL: bool = true;
+    D96General: 96 x 128 x 96, 2 of 232 general, SEPARATE_O: bool = false;
     /// Heads of 128, all options.
-    D128General: 128 x 128 x 128, 2 of 232, SEPARATE_O: bool = false, GENERAL: bool = true;
+    D128General: 128 x 128 x 128, 2 of 232 general, SEPARATE_O: bool = false;
     /// Heads of 192, all options.
-    D192General: 192 x 64 x 192, 2 of 232, SEPARATE_O: bool = false, GENERAL: bool = true;
+    D192General: 192 x 64 x 192, 2 of 232 general, SEPARATE_O: bool = false;
     /// Heads of 192 with values of 128, all options.
-    D192x128General: 192 x 128 x 128, 2 of 232, SEPARATE_O: bool = false, GENERAL: bool = true, AHEAD: bool = false;
+    D192x128General: 192 x 128 x 128, 2 of 232 general, SEPARATE_O: bool = false, AHEAD: bool = false;
     /// Heads of 256, all options.
-    D256General: 256 x 64 x 256, 2 of 232, SEPARATE_O: bool = false, GENERAL: bool = true, AHEAD: bool = false;
+    D256General: 256 x 64 x 256, 2 of 232 general, SEPARATE_O: bool = false, AHEAD: bool = false;
     /// Heads of 64, for few rows.
     D64Few: 64 x 128 x 64, 1 of 240, TURNS: bool = false, SEPARATE_O: bool = false;
     /// Heads of 128, for few rows.

@@ -8,14 +8,14 @@
 
 use super::super::arguments::Arguments;
 use super::super::schedule::Work;
-use super::super::sequence::Sequence;
+use super::super::sequence::{Places, Sequence, Span, Visible};
+use super::super::tile::{Sequences, Tile};
 use super::config::{BOX, Element as Operand, HopperConfig, SMALL_BOX, STAGES};
 use super::layouts::*;
-use super::tile::{Sequences, Tile};
 use moye_device::arch::{lane_id, prefetch_tensor_map};
 use moye_device::atom::tma::{TmaCopy, TmaMap};
 use moye_device::collective::TileScheduler;
-use moye_device::memory::{Element, Global};
+use moye_device::memory::Element;
 use moye_device::pipeline::Producer;
 use moye_device::tensor::{Fixed, Kept, SharedTensor, SliceOf, StaticLayout};
 
@@ -23,59 +23,31 @@ use moye_device::tensor::{Fixed, Kept, SharedTensor, SliceOf, StaticLayout};
 /// boxes, the first one is that of the lane's box.
 type Batches = (i32, i32);
 
-/// Maps a key of one sequence to its row and sequence, or to its row and page.
+/// Sequences of one length; their queries see these keys.
 #[derive(Clone, Copy)]
-pub struct Places {
-    /// Page numbers of the sequence; address 0 without pages.
-    pages: Global<i32>,
-    /// Tokens per page.
-    page: u32,
-    /// Without pages: the row of the first key, and the sequence.
-    first: u32,
-    batch: u32,
-    /// Keys of the sequence.
-    keys: u32,
+pub struct Equal(pub Visible);
+
+impl Equal {
+    /// The sequences of a call, all of `q_length` and `k_length` tokens.
+    #[inline(always)]
+    pub fn of<T: Element>(arguments: &Arguments<T>) -> Self {
+        Self(Visible::new(arguments.q_length, arguments.k_length, arguments.window))
+    }
+
+    /// Sequence `batch` of `queries` tokens.
+    #[inline(always)]
+    pub fn of_length(&self, queries: u32, batch: u32) -> Sequence {
+        Sequence { batch, q_first: 0, k_first: 0, queries, visible: self.0 }
+    }
 }
 
-impl Places {
-    /// The places of the keys of `sequence`.
-    #[inline(always)]
-    pub fn new<T: Element>(arguments: &Arguments<T>, sequence: &Sequence) -> Self {
-        let pages = if arguments.pages.address() == 0 {
-            arguments.pages
-        } else {
-            arguments.pages.offset(i64::from(sequence.batch) * arguments.stride_pages)
-        };
-        // With offsets, all sequences are rows of sequence 0 of the tensor.
-        let batch = if arguments.k_offsets.address() == 0 { sequence.batch } else { 0 };
-        Self { pages, page: arguments.page, first: sequence.k_first, batch, keys: sequence.visible.keys }
-    }
+impl<C: HopperConfig> Sequences<C> for Equal {
+    const VARIED: bool = false;
+    const FEWEST_TILES: u32 = 1;
 
-    /// The row of a key in its sequence or page. With pages, a key past the end of the sequence
-    /// gets a row past the end of the page: TMA fills its elements with zeros.
     #[inline(always)]
-    pub fn row(&self, key: u32) -> i32 {
-        if self.pages.address() == 0 {
-            (self.first + key) as i32
-        } else if key >= self.keys {
-            self.page as i32
-        } else {
-            (key & (self.page - 1)) as i32
-        }
-    }
-
-    /// The sequence, or the page, of a key.
-    #[inline(always)]
-    pub fn batch(&self, key: u32) -> i32 {
-        if self.pages.address() == 0 {
-            self.batch as i32
-        } else if key >= self.keys {
-            0
-        } else {
-            let number = i64::from(key >> self.page.trailing_zeros());
-            // SAFETY: the sequence has the key, so that the table has its page.
-            unsafe { self.pages.read(number) }
-        }
+    fn sequence(&self, arguments: &Arguments<C::Operand>, batch: u32) -> Option<Sequence> {
+        Some(self.of_length(arguments.q_length, batch))
     }
 }
 
@@ -135,7 +107,7 @@ pub unsafe fn produce<C: HopperConfig, S: Sequences<C>, L: Loader<C>>(
     while let Some(tile) = tiles.next_tile() {
         let tile = Tile::<C, S>::of(arguments, sequences, &tiles.place(tile));
         let keys = loader.keys(&tile);
-        let (begin, mut next) = tile.keys;
+        let Span { begin, end: mut next } = tile.keys;
         if S::FEWEST_TILES == 0 && (!tile.exists() || begin >= next) {
             continue;
         }
@@ -304,7 +276,10 @@ impl<C: HopperConfig, const B: u32> Loader<C> for Boxes<'_, C, B> {
 
     #[inline(always)]
     fn keys<S: Sequences<C>>(&self, tile: &Tile<'_, C, S>) -> BoxKeys {
-        BoxKeys { places: Places::new(tile.arguments, &tile.sequence), kv_head: tile.work.kv_head as i32 }
+        BoxKeys {
+            places: Places::new(tile.arguments, &tile.sequence, true),
+            kv_head: tile.work.kv_head as i32,
+        }
     }
 
     #[inline(always)]

@@ -1,20 +1,17 @@
-//! A consumer warpgroup's stores of normalised results: by TMA, from registers, through shared
-//! memory, or as a split's partial results.
+//! A consumer warpgroup's stores of normalised results: by TMA, from registers, or through shared
+//! memory.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::config::Half;
-use super::super::recompute::is_hit;
-use super::super::reference::is_far;
+use super::super::results::{self, Normalisation};
 use super::super::rows::Rows;
-use super::super::softmax::{OnlineSoftmax, at};
+use super::super::softmax::at;
+use super::super::tile::{Again, Sequences, Varied};
 use super::config::{Element, HopperConfig, WARPGROUP, recomputed};
 use super::layouts::{OwnRows, SmemO, SmemQ, TmaO, piece};
-use super::mainloop::{Barrier, ResultsOf, scale_rows};
-use super::rows::ThreadRows;
-use super::tile::{Again, Sequences, Tile, Varied};
-use moye_device::arch::{FULL_WARP, Word, Word64x2, Word128, lane_id, sync_warp, thread_idx, transpose_quad};
+use super::mainloop::{Barrier, ResultsOf};
+use moye_device::arch::{FULL_WARP, Word, Word128, lane_id, opaque, sync_warp, thread_idx, transpose_quad};
 use moye_device::atom::StaticTiledCopy;
-use moye_device::atom::mma::accumulator_column;
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
 use moye_device::collective::{reuse_tile, store_tile};
@@ -29,44 +26,17 @@ pub fn tile_of_o<C: HopperConfig>(sQ: SharedTensor<Element<C>, SmemQ<C>>, tile: 
     SharedTensor::<C::T, SmemO<C>>::shared(sQ.pointer().cast()).at((.., .., tile))
 }
 
-/// The factors of a tile's scores and values.
-#[derive(Clone, Copy)]
-pub struct Scaling {
-    /// The factor of the scores, for exponentials to base 2.
-    pub scale: f32,
-    /// The factor of the values.
-    pub values: f32,
+/// What [`normalise`](super::super::results::normalise) depends on; `values` is the factor of the values, and
+/// `hides` says whether some keys are hidden.
+#[inline(always)]
+pub const fn normalisation<C: HopperConfig>(values: f32, hides: bool) -> Normalisation {
+    Normalisation { values, offset: C::OFFSET as f32, hides, checks_first: false }
 }
 
-/// Divides the results by the softmax's sums and writes the log-sum-exps, or a split's maxima and
-/// sums. Returns which of the thread's two rows must be recomputed; `hides` says whether some keys
-/// are hidden.
-///
-/// # Safety
-/// The log-sum-exp or the workspace has room for the rows, which no other thread writes; the scale
-/// factors and the sinks may be read. All lanes of the warp execute this call together.
+/// The first of a warp's eight rows at an index, of a warpgroup's.
 #[inline(always)]
-pub unsafe fn normalise<C: HopperConfig, S: Sequences<C>>(
-    tile: &Tile<'_, C, S>,
-    rows: &ThreadRows,
-    tOrO: &mut ResultsOf<C>,
-    softmax: &OnlineSoftmax<2>,
-    Scaling { scale, values }: Scaling,
-    hides: bool,
-) -> [bool; 2] {
-    let unit = tile.unit();
-    let (mut factors, mut again) = ([0.0; 2], [false; 2]);
-    for index in 0..2 {
-        let row = if C::SUMS_BY_WGMMA { None } else { rows.row::<C>(index) };
-        let (sum, to_max) = softmax.row(index, C::GENERAL, scale, C::OFFSET as f32);
-        factors[index] = tile.finish(row, unit, sum) * to_max * values;
-        again[index] = !C::GENERAL && is_far(&sum, scale);
-    }
-    scale_rows(tOrO, factors);
-    for index in 0..2 {
-        again[index] |= is_hit::<_, 2>(tOrO, index, hides);
-    }
-    again
+pub fn of_warp(index: u32) -> u32 {
+    opaque(thread_idx().x % WARPGROUP) / 32 * 16 + 8 * index
 }
 
 /// A thread's part of a warpgroup's tile of Q or of O, of this many columns.
@@ -107,6 +77,7 @@ pub unsafe fn store_by_tma<C: HopperConfig, S: Sequences<C>>(
     sync_warp(FULL_WARP);
     rows.recompute(
         *again,
+        of_warp,
         #[inline(always)]
         |row, column, results| put::<C>(sO, row, column, results.map(|result| result * factor)),
     );
@@ -123,13 +94,13 @@ pub unsafe fn store_by_tma<C: HopperConfig, S: Sequences<C>>(
 pub unsafe fn store_words<C: HopperConfig, S: Sequences<C>>(
     rows: &Again<'_, '_, C, S>,
     again: &[bool; 2],
-    of_thread: &ThreadRows,
+    of_thread: [Option<u32>; 2],
     tOrO: &ResultsOf<C>,
 ) {
     let tile = rows.tile;
     // Rows past the end are not stored.
     for index in 0..2 {
-        let row = of_thread.row::<C>(index);
+        let row = of_thread[index];
         let address = tile.row_of_o(row.unwrap_or(0), lane_id() % 4 * 8);
         for part in 0..const { C::DV as usize / 32 } {
             // Four pairs of columns, 8 apart.
@@ -145,6 +116,7 @@ pub unsafe fn store_words<C: HopperConfig, S: Sequences<C>>(
     sync_warp(FULL_WARP);
     rows.recompute(
         *again,
+        of_warp,
         #[inline(always)]
         |row, column, results| {
             let row = rows.first + row;
@@ -155,7 +127,8 @@ pub unsafe fn store_words<C: HopperConfig, S: Sequences<C>>(
     );
 }
 
-/// Stores a warpgroup's rows through its tile of Q, which all products of the warpgroup have read.
+/// Stores a warpgroup's rows through its tile of Q, which all products of the warpgroup have read,
+/// or as a split's.
 ///
 /// # Safety
 /// All threads of the warpgroup execute this call; no other thread writes the rows. Heads are
@@ -163,54 +136,27 @@ pub unsafe fn store_words<C: HopperConfig, S: Sequences<C>>(
 #[inline(always)]
 pub unsafe fn store_rows<C: HopperConfig>(
     rows: &Again<'_, '_, C, Varied>,
-    again: &[bool; 2],
+    again: [bool; 2],
+    of_thread: [Option<u32>; 2],
     tOrO: &ResultsOf<C>,
     sO: SharedResults<C>,
     warpgroup: u32,
 ) {
     let (tile, first) = (rows.tile, rows.first);
-    let thread = thread_idx().x % WARPGROUP;
-    let to_shared = C::StoreO::get_slice(thread);
     // Only this warpgroup accesses the tile; barriers separate its products, its writes and its
     // reads.
-    let rounded = pack_fragment::<C::T, _>(tOrO);
-    Barrier::Warpgroup.of(warpgroup).sync();
-    to_shared.store(&rounded, to_shared.partition_d(sO));
-    sync_warp(FULL_WARP);
-    rows.recompute(*again, |row, column, results| put::<C>(sO, row, column, results));
-    Barrier::Warpgroup.of(warpgroup).sync();
-    moved(C::DV, thread)
-        .store(sO.pointer().address(), |row| (tile.row_of_o(first + row, 0), first + row < tile.rows()));
-}
-
-/// Stores a warpgroup's rows of a split as f32 in the workspace.
-///
-/// # Safety
-/// The workspace has room for the rows, which no other thread writes. All lanes of the warp execute
-/// this call together.
-#[inline(always)]
-pub unsafe fn store_partial<C: HopperConfig>(
-    rows: &Again<'_, '_, C, Varied>,
-    again: &[bool; 2],
-    of_thread: &ThreadRows,
-    tOrO: &ResultsOf<C>,
-) {
-    let tile = rows.tile;
-    // A thread recomputes only elements that it has stored itself.
-    for index in 0..2 {
-        let row = of_thread.row::<C>(index);
-        let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::DV);
-        let place = place.offset(accumulator_column(lane_id()));
-        for pair in 0..const { C::DV as usize / 8 } {
-            let bits = [0, 1].map(|i| tOrO[at(2, index, 2 * pair + i)].to_bits());
-            let address = place.offset(pair as i64 * 8).address();
-            Word64x2::store_global_if(row.is_some(), address, Word64x2(bits));
-        }
-    }
-    rows.recompute(*again, |row, column, results| {
-        let exists = rows.first + row < tile.rows();
-        let place = tile.partial_row((rows.first + row).min(tile.rows() - 1)) * C::DV + i64::from(column);
-        let address = tile.arguments.partial_o.offset(place).address();
-        Word64x2::store_global_if(exists, address, Word64x2(results.map(f32::to_bits)));
-    });
+    let to_shared = || {
+        let to_shared = C::StoreO::get_slice(thread_idx().x % WARPGROUP);
+        let rounded = pack_fragment::<C::T, _>(tOrO);
+        Barrier::Warpgroup.of(warpgroup).sync();
+        to_shared.store(&rounded, to_shared.partition_d(sO));
+        sync_warp(FULL_WARP);
+    };
+    let put = |row, column, results| put::<C>(sO, row, column, results);
+    let to_global = || {
+        Barrier::Warpgroup.of(warpgroup).sync();
+        moved(C::DV, thread_idx().x % WARPGROUP)
+            .store(sO.pointer().address(), |row| (tile.row_of_o(first + row, 0), first + row < tile.rows()));
+    };
+    results::store_rows(rows, again, of_thread, tOrO, of_warp, to_shared, put, to_global);
 }

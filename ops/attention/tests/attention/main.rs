@@ -22,11 +22,13 @@ mod several;
 mod varied;
 
 use case::Case;
-use check::{Kernels, check};
+use check::{Kernels, check, check_by};
 use half::{bf16, f16};
-use machine::Simulator;
+use machine::{Machine as _, Simulator};
+use moye_device::memory::GlobalMut;
 use moye_sim::GlobalMemory;
 use std::collections::BTreeSet;
+use varied::Varied as _;
 
 /// Name and shared memory of the kernel for a case.
 fn facts<T: Kernels>(case: &Case) -> (&'static str, u32) {
@@ -80,5 +82,23 @@ fn the_splits_of_a_row_are_reduced_by_one_warp_or_by_the_four_of_a_block() {
         let mut case = Case::new(d, (1, 2, 2), (3, keys));
         (case.decode, case.splits) = (true, splits);
         check::<bf16, _>(&simulator(), &case, splits.into());
+    }
+}
+
+#[test]
+fn the_block_of_a_tile_that_arrives_last_reduces_the_splits_and_resets_its_counter() {
+    // Of the last sequence some splits have no key, and one has no query.
+    let lengths = vec![(3, 290), (0, 40), (2, 70)];
+    for (d, splits, page) in [(64, 3, None), (128, 9, Some(16)), (256, 17, None)] {
+        let mut case = Case::new(d, (3, 4, 2), (3, 290)).causal();
+        (case.splits, case.page, case.pack, case.sinks) = (splits, page, d != 64, true);
+        case.lengths = Some(lengths.clone());
+        let machine = simulator();
+        let counters = machine.upload(&[0; 4 * 64]);
+        check_by::<bf16, _>(&machine, &case, splits.into(), |arguments, operands| {
+            arguments.counters = GlobalMut::from_address(counters.address());
+            bf16::run(&machine, &case, true, arguments, operands);
+        });
+        assert!(counters.download::<u8>().iter().all(|&byte| byte == 0), "{case:?}");
     }
 }

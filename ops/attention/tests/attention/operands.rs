@@ -357,6 +357,10 @@ impl<B: Buffer> Buffers<B> {
         let o = machine.upload(&vec![POISON; operands.o.values.len() * T::BYTES]);
         let lse = machine.upload(&vec![POISON; 4 * operands.lse_size(case)]);
         let arguments = Arguments {
+            q: Global::from_address(q),
+            k: Global::from_address(k),
+            v: Global::from_address(v),
+            o: GlobalMut::from_address(o.address()),
             stride_q: operands.q.strides,
             stride_k: operands.k.strides,
             stride_v: operands.v.strides,
@@ -383,17 +387,12 @@ impl<B: Buffer> Buffers<B> {
             splits: case.splits,
             scale: case.scale,
             softcap: case.softcap,
-            ..Arguments::contiguous(
-                (
-                    Global::from_address(q),
-                    Global::from_address(k),
-                    Global::from_address(v),
-                    GlobalMut::from_address(o.address()),
-                ),
-                (case.batches as u32, case.heads as u32, case.kv_heads() as u32),
-                (case.q_length as u32, case.k_length as u32),
-                (case.d as u32, case.dv as u32),
-            )
+            batches: case.batches as u32,
+            heads: case.heads as u32,
+            group: case.group as u32,
+            q_length: case.q_length as u32,
+            k_length: case.k_length as u32,
+            ..Arguments::none()
         };
         (Self { o, lse, all }, arguments)
     }

@@ -19,7 +19,7 @@ pub type Parameters<C> = (
     TmaMap<TmaValueBox<C>>,
     TmaMap<TmaKeyBox<C, SMALL_BOX>>,
     TmaMap<TmaValueBox<C, SMALL_BOX>>,
-    Arguments<<C as HopperConfig>::Operand>,
+    Arguments<<C as kernels::TileConfig>::Operand>,
 );
 
 /// The element types with kernels for Hopper.

@@ -28,7 +28,7 @@ use random::Random;
 macro_rules! entries {
     ($($name:ident $config:ident $loaded:literal;)+) => { $(
         /// # Safety
-        /// Same contract as [`forward_e4m3`].
+        /// Same contract as [`forward`].
         #[kernel(threads = $config::<F8E4M3>::THREADS, min_blocks = 1, shared = E4m3Storage<$config<F8E4M3>, $loaded>)]
         pub unsafe fn $name(
             q: TmaMap<TmaQ<$config<F8E4M3>>>,
@@ -41,7 +41,7 @@ macro_rules! entries {
         ) {
             let maps = Maps { q: &q, k: &k, v: &v, o: &o };
             let tiles = || Tiles::new(&arguments, section, $config::<F8E4M3>::RECOMPUTES);
-            forward_e4m3::<$config<F8E4M3>, _, $loaded>(maps, &arguments, &scales, tiles)
+            forward(ScaledMaps::<$config<F8E4M3>, $loaded> { maps, scales: &scales }, &arguments, tiles)
         }
     )+ };
 }
@@ -81,18 +81,22 @@ fn run<C: HopperConfig<Operand = F8E4M3, T = bf16>>(
     let rows = case.rows();
     let (o_buffer, lse_buffer) = (upload(&vec![POISON; 2 * rows * case.d]), upload(&vec![POISON; 4 * rows]));
     let pointer = |buffer: &Allocation| Global::<F8E4M3>::from_address(buffer.address());
-    let sizes = (case.batches as u32, case.heads as u32, kv_heads as u32);
-    let mut arguments = Arguments::contiguous(
-        (
-            pointer(&q_buffer),
-            pointer(&k_buffer),
-            pointer(&v_buffer),
-            GlobalMut::from_address(o_buffer.address()),
-        ),
-        sizes,
-        (case.q_length as u32, case.k_length as u32),
-        (case.d as u32, case.d as u32),
-    );
+    let tokens = case.q_length as i64;
+    let contiguous = |row: i64| Strides { batch: case.heads as i64 * tokens * row, row, head: tokens * row };
+    let mut arguments = Arguments {
+        stride_o: contiguous(case.d as i64),
+        stride_lse: contiguous(1),
+        q: pointer(&q_buffer),
+        k: pointer(&k_buffer),
+        v: pointer(&v_buffer),
+        o: GlobalMut::from_address(o_buffer.address()),
+        batches: case.batches as u32,
+        heads: case.heads as u32,
+        group: (case.heads / kv_heads) as u32,
+        q_length: case.q_length as u32,
+        k_length: case.k_length as u32,
+        ..Arguments::none()
+    };
     if !C::SUMS_BY_WGMMA {
         arguments.lse = GlobalMut::from_address(lse_buffer.address());
     }

@@ -1,22 +1,19 @@
 //! A block's tile of queries: its rows among those of its sequence, its tiles of keys, and where
 //! both are in global memory.
 
-use super::super::arguments::{Arguments, Strides};
-use super::super::recompute::{Source, recompute_rows};
-use super::super::schedule::Work;
-use super::super::scores::token;
-use super::super::sequence::{Sequence, Visible};
-use super::super::softmax::RowSum;
-use super::config::{HopperConfig, WARPGROUP};
-use super::rows::{ThreadRows, key_tiles};
-use super::scores::{TileScores, unit};
-use super::source::Places;
-use moye_device::arch::{lane_id, opaque, thread_idx};
+use super::arguments::{Arguments, Strides};
+use super::config::TileConfig;
+use super::recompute::{Source, recompute_rows};
+use super::schedule::Work;
+use super::scores::TileScores;
+use super::sequence::{Places, Query, Seen, Sequence, Span, Visible};
+use super::softmax::RowSum;
+use moye_device::arch::{lane_id, opaque};
 use moye_device::collective::WorkTile;
-use moye_device::memory::{Element, Global};
+use moye_device::memory::Global;
 
 /// The sequences of a call.
-pub trait Sequences<C: HopperConfig>: Copy {
+pub trait Sequences<C: TileConfig>: Copy {
     /// Whether lengths and offsets are read for each sequence, heads are packed into tiles, and
     /// keys are split. Otherwise all sequences have one length, and a tile has rows of one head.
     const VARIED: bool;
@@ -30,35 +27,7 @@ pub trait Sequences<C: HopperConfig>: Copy {
     /// The unit of the scores that the softmax takes: its factor, for exponentials to base e.
     #[inline(always)]
     fn unit(&self, arguments: &Arguments<C::Operand>, _work: &Work) -> f32 {
-        unit::<C>(arguments)
-    }
-}
-
-/// Sequences of one length; their queries see these keys.
-#[derive(Clone, Copy)]
-pub struct Equal(pub Visible);
-
-impl Equal {
-    /// The sequences of a call, all of `q_length` and `k_length` tokens.
-    #[inline(always)]
-    pub fn of<T: Element>(arguments: &Arguments<T>) -> Self {
-        Self(Visible::new(arguments.q_length, arguments.k_length, arguments.window))
-    }
-
-    /// Sequence `batch` of `queries` tokens.
-    #[inline(always)]
-    pub fn of_length(&self, queries: u32, batch: u32) -> Sequence {
-        Sequence { batch, q_first: 0, k_first: 0, queries, visible: self.0 }
-    }
-}
-
-impl<C: HopperConfig> Sequences<C> for Equal {
-    const VARIED: bool = false;
-    const FEWEST_TILES: u32 = 1;
-
-    #[inline(always)]
-    fn sequence(&self, arguments: &Arguments<C::Operand>, batch: u32) -> Option<Sequence> {
-        Some(self.of_length(arguments.q_length, batch))
+        if C::GENERAL { arguments.unit() } else { arguments.scale }
     }
 }
 
@@ -66,7 +35,7 @@ impl<C: HopperConfig> Sequences<C> for Equal {
 #[derive(Clone, Copy)]
 pub struct Varied;
 
-impl<C: HopperConfig> Sequences<C> for Varied {
+impl<C: TileConfig> Sequences<C> for Varied {
     const VARIED: bool = true;
     const FEWEST_TILES: u32 = 0;
 
@@ -76,9 +45,16 @@ impl<C: HopperConfig> Sequences<C> for Varied {
     }
 }
 
+/// The keys that two rows of `pack` heads see, and the rows between them.
+#[inline(always)]
+fn seen(visible: &Visible, rows: [u32; 2], pack: u32) -> Seen {
+    let [first, last] = rows.map(|row| Query::of_row(row, pack).token);
+    visible.range(first, last)
+}
+
 /// A block's tile of rows and its tiles of keys.
 #[derive(Clone, Copy)]
-pub struct Tile<'a, C: HopperConfig, S> {
+pub struct Tile<'a, C: TileConfig, S> {
     /// The call's sequences.
     pub sequences: S,
     /// The kernel's arguments.
@@ -89,13 +65,13 @@ pub struct Tile<'a, C: HopperConfig, S> {
     pub sequence: Sequence,
     /// The tile's first row among those of the sequence.
     pub first: u32,
-    /// Rows of the sequence; see [`rows`](Self::rows).
-    rows: u32,
-    /// The tiles of keys, of the split where keys are split: `begin .. end`.
-    pub keys: (u32, u32),
+    /// Rows of the sequence; see [`rows`](Self::rows()).
+    pub rows: u32,
+    /// The tiles of keys, of the split where keys are split.
+    pub keys: Span<u32>,
 }
 
-impl<'a, C: HopperConfig, S: Sequences<C>> Tile<'a, C, S> {
+impl<'a, C: TileConfig, S: Sequences<C>> Tile<'a, C, S> {
     /// A scheduler's tile, which may begin past the last row: see [`exists`](Self::exists).
     ///
     /// # Safety
@@ -107,16 +83,21 @@ impl<'a, C: HopperConfig, S: Sequences<C>> Tile<'a, C, S> {
             Some(sequence) => sequence,
             None => Sequence::of(arguments, work.batch),
         };
-        let of_tile = const { C::WARPGROUPS * 64 };
         let pack = if S::VARIED { arguments.pack } else { 1 };
-        let (first, rows) = (work.row_tile * of_tile, sequence.queries * pack);
+        let (first, rows) = (work.row_tile * C::BLK_M, sequence.queries * pack);
         // A sequence without rows is treated as one row; its tiles are not used.
         let of_sequence = if S::VARIED { rows.max(1) } else { rows };
-        let (begin, end) = key_tiles::<C>(&sequence.visible, first, of_tile, (of_sequence, pack));
+        let last = (first + C::BLK_M).min(of_sequence) - 1;
+        let Span { begin, end } = seen(&sequence.visible, [first, last], pack).by_some;
+        let all = if end <= begin {
+            Span { begin: 0, end: 0 }
+        } else {
+            Span { begin: begin as u32 / C::BLK_N, end: (end as u32).div_ceil(C::BLK_N) }
+        };
         let keys = match (S::VARIED, S::FEWEST_TILES) {
-            (true, _) => work.keys(arguments.splits, begin, end),
-            (false, 0) => (begin, end),
-            (false, _) => (begin, end.max(begin + 1)),
+            (true, _) => work.keys(arguments.splits, all),
+            (false, 0) => all,
+            (false, _) => Span { end: all.end.max(all.begin + 1), ..all },
         };
         Self { sequences, arguments, work, sequence, first, rows, keys }
     }
@@ -136,21 +117,29 @@ impl<'a, C: HopperConfig, S: Sequences<C>> Tile<'a, C, S> {
 
     /// Query heads in a tile.
     #[inline(always)]
-    const fn pack(&self) -> u32 {
+    pub const fn pack(&self) -> u32 {
         if S::VARIED { self.arguments.pack } else { 1 }
     }
 
-    /// A thread's rows of the 64 that begin at `first`.
+    /// Row `row` of the tile among those of the sequence; `None` where the sequence ends before it.
     #[inline(always)]
-    pub fn thread_rows(&self, first: u32) -> ThreadRows {
-        ThreadRows::new::<C>(self.sequence.visible, first, (self.rows, self.pack()))
+    pub fn row(&self, row: u32) -> Option<u32> {
+        let row = self.first + row;
+        (row < self.rows()).then_some(row)
+    }
+
+    /// The keys that all rows of the tile see.
+    #[inline(always)]
+    pub fn seen_by_all(&self) -> Span<i32> {
+        let last = (self.first + C::BLK_M).min(self.rows()) - 1;
+        seen(&self.sequence.visible, [self.first, last], self.pack()).by_all
     }
 
     /// Query token and head of a row of the sequence.
     #[inline(always)]
-    pub fn token(&self, row: u32) -> (u32, u32) {
-        let (token, head) = token(row, self.pack());
-        (token, self.work.head + head)
+    pub fn query(&self, row: u32) -> Query {
+        let Query { token, head } = Query::of_row(row, self.pack());
+        Query { token, head: self.work.head + head }
     }
 
     /// The options for the tile's scores.
@@ -175,10 +164,18 @@ impl<'a, C: HopperConfig, S: Sequences<C>> Tile<'a, C, S> {
         i64::from(self.work.batch) * strides.batch + i64::from(head) * strides.head
     }
 
+    /// The offset of the first row of the KV head in a tensor of keys; with pages, of the head in a
+    /// page.
+    #[inline(always)]
+    pub fn head(&self, strides: &Strides) -> i64 {
+        let paged = C::PAGED && self.arguments.pages.address() != 0;
+        self.sequence.k_offset(strides, self.work.kv_head, paged)
+    }
+
     /// The address of a row of Q.
     #[inline(always)]
     pub fn row_of_q(&self, row: u32) -> u64 {
-        let (token, head) = self.token(row);
+        let Query { token, head } = self.query(row);
         let strides = &self.arguments.stride_q;
         let from = self.q_offset(strides, head) + i64::from(token) * strides.row;
         self.arguments.q.offset(from).address()
@@ -187,7 +184,7 @@ impl<'a, C: HopperConfig, S: Sequences<C>> Tile<'a, C, S> {
     /// The address of column `column` of a row of O.
     #[inline(always)]
     pub fn row_of_o(&self, row: u32, column: u32) -> u64 {
-        let (token, head) = self.token(row);
+        let Query { token, head } = self.query(row);
         let strides = &self.arguments.stride_o;
         let first = self.q_offset(strides, head);
         self.arguments.o.offset(first + i64::from(token) * strides.row + i64::from(column)).address()
@@ -196,27 +193,27 @@ impl<'a, C: HopperConfig, S: Sequences<C>> Tile<'a, C, S> {
     /// The workspace row of a row of the sequence.
     #[inline(always)]
     pub fn partial_row(&self, row: u32) -> i64 {
-        let (token, head) = self.token(row);
+        let Query { token, head } = self.query(row);
         self.arguments.partial_row(&self.work, head, token)
     }
 
-    /// Writes the log-sum-exp of a row, or the maximum and sum of a split's row. One of the row's
-    /// four lanes writes. Returns the factor of the row's results. Splits leave the sinks out.
+    /// Writes the log-sum-exp of a row, or the maximum and sum of a split's row, in the one thread
+    /// of the row that `writes`. Returns the factor of the row's results. Splits leave the sinks
+    /// out.
     ///
     /// # Safety
     /// The output may be written, and no other thread touches it; the sinks may be read.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    pub unsafe fn finish(&self, row: Option<u32>, unit: f32, sum: RowSum) -> f32 {
+    pub unsafe fn finish(&self, row: Option<u32>, writes: bool, unit: f32, sum: RowSum) -> f32 {
         let Arguments { lse: to, stride_lse: strides, sinks, splits, .. } = self.arguments;
-        let first_lane = || lane_id().is_multiple_of(4);
         if !S::VARIED {
             let (factor, lse) = sum.finish(unit, f32::NEG_INFINITY);
             if to.address() != 0
-                && first_lane()
+                && writes
                 && let Some(row) = row
             {
-                let (token, head) = self.token(row);
+                let Query { token, head } = self.query(row);
                 let first = self.q_offset(strides, head);
                 to.write(first + i64::from(token) * strides.row, lse);
             }
@@ -227,14 +224,14 @@ impl<'a, C: HopperConfig, S: Sequences<C>> Tile<'a, C, S> {
             && sinks.address() != 0
             && *splits == 1
         {
-            sink = sinks.read(self.token(row).1);
+            sink = sinks.read(self.query(row).head);
         }
         let (factor, lse) = sum.finish(unit, sink);
-        if let Some(row) = row.filter(|_| first_lane()) {
+        if let Some(row) = row.filter(|_| writes) {
             if *splits > 1 {
                 self.arguments.write_partial_sum(self.partial_row(row), sum);
             } else if to.address() != 0 {
-                let (token, head) = self.token(row);
+                let Query { token, head } = self.query(row);
                 let first = self.q_offset(strides, head);
                 to.write(first + i64::from(token) * strides.row, lse);
             }
@@ -243,31 +240,34 @@ impl<'a, C: HopperConfig, S: Sequences<C>> Tile<'a, C, S> {
     }
 }
 
-/// A warpgroup's rows of a tile, for their recomputation.
-pub struct Again<'a, 'b, C: HopperConfig, S> {
+/// The rows of a tile from `first` on, for their recomputation.
+pub struct Again<'a, 'b, C: TileConfig, S> {
     /// The block's tile.
     pub tile: &'a Tile<'b, C, S>,
-    /// The warpgroup's first row among those of the sequence.
+    /// The first row among those of the sequence.
     pub first: u32,
 }
 
-impl<C: HopperConfig, S: Sequences<C>> Again<'_, '_, C, S> {
+impl<C: TileConfig, S: Sequences<C>> Again<'_, '_, C, S> {
     /// Recomputes this thread's rows that are marked `again`; see [`recompute_rows`].
     #[inline(always)]
-    pub unsafe fn recompute(&self, again: [bool; 2], put: impl FnMut(u32, u32, [f32; 2])) {
-        let of_warp = |index: u32| opaque(thread_idx().x % WARPGROUP) / 32 * 16 + 8 * index;
-        let columns = (C::D as u32, C::DV as u32);
-        if const { C::DV % 32 == 0 } {
-            recompute_rows::<_, 2, 8>(self, again, of_warp, columns, put);
+    pub unsafe fn recompute<const ROWS: usize>(
+        &self,
+        again: [bool; ROWS],
+        of_warp: impl Fn(u32) -> u32,
+        put: impl FnMut(u32, u32, [f32; 2]),
+    ) {
+        if const { ROWS == 2 && C::DV % 32 == 0 } {
+            recompute_rows::<_, ROWS, 8>(self, again, of_warp, put);
         } else {
-            recompute_rows::<_, 2, 4>(self, again, of_warp, columns, put);
+            recompute_rows::<_, ROWS, 4>(self, again, of_warp, put);
         }
     }
 
-    /// Query token and head of a row; rows past the end are clamped to the last.
+    /// The query of a row; rows past the end are clamped to the last.
     #[inline(always)]
-    fn token(&self, row: u32) -> (u32, u32) {
-        self.tile.token((self.first + row).min(opaque(self.tile.rows()) - 1))
+    fn clamped(&self, row: u32) -> Query {
+        self.tile.query((self.first + row).min(opaque(self.tile.rows()) - 1))
     }
 
     /// The keys that the queries of the sequence see, computed from its length: kept, they would
@@ -285,7 +285,7 @@ impl<C: HopperConfig, S: Sequences<C>> Again<'_, '_, C, S> {
     fn place(&self, strides: &Strides, key: u32) -> i64 {
         let Tile { arguments, work, sequence, .. } = self.tile;
         let [row, batch] = if S::VARIED {
-            let places = Places::new(arguments, sequence);
+            let places = Places::new(arguments, sequence, C::PAGED);
             [places.row(key), places.batch(key)].map(i64::from)
         } else {
             [key, work.batch].map(i64::from)
@@ -294,8 +294,10 @@ impl<C: HopperConfig, S: Sequences<C>> Again<'_, '_, C, S> {
     }
 }
 
-impl<C: HopperConfig, S: Sequences<C>> Source for Again<'_, '_, C, S> {
+impl<C: TileConfig, S: Sequences<C>> Source for Again<'_, '_, C, S> {
     type Element = C::Operand;
+    const D: u32 = C::D as u32;
+    const DV: u32 = C::DV as u32;
 
     #[inline(always)]
     fn scale(&self) -> f32 {
@@ -307,32 +309,35 @@ impl<C: HopperConfig, S: Sequences<C>> Source for Again<'_, '_, C, S> {
         if !C::GENERAL {
             return dot;
         }
-        let (token, head) = self.token(row);
-        self.tile.scores().score((token, head - self.tile.work.head), key, dot)
+        let Query { token, head } = self.clamped(row);
+        self.tile.scores().score(Query { token, head: head - self.tile.work.head }, key, dot)
     }
 
     #[inline(always)]
     unsafe fn finish(&self, row: u32, sum: RowSum) -> f32 {
         let row = self.first + row;
-        self.tile.finish((row < self.tile.rows()).then_some(row), self.tile.unit(), sum)
+        let row = (row < self.tile.rows()).then_some(row);
+        self.tile.finish(row, lane_id().is_multiple_of(4), self.tile.unit(), sum)
     }
 
     #[inline(always)]
-    fn hull(&self, first: u32, last: u32) -> (i32, i32) {
+    fn hull(&self, first: u32, last: u32) -> Span<i32> {
         if !S::VARIED {
             let rows = opaque(self.tile.rows());
             let token = |row: u32| (self.first + row).min(rows - 1);
-            return self.visible(rows).range(token(first), token(last)).0;
+            return self.visible(rows).range(token(first), token(last)).by_some;
         }
-        let ((begin, end), _) = self.tile.sequence.visible.range(self.token(first).0, self.token(last).0);
+        let [first, last] = [first, last].map(|row| self.clamped(row).token);
+        let Span { begin, end } = self.tile.sequence.visible.range(first, last).by_some;
         let of_split = |tile: u32| (tile * C::BLK_N) as i32;
-        (begin.max(of_split(self.tile.keys.0)), end.min(of_split(self.tile.keys.1)))
+        let Span { begin: from, end: to } = self.tile.keys;
+        Span { begin: begin.max(of_split(from)), end: end.min(of_split(to)) }
     }
 
     #[inline(always)]
-    fn query(&self, row: u32) -> (Global<C::Operand>, (i32, i32)) {
+    fn query(&self, row: u32) -> (Global<C::Operand>, Span<i32>) {
         let Arguments { q, stride_q, .. } = self.tile.arguments;
-        let (token, head) = self.token(row);
+        let Query { token, head } = self.clamped(row);
         let head = if S::VARIED { head } else { opaque(head) };
         let visible = self.visible(self.tile.rows());
         let from = self.tile.q_offset(stride_q, head) + i64::from(token) * stride_q.row;
