@@ -8,13 +8,22 @@ use moye_runtime::operation::RowInstance;
 
 /// The instances of shapes, written as in the kernels' `instances`.
 macro_rules! shapes {
-    ($($shape:ident)|+) => { &[$(RowInstance::of::<$shape>()),+] };
+    ($($shape:ident $(longer than $longest:literal)?)|+) => {
+        &[$(RowInstance::of::<$shape>()$(.longer_than($longest))?),+]
+    };
 }
 
 /// The shapes of kernels that hold one array's rows, and of chunks. Earlier ones are preferred.
 pub const SHAPES: &[RowInstance] = shapes! {
     Lanes4 | Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp
         | AnyBlock | Chunked | AnyChunked | Cluster512 | Cluster1024 | AnyCluster
+};
+
+/// The shapes of norms, whose clusters keep registers in local memory.
+pub const SHAPES_OF_NORMS: &[RowInstance] = shapes! {
+    Lanes4 | Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp
+        | AnyBlock | Chunked | AnyChunked | Cluster512 longer than 32_768 | Cluster1024 longer than 32_768
+        | AnyCluster
 };
 
 /// The shapes of kernels that hold the rows of two arrays.
@@ -58,6 +67,7 @@ mod tests {
             (SHAPES, hopper, false, 131_072),
             (SHAPES, ampere, true, 32_768),
             (SHAPES, ampere, false, 32_768),
+            (SHAPES_OF_NORMS, hopper, true, 262_144),
             (SHAPES_OF_TWO, hopper, true, 131_072),
             (SHAPES_OF_TWO, ampere, true, 16_384),
             (SHAPES_OF_LOSSES, ampere, false, 16_384),

@@ -24,6 +24,8 @@ struct Norm {
 }
 
 impl RowKernel<7> for Norm {
+    const SHAPES: &'static [RowInstance] = plan::SHAPES_OF_NORMS;
+
     plans!(NormKernels);
 
     fn variant(&self) -> u32 {
