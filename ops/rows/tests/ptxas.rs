@@ -8,7 +8,7 @@ mod assembler;
 /// norms have arms for three types of results and for 8 bits in the loop. So have rows that start
 /// anywhere in blocks of 1,024 threads. On sm_80 conversions to 8-bit floats are several
 /// instructions. Sampling keeps the description of its row there, which it reads a few times a row.
-const SPILL: [(&str, &str, usize); 20] = [
+const SPILL: [(&str, &str, usize); 19] = [
     ("norm_f32", "_cluster1024", 96),
     ("norm_", "_anyblock", 48),
     ("norm_", "1024", 88),
