@@ -135,15 +135,16 @@ pub fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
     moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS)
 }
 
-/// The operations that are commands of the program. Their plans are not tuned: copies and
-/// transposes have one candidate, attention chooses by its model.
-const NAMED: [&Declaration; 3] = [&moye::ATTENTION, &moye::COPY, &moye::TRANSPOSE];
+/// The operations that are commands of the program, and whether their plans may be tuned: copies
+/// and transposes have one candidate.
+const NAMED: [(&Declaration, bool); 3] =
+    [(&moye::ATTENTION, true), (&moye::COPY, false), (&moye::TRANSPOSE, false)];
 
 /// The operations of `moye run`, and whether their plans may be tuned. `moye matmul` is a separate
 /// command: it also multiplies random matrices, and compares products with float64.
 fn runnable() -> impl Iterator<Item = (&'static Declaration, bool)> {
     let tuned = operations().copied().chain([&moye::MATMUL]);
-    tuned.map(|declaration| (declaration, true)).chain(NAMED.map(|declaration| (declaration, false)))
+    tuned.map(|declaration| (declaration, true)).chain(NAMED)
 }
 
 impl Args for Run {
@@ -171,7 +172,7 @@ impl FromArgMatches for Run {
 
 impl Subcommand for Named {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(NAMED.map(|declaration| self::command(declaration, false)))
+        command.subcommands(NAMED.map(|(declaration, plans)| self::command(declaration, plans)))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -179,13 +180,13 @@ impl Subcommand for Named {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        NAMED.iter().any(|declaration| declaration.name == name)
+        NAMED.iter().any(|(declaration, _)| declaration.name == name)
     }
 }
 
 impl FromArgMatches for Named {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Declared::named(matches, NAMED.into_iter()).map(Self)
+        Declared::named(matches, NAMED.into_iter().map(|(declaration, _)| declaration)).map(Self)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

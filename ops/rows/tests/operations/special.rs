@@ -81,11 +81,15 @@ fn nan_and_infinities_lead_to_what_float64_has() {
 
 /// Rows without elements, besides no rows, which each operation has a case of.
 const EMPTY: &[(&str, &[Case])] = &[
+    ("axpby", &[Case::new(&[Some(&[3, 0]), Some(&[3, 0])])]),
     ("cumsum", &[Case::new(&[Some(&[3, 0])])]),
+    ("full_like", &[Case::new(&[Some(&[3, 0])])]),
+    ("geglu", &[Case::new(&[Some(&[3, 0]), Some(&[3, 0])])]),
     ("layer_norm", &[Case::new(&[Some(&[3, 0]), Some(&[0]), None, None])]),
     ("log_softmax", &[Case::new(&[Some(&[3, 0]), None, None])]),
     ("quantize", &[Case::new(&[Some(&[0, 7])])]),
     ("quantize_int4", &[Case::new(&[Some(&[3, 0])])]),
+    ("relu2glu", &[Case::new(&[Some(&[3, 0]), Some(&[3, 0])])]),
     ("rms_norm", &[Case::new(&[Some(&[3, 0]), Some(&[0]), None])]),
     ("rms_norm_backward", &[Case::new(&[Some(&[3, 0]), Some(&[3, 0]), Some(&[0]), None])]),
     ("rms_norm_quantized", &[Case::new(&[Some(&[0, 7]), Some(&[7]), None])]),
@@ -101,13 +105,14 @@ fn arrays_and_rows_without_elements_have_results_without_elements() {
         }
     }
     let is_empty = |case: &Case| case.inputs.iter().flatten().any(|shape| shape.contains(&0));
-    for declaration in moye_rows::OPERATIONS {
+    let lacks = |declaration: &&&Declaration| {
         let other = EMPTY.iter().find(|(name, _)| *name == declaration.name).map_or(&[][..], |of| of.1);
         // An array like x, and the same way back, which needs the cases' bytes.
         let is_known = ["dequantize_int4", "layer_norm_quantized", "bincount"].contains(&declaration.name);
-        let mut cases = declaration.cases.iter().chain(other);
-        assert!(is_known || cases.any(is_empty), "{} has no case without elements", declaration.name);
-    }
+        !is_known && !declaration.cases.iter().chain(other).any(is_empty)
+    };
+    let names: Vec<_> = moye_rows::OPERATIONS.iter().filter(lacks).map(|of| of.name).collect();
+    assert_eq!(names, [""; 0], "have no case without elements");
 }
 
 #[test]

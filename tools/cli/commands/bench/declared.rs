@@ -28,11 +28,15 @@ pub fn names() -> impl Iterator<Item = PossibleValue> {
         .map(|declaration| PossibleValue::new(declaration.name).help(declaration.summary))
 }
 
-/// Parses the name of an operation to tune: products are among them, which `moye bench` measures
-/// by their own cases.
+/// Parses the name of an operation to tune: products and attention are among them, which
+/// `moye bench` measures by their own cases.
 pub fn parser() -> impl TypedValueParser<Value = &'static Declaration> {
-    let products = PossibleValue::new(moye::MATMUL.name).help(moye::MATMUL.summary);
-    PossibleValuesParser::new(names().chain([products])).map(|name| named(&name).unwrap_or(&moye::MATMUL))
+    const OTHERS: [&Declaration; 2] = [&moye::MATMUL, &moye::ATTENTION];
+    let others = OTHERS.map(|of| PossibleValue::new(of.name).help(of.summary));
+    PossibleValuesParser::new(names().chain(others)).map(|name| {
+        let other = OTHERS.into_iter().find(|of| of.name == name).unwrap_or(&moye::MATMUL);
+        named(&name).unwrap_or(other)
+    })
 }
 
 /// One measurement.
