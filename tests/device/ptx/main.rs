@@ -224,7 +224,14 @@ fn every_kernel_that_a_product_can_take_on_hopper_is_in_an_image_that_runs_there
 
 /// Kernels of attention with 16 bytes of local memory for each thread on sm_90a, for values of a
 /// tile that they keep in the mainloop (docs/performance.md has the figures).
-const SPILL: [&str; 2] = ["hopper_bf16_256", "hopper_f16_256"];
+const SPILL: [&str; 6] = [
+    "hopper_bf16_192x128_general",
+    "hopper_bf16_256",
+    "hopper_bf16_256_general",
+    "hopper_f16_192x128_general",
+    "hopper_f16_256",
+    "hopper_f16_256_general",
+];
 
 #[rstest]
 fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch: &str) {
@@ -249,16 +256,30 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
 
 /// Kernels of sm_80 with this number of bytes of local memory for each thread on a GPU, for the
 /// rows that they recompute.
-const SPILL_OF_SM_80: [(&str, &str, usize); 9] = [
-    ("forward_bf16_128_general", "sm_80", 8),
-    ("forward_f16_128_general", "sm_80", 8),
-    ("forward_bf16_128_general", "sm_89", 8),
-    ("forward_f16_128_general", "sm_89", 8),
-    ("forward_bf16_96_general", "sm_90", 20),
-    ("forward_f16_96_general", "sm_90", 20),
+const SPILL_OF_SM_80: [(&str, &str, usize); 23] = [
+    ("decode_bf16_128", "sm_80", 8),
+    ("decode_bf16_256", "sm_80", 8),
+    ("decode_f16_256", "sm_80", 32),
+    ("forward_bf16_96_general", "sm_80", 8),
+    ("forward_f16_96_general", "sm_80", 8),
+    ("decode_bf16_128", "sm_89", 8),
+    ("decode_f16_128", "sm_89", 8),
+    ("decode_f16_96", "sm_89", 12),
+    ("forward_bf16_96_general", "sm_89", 8),
+    ("forward_f16_128_general", "sm_89", 12),
+    ("forward_f16_192_general", "sm_89", 40),
+    ("forward_f16_192x128_general", "sm_89", 12),
+    ("forward_f16_256_general", "sm_89", 8),
+    ("forward_f16_96_general", "sm_89", 8),
+    ("decode_bf16_128", "sm_90", 8),
+    ("decode_bf16_256", "sm_90", 8),
+    ("forward_bf16_128_general", "sm_90", 8),
+    ("forward_bf16_192_general", "sm_90", 8),
+    ("forward_bf16_192x128_general", "sm_90", 8),
     ("forward_bf16_256_general", "sm_90", 8),
-    ("forward_f16_256", "sm_90", 56),
-    ("forward_f16_256_general", "sm_90", 8),
+    ("forward_f16_128_general", "sm_90", 8),
+    ("forward_f16_192x128_general", "sm_90", 8),
+    ("forward_f16_64_general", "sm_90", 8),
 ];
 
 /// The bytes of [`SPILL_OF_SM_80`].
