@@ -247,6 +247,7 @@ impl Reduction for ArgMax {
     fn then(state: (f32, u32), later: (f32, u32)) -> (f32, u32) {
         let is_first = state.1 == u32::MAX;
         // Also if the later one is NaN.
+        #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "an unordered pair counts")]
         let is_greater = !(later.0 <= state.0) && !state.0.is_nan();
         if is_first || is_greater { later } else { state }
     }

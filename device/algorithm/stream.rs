@@ -175,6 +175,7 @@ impl RowPart {
                 *values = elements_of::<T>(word);
             }
             let is_whole = next + Self::ACROSS as u32 <= to;
+            #[allow(clippy::needless_range_loop, reason = "the second index of `values`")]
             for row in 0..const { 16 / T::BYTES } {
                 let mut of_row = [0.0; Self::ACROSS];
                 for i in 0..Self::ACROSS {

@@ -467,6 +467,7 @@ pub unsafe fn pushed(from: u64, to: Addresses, vectors: u32) {
     while next < vectors {
         let at = 16 * u64::from(next);
         let vector = Word128::load_global(from + at);
+        #[allow(clippy::needless_range_loop, reason = "loops over arrays of the kernel unroll")]
         for rank in 0..MOST_RANKS {
             Word128::store_global_if(to[rank] > 0, to[rank] + at, vector);
         }

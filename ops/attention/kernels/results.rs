@@ -73,6 +73,7 @@ pub unsafe fn normalise<C: TileConfig, S: Sequences<C>, L: OfTile, const ROWS: u
 /// The workspace has room for the rows, which no other thread writes. All lanes of the warp execute
 /// this call together.
 #[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "closures of both instructions")]
 pub unsafe fn store_rows<C: TileConfig, L: StaticLayout, const ROWS: usize>(
     rows: &Again<'_, '_, C, Varied>,
     again: [bool; ROWS],

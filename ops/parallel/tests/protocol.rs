@@ -536,7 +536,7 @@ fn ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm() {
         for wrong in ["three", "-1", "4294967296", ""] {
             let numbers = [(rank, wrong), (world, wrong), (local, wrong)];
             for (at, (name, value)) in numbers.into_iter().enumerate() {
-                let mut set = vec![(rank, "0"), (world, "2"), (local, "0")];
+                let mut set = [(rank, "0"), (world, "2"), (local, "0")];
                 set[at].1 = value;
                 let said = read(&[&set[..], &master[..]].concat());
                 let expected =

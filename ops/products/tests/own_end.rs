@@ -156,7 +156,7 @@ fn check(got: &Buffer<bf16>, wanted: impl Iterator<Item = f64>) {
 /// A result of m x n from `c` on.
 fn target(c: &Buffer<bf16>, n: usize, tensor: bool) -> Target<bf16> {
     let (c, row, columns) = (GlobalMut::from_address(c.address()), n as i64, n as u32);
-    Target { c, group: 0, row, column: 1, columns, aligned: u32::from(n % 8 == 0), tensor: tensor.into() }
+    Target { c, group: 0, row, column: 1, columns, aligned: u32::from(n.is_multiple_of(8)), tensor: tensor.into() }
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn an_end_of_another_crate_has_an_epilogue_and_parameters_of_its_own() {
         };
         let of_a = of(&on_a, &CopyA::<bf16, Square>::TILE, m);
         let of_b = of(&on_b, &CopyB::<bf16, Square, 1>::TILE, n);
-        let whole = n % 8 == 0;
+        let whole = n.is_multiple_of(8);
         let row = if whole { n } else { n.next_multiple_of(8) } as i64;
         let of_c = map(&device, &StoreC::<bf16>::TILE, c.address(), &[m as i64, n as i64], &[row, 1]);
         let end = SquaredRelu { factors: Global::from_address(on_factors.address()) };

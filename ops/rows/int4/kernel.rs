@@ -209,6 +209,7 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
         }
         if !aligned {
             // In place of what does not exist is what changes neither extreme.
+            #[allow(clippy::needless_range_loop, reason = "loops over arrays of the kernel unroll")]
             for j in 0..16 {
                 all[j] = if (j as u32) < existing { all[j] } else { low[0] };
             }

@@ -213,6 +213,7 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce, W: Way>(
             }
             of_rows[i] = R::then(of_rows[i], R::of(&signed[..values.len()], |i| at + i));
         });
+        #[allow(clippy::needless_range_loop, reason = "loops over arrays of the kernel unroll")]
         for i in 0..const { 16 / T::BYTES } {
             scratch.set((lane * vector + i as u32, warp), of_rows[i]);
         }
