@@ -357,7 +357,7 @@ impl<C: RowShape> RowTeam<C> {
         values
     }
 
-    /// The value of the first warp of those that [`across_warps`](Self::across_warps) has returned.
+    /// The first warp's value among the results of [`across_warps`](Self::across_warps).
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

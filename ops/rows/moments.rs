@@ -46,7 +46,7 @@ pub unsafe fn moments<C: RowShape, P: GlobalPointer, S: Strides, LG: StaticLayou
             let [sum, squares] = team.sum_of_warps([sum, sum.fma(distance, squares)]);
             means[1] = sum / columns.max(1.0);
             let squares = squares - sum * means[1];
-            // Of equal elements it may be less.
+            // It may be less for equal elements.
             if squares < 0.0 { 0.0 } else { squares }
         } else {
             team.sum_in_block([of_thread(tXrX)])[0]

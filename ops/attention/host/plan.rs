@@ -18,7 +18,8 @@ pub struct Plan<T: Element> {
     pub pack: u32,
     /// Splits of the keys.
     pub splits: u32,
-    /// Whether the block of a tile that arrives last reduces the splits, instead of a second kernel.
+    /// Whether the block of a tile that arrives last reduces the splits, instead of a second
+    /// kernel.
     pub in_last_block: bool,
     /// Persistent kernels: the heads whose keys and values stay in L2 at a time.
     pub section: u32,

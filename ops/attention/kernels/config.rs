@@ -89,7 +89,8 @@ pub trait TileConfig: Copy + 'static {
     const APPROXIMATE_TANH: bool;
 }
 
-/// The shape of a kernel by `mma.sync`. A [general](TileConfig::GENERAL) kernel loads keys by pages.
+/// The shape of a kernel by `mma.sync`. A [general](TileConfig::GENERAL) kernel loads keys by
+/// pages.
 pub trait MmaConfig: TileConfig<Operand: Half> {
     /// Warps of a group, stacked along the rows.
     const WARPS: i64;

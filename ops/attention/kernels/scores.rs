@@ -1,5 +1,5 @@
-//! Changes to individual scores before the softmax: hidden keys, soft cap, ALiBi, bias and mask. The
-//! policies of the kernels by `wgmma`, which load bias and mask in words, are in
+//! Changes to individual scores before the softmax: hidden keys, soft cap, ALiBi, bias and mask.
+//! The policies of the kernels by `wgmma`, which load bias and mask in words, are in
 //! [`hopper`](super::hopper).
 
 use super::arguments::{Arguments, ScoreStrides};
@@ -79,8 +79,8 @@ impl<C: TileConfig> TileScores<'_, C> {
     }
 }
 
-/// A thread's scores in the accumulators of `mma.sync`: the query tokens of its rows and the keys of
-/// its columns.
+/// A thread's scores in the accumulators of `mma.sync`: the query tokens of its rows and the keys
+/// of its columns.
 #[derive(Clone, Copy)]
 pub struct ThreadScores<'a, C: TileConfig, const ROWS: usize> {
     /// The options of the tile.

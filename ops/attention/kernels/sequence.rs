@@ -81,7 +81,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// The places of the keys of `sequence`; `paged`, a constant: whether the kernel looks up pages.
+    /// The places of the keys of `sequence`; `paged`, a constant: whether the kernel looks up
+    /// pages.
     #[inline(always)]
     pub fn new<T: Element>(arguments: &Arguments<T>, sequence: &Sequence, paged: bool) -> Self {
         let pages = if !paged || arguments.pages.address() == 0 {

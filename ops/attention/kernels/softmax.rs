@@ -1,5 +1,5 @@
-//! The online softmax: maxima and sums of a thread's rows, tile of keys by tile of keys. Kernels for
-//! 8-bit floats, whose limit is the softmax, find the maxima with fewer instructions.
+//! The online softmax: maxima and sums of a thread's rows, tile of keys by tile of keys. Kernels
+//! for 8-bit floats, whose limit is the softmax, find the maxima with fewer instructions.
 
 use super::reference::{Reference, lowest};
 use moye_device::algorithm::quad_reduce;

@@ -156,7 +156,15 @@ fn check(got: &Buffer<bf16>, wanted: impl Iterator<Item = f64>) {
 /// A result of m x n from `c` on.
 fn target(c: &Buffer<bf16>, n: usize, tensor: bool) -> Target<bf16> {
     let (c, row, columns) = (GlobalMut::from_address(c.address()), n as i64, n as u32);
-    Target { c, group: 0, row, column: 1, columns, aligned: u32::from(n.is_multiple_of(8)), tensor: tensor.into() }
+    Target {
+        c,
+        group: 0,
+        row,
+        column: 1,
+        columns,
+        aligned: u32::from(n.is_multiple_of(8)),
+        tensor: tensor.into(),
+    }
 }
 
 #[test]

@@ -296,7 +296,7 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
 
 /// [`quantize`] with one scale, in two launches: the magnitude of each block's tiles, and the
 /// elements by the greatest of them. A block takes every `n`th tile of a matrix, of which each
-/// thread holds its vectors. Grid: `(n, matrices)`, at most as many as there are tiles.
+/// thread holds its vectors. Grid: `(n, matrices)`, `n` at most the number of tiles.
 ///
 /// # Safety
 /// As [`quantize`], with one element of `scales` and tiles of at most `WHOLE` vectors a thread;

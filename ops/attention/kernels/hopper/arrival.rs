@@ -1,5 +1,5 @@
-//! The reduction of the splits of the keys in the block of a tile that arrives last, instead of by a
-//! second kernel.
+//! The reduction of the splits of the keys in the block of a tile that arrives last, instead of by
+//! a second kernel.
 
 use super::super::combine::{Share, reduce_row};
 use super::super::config::{Half, TileConfig};

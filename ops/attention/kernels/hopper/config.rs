@@ -26,8 +26,9 @@ pub trait HopperConfig: TileConfig + Default + Send + Sync {
     const STAGES_V: u32 = STAGES;
     /// Whether warpgroups issue their products in turn.
     const TURNS: bool = true;
-    /// Whether O has separate tiles in shared memory, which need `DV` to be `D`. Otherwise the persistent kernel stores it
-    /// from registers, and the kernel for variable lengths through the tiles of Q.
+    /// Whether O has separate tiles in shared memory, which need `DV` to be `D`. Otherwise the
+    /// persistent kernel stores it from registers, and the kernel for variable lengths through the
+    /// tiles of Q.
     const SEPARATE_O: bool = true;
     /// Whether addresses and tile numbers are recomputed at each use, since registers are too few
     /// to keep them.

@@ -26,7 +26,8 @@ pub fn tile_of_o<C: HopperConfig>(sQ: SharedTensor<Element<C>, SmemQ<C>>, tile: 
     SharedTensor::<C::T, SmemO<C>>::shared(sQ.pointer().cast()).at((.., .., tile))
 }
 
-/// What [`normalise`](super::super::results::normalise) depends on; `values` is the factor of the values, and
+/// What [`normalise`](super::super::results::normalise) depends on; `values` is the factor of the
+/// values, and
 /// `hides` says whether some keys are hidden.
 #[inline(always)]
 pub const fn normalisation<C: HopperConfig>(values: f32, hides: bool) -> Normalisation {

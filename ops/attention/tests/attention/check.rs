@@ -69,9 +69,9 @@ pub fn check<T: Kernels, M: Machine>(machine: &M, case: &Case, seed: u64) -> Err
     })
 }
 
-/// Runs `case` by `run` and reduces the splits unless the last block does, [`Machine::RUNS`] times. Asserts that every result
-/// is within its bound, the whole by norm, that nothing else was written, and that each run has the
-/// same bits.
+/// Runs `case` by `run` and reduces the splits unless the last block does, [`Machine::RUNS`] times.
+/// Asserts that every result is within its bound, the whole by norm, that nothing else was written,
+/// and that each run has the same bits.
 pub fn check_by<T: Kernels, M: Machine>(
     machine: &M,
     case: &Case,

@@ -87,7 +87,7 @@ fn the_splits_of_a_row_are_reduced_by_one_warp_or_by_the_four_of_a_block() {
 
 #[test]
 fn the_block_of_a_tile_that_arrives_last_reduces_the_splits_and_resets_its_counter() {
-    // Of the last sequence some splits have no key, and one has no query.
+    // Some splits of the last sequence have no key, and one sequence has no query.
     let lengths = vec![(3, 290), (0, 40), (2, 70)];
     for (d, splits, page) in [(64, 3, None), (128, 9, Some(16)), (256, 17, None)] {
         let mut case = Case::new(d, (3, 4, 2), (3, 290)).causal();
