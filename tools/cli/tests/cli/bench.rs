@@ -150,15 +150,15 @@ fn a_product_of_files_takes_the_plan_for_its_problem() {
         said.lines().find_map(|line| line.strip_prefix("kernel")).unwrap().trim().to_owned()
     };
     let mut seen = std::collections::BTreeSet::new();
-    // The kernels of several candidates differ in their slices alone.
-    for candidate in 0..plan.candidates {
+    // Neighbouring candidates have the same kernel with other slices; another kernel is not taken.
+    for candidate in plan.candidate.saturating_sub(4)..(plan.candidate + 5).min(plan.candidates) {
         let mut plans = Plans::default();
         plans.insert(TunedPlan { candidate, ..plan.clone() });
         plans.save(folder.join("tuning.json")).unwrap();
         seen.insert(told(&["--tf32", "--tuning", "tuning.json"]));
     }
     assert!(seen.contains(&plan.explained), "{seen:?}: {}", plan.explained);
-    assert!(seen.iter().any(|plan| plan.ends_with("K in 4 parts")), "{seen:?}");
+    assert!(seen.len() > 1 && seen.iter().any(|plan| plan.contains(", K in ")), "{seen:?}");
     assert!(!told(&["--tuning", "tuning.json"]).contains("tf32"), "another problem");
 }
 
