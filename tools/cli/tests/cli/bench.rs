@@ -134,14 +134,14 @@ fn tuning_needs_a_gpu_and_sizes_and_a_file_that_is_one() {
 #[test]
 fn a_product_of_files_takes_the_plan_for_its_problem() {
     use moye::operation::{Case, Dtype, Plans, TunedPlan, Value, tune};
-    const CASE: Case = Case::new(&[Some(&[40, 512]), Some(&[512, 24]), None, None, None, None])
+    const CASE: Case = Case::new(&[Some(&[40, 256]), Some(&[256, 24]), None, None, None, None])
         .column_major(&["b"])
         .options(&[("precision", Value::Choice("tf32", &[]))])
         .within(2e-3);
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
-    crate::save(folder, "a.npy", &crate::matrix(40, 512, false));
-    crate::save(folder, "b.npy", &crate::matrix(512, 24, true));
+    crate::save(folder, "a.npy", &crate::matrix(40, 256, false));
+    crate::save(folder, "b.npy", &crate::matrix(256, 24, true));
     let tuned = tune(&moye::MATMUL, &moye::Device::sim(), &CASE, Dtype::F32).unwrap();
     assert!(tuned.failed.is_empty(), "{:?}", tuned.failed);
     let [plan] = &tuned.plans[..] else { panic!("{tuned:?}") };
