@@ -33,7 +33,7 @@ pub struct Source {
     pub group: u32,
 }
 
-/// The type of scales: f16, if it is none of these.
+/// The element type of scales; f16 if both fields are false.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Floats {
