@@ -8,19 +8,22 @@ mod assembler;
 /// norms have arms for three types of results and for 8 bits in the loop. So have rows that start
 /// anywhere in blocks of 1,024 threads. On sm_80 conversions to 8-bit floats are several
 /// instructions. Sampling keeps the description of its row there, which it reads a few times a row.
-const SPILL: [(&str, &str, usize); 19] = [
+const SPILL: [(&str, &str, usize); 22] = [
     ("norm_f32", "_cluster1024", 96),
-    ("norm_", "_anyblock", 48),
+    ("norm_", "_anyblock", 56),
     ("norm_", "1024", 88),
     ("norm_", "_cluster512", 88),
     ("norm_backward_", "_half8", 56),
     ("norm_backward_", "_halfcluster", 48),
-    ("norm_backward_", "_anycluster", 8),
+    ("norm_backward_f32_", "_lanes8", 32),
+    ("norm_backward_f32_", "", 16),
+    ("norm_", "_anycluster", 24),
     ("norm_backward_", "_anyblock512", 16),
     ("softmax_", "_anyblock", 32),
     ("softmax_", "1024", 16),
-    ("softmax_f32", "_cluster512", 8),
-    ("cross_entropy_f32", "_cluster512", 8),
+    ("softmax_f32", "_cluster512", 16),
+    ("cross_entropy_", "_block1024", 16),
+    ("cross_entropy_f32_", "", 8),
     ("quantize_rows_f32", "_block1024", 8),
     ("activated_f32", "", 8),
     ("topk_f16", "", 8),
@@ -38,12 +41,15 @@ fn kernels_keep_their_rows_in_registers_without_spills() {
         let assembled = ptxas.assemble(text, arch).unwrap();
         let least = if cfg!(all(feature = "norm", feature = "softmax")) { 40 } else { 1 };
         assert!(assembled.kernels.len() >= least, "{arch}: {} kernels", assembled.kernels.len());
+        let mut beyond = Vec::new();
         for (name, usage) in &assembled.kernels {
             let spills =
                 |(begin, end, _): &&(&str, &str, usize)| name.starts_with(begin) && name.ends_with(end);
             let most = SPILL.iter().find(spills).map_or(0, |spill| spill.2);
-            assert!(usage.stack <= most, "{name} on {arch}: {usage:?}");
-            assert!(most > 0 || usage.spills() == 0, "{name} on {arch}: {usage:?}");
+            if usage.stack > most || most == 0 && usage.spills() > 0 {
+                beyond.push(format!("{name}: {usage:?}"));
+            }
         }
+        assert!(beyond.is_empty(), "{arch}: {beyond:#?}");
     }
 }
