@@ -6,6 +6,37 @@ mod param;
 #[cfg(not(target_arch = "nvptx64"))]
 mod typed;
 
+/// Lets a struct be a kernel parameter: one value per launch instead of many numbers and pointers.
+///
+/// ```
+/// use moye_device::kernel;
+/// use moye_device::kernel::KernelParam;
+/// use moye_device::memory::{Element, Global, GlobalMut};
+///
+/// /// `n` elements.
+/// #[derive(Clone, Copy, KernelParam)]
+/// #[repr(C)]
+/// pub struct Vector<T: Element> {
+///     first: Global<T>,
+///     n: u32,
+/// }
+///
+/// /// Multiplies `x` by `factor`.
+/// ///
+/// /// # Safety
+/// /// `x` has `n` elements, and `y` leads to at least as many.
+/// #[kernel(threads = 256)]
+/// pub unsafe fn scale(x: Vector<f32>, factor: f32, y: GlobalMut<f32>) {
+///     // ...
+/// }
+/// # fn main() {}
+/// ```
+///
+/// The struct is `Copy` and `repr(C)`, aligned to at most 8 bytes, and each field can be a kernel
+/// parameter: a number, a pointer to global memory, or another such struct. A value that
+/// instructions take by the address of the parameter, such as a tensor map, must be a separate
+/// parameter. In a generic struct, a field whose type names a type parameter must be a parameter
+/// type where the struct is used.
 pub use moye_macros::KernelParam;
 pub use param::{KernelParam, ParamType, Scalar};
 #[cfg(not(target_arch = "nvptx64"))]

@@ -24,6 +24,7 @@ mod golden_tiling;
 mod hopper;
 #[allow(non_snake_case, reason = "tensors have CuTe's names")]
 mod hopper_tiled;
+mod kernel;
 mod laws;
 mod layout_edges;
 mod layout_messages;

@@ -55,7 +55,7 @@ fn a_kernel_is_a_value_with_name_package_parameters_and_bounds() {
     type Parameters = (u32, f32, half::f16, Global<f32>, GlobalMut<u64>);
     let kernel: Kernel<Parameters> = everything;
     assert_eq!(kernel.name(), "everything", "the name in the PTX is the function's");
-    assert_eq!(kernel.package(), "moye-macros", "the package is the one that declares it");
+    assert_eq!(kernel.package(), "moye-device", "the package is the one that declares it");
     assert_eq!(kernel.bounds(), LaunchBounds { threads: Some(128), exact: true, min_blocks: Some(2) });
     assert_eq!(up_to.bounds(), LaunchBounds { threads: Some(64), exact: false, min_blocks: None });
     let expected = [
