@@ -12,10 +12,8 @@ use super::softmax::RowSum;
 use moye_device::arch::{
     FULL_WARP, Word, Word64x2, Word128, block_idx, lane_id, shuffle, shuffle_xor, sync_threads, thread_idx,
 };
-use moye_device::layout;
-use moye_device::layout::{Layout, Swizzle};
 use moye_device::memory::{Element, SharedArray, SharedStorage};
-use moye_device::tensor::StaticLayout;
+use moye_device::{layout, static_layout};
 
 /// Threads of a block.
 pub const THREADS: u32 = 256;
@@ -30,13 +28,9 @@ const FEW_ROWS: u32 = 1024;
 /// The largest head size of the values.
 const MOST_COLUMNS: i64 = 256;
 
-/// Partial results of the warps that share a row: (column, warp).
-#[derive(Clone, Copy, Debug)]
-pub struct SmemPartial;
-
-impl StaticLayout for SmemPartial {
-    const LAYOUT: Layout = layout!((MOST_COLUMNS, { WARPS as i64 }));
-    const SWIZZLE: Swizzle = Swizzle::NONE;
+static_layout! {
+    /// Partial results of the warps that share a row: (column, warp).
+    pub SmemPartial = layout!((MOST_COLUMNS, { WARPS as i64 }));
 }
 
 /// Shared-memory storage of a block.

@@ -10,13 +10,10 @@ use moye_device::atom::copy::{SM75_U16x8_LDSM_T, SM75_U32x4_LDSM_N};
 use moye_device::atom::mma::{
     AddsInPlace, MmaAtom, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN,
 };
-use moye_device::atom::{
-    StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
-};
-use moye_device::layout;
-use moye_device::layout::{IntTuple, Layout, Swizzle};
+use moye_device::atom::{StaticTiledMma, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+use moye_device::layout::{ComposedLayout, Swizzle};
 use moye_device::memory::SharedArray;
-use moye_device::tensor::StaticLayout;
+use moye_device::{layout, static_layout, swizzled_layout, tiled_copy, tiled_mma};
 
 /// The element types of queries, keys and values.
 pub trait Half: Pairs + Convert<f32> {
@@ -33,40 +30,30 @@ pub trait Half: Pairs + Convert<f32> {
     fn pack_word(low: f32, high: f32) -> u32;
 }
 
-impl Half for bf16 {
-    type Atom = SM80_16x8x16_F32BF16BF16F32_TN;
+macro_rules! halves {
+    ($($t:ty: $atom:ty, $widen:ident, $narrow:ident;)+) => { $(
+        impl Half for $t {
+            type Atom = $atom;
 
-    #[inline(always)]
-    fn pack(low: f32, high: f32) -> [Self; 2] {
-        let pair = f32x2_to_bf16x2(low, high);
-        [pair.low(), pair.high()]
-    }
-    #[inline(always)]
-    fn unpack(word: u32) -> [f32; 2] {
-        [word as u16, (word >> 16) as u16].map(|bits| bf16_to_f32(Self::from_bits(bits)))
-    }
-    #[inline(always)]
-    fn pack_word(low: f32, high: f32) -> u32 {
-        f32x2_to_bf16x2(low, high).to_bits()
-    }
+            #[inline(always)]
+            fn pack(low: f32, high: f32) -> [Self; 2] {
+                let pair = $narrow(low, high);
+                [pair.low(), pair.high()]
+            }
+            #[inline(always)]
+            fn unpack(word: u32) -> [f32; 2] {
+                [word as u16, (word >> 16) as u16].map(|bits| $widen(Self::from_bits(bits)))
+            }
+            #[inline(always)]
+            fn pack_word(low: f32, high: f32) -> u32 {
+                $narrow(low, high).to_bits()
+            }
+        }
+    )+ };
 }
-
-impl Half for f16 {
-    type Atom = SM80_16x8x16_F32F16F16F32_TN;
-
-    #[inline(always)]
-    fn pack(low: f32, high: f32) -> [Self; 2] {
-        let pair = f32x2_to_f16x2(low, high);
-        [pair.low(), pair.high()]
-    }
-    #[inline(always)]
-    fn unpack(word: u32) -> [f32; 2] {
-        [word as u16, (word >> 16) as u16].map(|bits| f16_to_f32(Self::from_bits(bits)))
-    }
-    #[inline(always)]
-    fn pack_word(low: f32, high: f32) -> u32 {
-        f32x2_to_f16x2(low, high).to_bits()
-    }
+halves! {
+    bf16: SM80_16x8x16_F32BF16BF16F32_TN, bf16_to_f32, f32x2_to_bf16x2;
+    f16: SM80_16x8x16_F32F16F16F32_TN, f16_to_f32, f32x2_to_f16x2;
 }
 
 /// The tiles of a kernel, and what it does with them.
@@ -111,32 +98,15 @@ pub trait MmaConfig: TileConfig<Operand: Half> {
     const SOFTMAX: SoftmaxPolicy = SoftmaxPolicy { any: Self::GENERAL, slack: None, offset: 0, sums: true };
 }
 
-/// A [`MmaConfig`] by its parameters: `D` and `DV`, rows and keys of a tile, warps and groups, and
-/// whether it is general.
+/// A [`MmaConfig`] by its parameters: `D` and `DV`, rows and keys of a tile, and whether it is
+/// general. A tile of 16 rows has one warp in each group, others have one group of four warps.
 #[derive(Clone, Copy)]
-pub struct Shape<
-    T,
-    const D: i64,
-    const DV: i64,
-    const ROWS: i64,
-    const KEYS: i64,
-    const WARPS: i64,
-    const GROUPS: i64,
-    const GENERAL: bool,
->(PhantomData<T>);
+pub struct Shape<T, const D: i64, const DV: i64, const ROWS: i64, const KEYS: i64, const GENERAL: bool>(
+    PhantomData<T>,
+);
 
-impl<
-    T,
-    const D: i64,
-    const DV: i64,
-    const M: i64,
-    const N: i64,
-    const W: i64,
-    const G: i64,
-    const GENERAL: bool,
-> TileConfig for Shape<T, D, DV, M, N, W, G, GENERAL>
-where
-    T: Half,
+impl<T: Half, const D: i64, const DV: i64, const M: i64, const N: i64, const GENERAL: bool> TileConfig
+    for Shape<T, D, DV, M, N, GENERAL>
 {
     type Operand = T;
     const D: i64 = D;
@@ -148,7 +118,7 @@ where
         DV
     };
     const BLK_M: u32 = {
-        assert!(M % (16 * W) == 0, "a warp has a multiple of 16 rows");
+        assert!(M % (16 * Self::WARPS) == 0, "a warp has a multiple of 16 rows");
         M as u32
     };
     const BLK_N: u32 = {
@@ -160,23 +130,15 @@ where
     const APPROXIMATE_TANH: bool = false;
 }
 
-impl<
-    T,
-    const D: i64,
-    const DV: i64,
-    const M: i64,
-    const N: i64,
-    const W: i64,
-    const G: i64,
-    const GENERAL: bool,
-> MmaConfig for Shape<T, D, DV, M, N, W, G, GENERAL>
-where
-    T: Half,
+impl<T: Half, const D: i64, const DV: i64, const M: i64, const N: i64, const GENERAL: bool> MmaConfig
+    for Shape<T, D, DV, M, N, GENERAL>
 {
-    const WARPS: i64 = W;
-    const GROUPS: i64 = {
-        assert!(G == 1 || W == 1, "several groups are of one warp each");
-        G
+    const WARPS: i64 = if M == 16 { 1 } else { 4 };
+    // Each group has tiles of K and V in shared memory.
+    const GROUPS: i64 = match M {
+        16 if D < 192 => 4,
+        16 => 2,
+        _ => 1,
     };
 }
 
@@ -192,11 +154,6 @@ pub const fn piece(columns: i64) -> i64 {
     }
 }
 
-/// The swizzle of a tile with this many columns.
-pub const fn swizzle(columns: i64) -> Swizzle {
-    swizzle_of_piece(piece(columns))
-}
-
 /// The swizzle of rows of `piece` columns; 0 stands for padded rows.
 pub const fn swizzle_of_piece(piece: i64) -> Swizzle {
     match piece {
@@ -208,53 +165,43 @@ pub const fn swizzle_of_piece(piece: i64) -> Swizzle {
 }
 
 /// `(rows, columns, stages)` in shared memory, as consecutive pieces.
-const fn rows_of(rows: i64, columns: i64, stages: i64) -> Layout {
+const fn rows_of(rows: i64, columns: i64, stages: i64) -> ComposedLayout {
     let piece = piece(columns);
-    if piece == 0 {
+    let layout = if piece == 0 {
         let pitch = columns + 8;
-        return Layout::new(
-            IntTuple::flat(&[rows, columns, stages]),
-            IntTuple::flat(&[pitch, 1, rows * pitch]),
-        );
-    }
-    layout!((rows, (piece, { columns / piece }), stages):(piece, (1, { rows * piece }), { rows * columns }))
+        layout!((rows, columns, stages):(pitch, 1, { rows * pitch }))
+    } else {
+        layout!((rows, (piece, { columns / piece }), stages):(piece, (1, { rows * piece }), { rows * columns }))
+    };
+    ComposedLayout::new(swizzle_of_piece(piece), 0, layout)
 }
 
-/// The same memory with rows and columns exchanged.
-const fn columns_of(rows: i64, columns: i64, stages: i64) -> Layout {
-    let layout = rows_of(rows, columns, stages);
-    Layout::concat(&[layout.mode(1), layout.mode(0), layout.mode(2)])
+/// A single stage, `(rows, columns)`.
+const fn tile_of(rows: u32, columns: i64) -> ComposedLayout {
+    let ComposedLayout { layout, swizzle, .. } = rows_of(rows as i64, columns, 1);
+    ComposedLayout::new(swizzle, 0, layout.take(0, 2))
 }
 
-macro_rules! layouts {
-    ($($(#[$doc:meta])* $name:ident<$c:ident> = $layout:expr $(, $swizzle:expr)?;)+) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy)]
-        pub struct $name<C>(PhantomData<C>);
-
-        impl<$c: MmaConfig> StaticLayout for $name<$c> {
-            const LAYOUT: Layout = $layout;
-            $(const SWIZZLE: Swizzle = $swizzle;)?
-        }
-    )+ };
-}
-layouts! {
+static_layout! {
     /// A tile of scores, (BLK_M, BLK_N).
-    TileS<C> = layout!(({ C::BLK_M as i64 }, { C::BLK_N as i64 }));
+    pub TileS<C: MmaConfig> = layout!(({ C::BLK_M as i64 }, { C::BLK_N as i64 }));
     /// A tile of results, (BLK_M, DV).
-    TileO<C> = layout!(({ C::BLK_M as i64 }, { C::DV }));
-    /// Queries, (BLK_M, D).
-    SmemQ<C> = rows_of(C::BLK_M as i64, C::D, 1).take(0, 2), swizzle(C::D);
-    /// Keys, (BLK_N, D, GROUPS).
-    SmemK<C> = rows_of(C::BLK_N as i64, C::D, C::GROUPS), swizzle(C::D);
-    /// Values, (BLK_N, DV, GROUPS).
-    SmemV<C> = rows_of(C::BLK_N as i64, C::DV, C::GROUPS), swizzle(C::DV);
-    /// Values as the operand B of P V, (DV, BLK_N, GROUPS): the same memory.
-    SmemVt<C> = columns_of(C::BLK_N as i64, C::DV, C::GROUPS), swizzle(C::DV);
-    /// Results, (BLK_M, DV), in the memory of the queries.
-    SmemO<C> = rows_of(C::BLK_M as i64, C::DV, 1).take(0, 2), swizzle(C::DV);
+    pub TileO<C: MmaConfig> = layout!(({ C::BLK_M as i64 }, { C::DV }));
     /// The softmax state of each thread, (word, thread, half), where it is in shared memory.
-    SmemSoftmax<C> = layout!((4, { if C::SPARE { C::THREADS as i64 } else { 1 } }, 2));
+    pub SmemSoftmax<C: MmaConfig> = layout!((4, { if C::SPARE { C::THREADS as i64 } else { 1 } }, 2));
+}
+swizzled_layout! {
+    /// Queries, (BLK_M, D).
+    pub SmemQ<C: MmaConfig> = tile_of(C::BLK_M, C::D);
+    /// Keys, (BLK_N, D, GROUPS).
+    pub SmemK<C: MmaConfig> = rows_of(C::BLK_N as i64, C::D, C::GROUPS);
+    /// Values, (BLK_N, DV, GROUPS).
+    pub SmemV<C: MmaConfig> = rows_of(C::BLK_N as i64, C::DV, C::GROUPS);
+    /// Values as the operand B of P V, (DV, BLK_N, GROUPS): the same memory.
+    pub SmemVt<C: MmaConfig> =
+        ComposedLayout::new(SmemV::<C>::SWIZZLE, 0, SmemV::<C>::LAYOUT.select(&[1, 0, 2]));
+    /// Results, (BLK_M, DV), in the memory of the queries.
+    pub SmemO<C: MmaConfig> = tile_of(C::BLK_M, C::DV);
 }
 
 /// Shared-memory storage of a block.
@@ -268,45 +215,16 @@ pub type Storage<C> = (
 /// The element type of a configuration.
 pub type ElementOf<C> = <C as TileConfig>::Operand;
 
-macro_rules! marker {
-    ($($(#[$doc:meta])* $name:ident)+) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy)]
-        pub struct $name<C>(PhantomData<C>);
-
-        impl<C> Default for $name<C> {
-            fn default() -> Self {
-                Self(PhantomData)
-            }
-        }
-    )+ };
-}
-marker! {
+tiled_mma! {
     /// The warps of a group along the rows, two atoms along the columns at a time.
-    Mma
+    pub Mma<C: MmaConfig>: TiledMma<<C::Operand as Half>::Atom> =
+        TiledMma::tiled(layout!(({ C::WARPS }, 1, 1)), [16 * C::WARPS, 16, 16]);
+}
+tiled_copy! {
     /// Queries from shared memory to registers.
-    ReadQ
+    pub ReadQ<C: MmaConfig>: TiledCopy<SM75_U32x4_LDSM_N, C::Operand> = make_tiled_copy_a(&Mma::<C>::MMA);
     /// Keys from shared memory to registers.
-    ReadK
+    pub ReadK<C: MmaConfig>: TiledCopy<SM75_U32x4_LDSM_N, C::Operand> = make_tiled_copy_b(&Mma::<C>::MMA);
     /// Values from shared memory to registers, transposed.
-    ReadV
-}
-
-impl<C: MmaConfig> StaticTiledMma for Mma<C> {
-    type Atom = <C::Operand as Half>::Atom;
-    const MMA: TiledMma<Self::Atom> = TiledMma::tiled(layout!(({ C::WARPS }, 1, 1)), [16 * C::WARPS, 16, 16]);
-}
-macro_rules! copies {
-    ($($name:ident $atom:ty = $copy:ident;)+) => { $(
-        impl<C: MmaConfig> StaticTiledCopy for $name<C> {
-            type Atom = $atom;
-            type Element = C::Operand;
-            const COPY: TiledCopy<$atom, C::Operand> = $copy(&Mma::<C>::MMA);
-        }
-    )+ };
-}
-copies! {
-    ReadQ SM75_U32x4_LDSM_N = make_tiled_copy_a;
-    ReadK SM75_U32x4_LDSM_N = make_tiled_copy_b;
-    ReadV SM75_U16x8_LDSM_T = make_tiled_copy_b;
+    pub ReadV<C: MmaConfig>: TiledCopy<SM75_U16x8_LDSM_T, C::Operand> = make_tiled_copy_b(&Mma::<C>::MMA);
 }

@@ -200,7 +200,7 @@ mod tests {
 
     /// Exactly one thread copies each element of the tile, to the offset that the layout gives it.
     fn lies_where_the_layout_says<const D: i64>(threads: u32) {
-        type K<const D: i64> = SmemK<Shape<bf16, D, D, 64, 64, 4, 1, false>>;
+        type K<const D: i64> = SmemK<Shape<bf16, D, D, 64, 64, false>>;
         lie_as::<K<D>>(D, threads, piece(D) as u32);
     }
 

@@ -17,7 +17,7 @@ pub const BOX: u32 = 64;
 pub const SMALL_BOX: u32 = 16;
 
 /// The shape of a kernel.
-pub trait HopperConfig: TileConfig + Default + Send + Sync {
+pub trait HopperConfig: TileConfig + Send + Sync {
     /// Elements of O.
     type T: PackPair + Half;
     /// Consumer warpgroups, with 64 rows of queries each.

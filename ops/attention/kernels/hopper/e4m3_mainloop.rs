@@ -16,33 +16,24 @@ use super::config::{HopperConfig, STAGES};
 use super::layouts::TileS;
 use super::mainloop::{ResultsOf, signal_turn, wait_turn};
 use super::rows::ThreadRows;
+use super::shapes::OneAtom;
 use moye_device::atom::wgmma::{
     DescriptorTensor, OperandOf, OperandTensorA, SM90_64x8x32_F32E4M3E4M3_RS_TN, ScaleOut,
     accumulators_as_a_paired, warpgroup_arrive, warpgroup_commit_batch, warpgroup_fence_operand,
     warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
 };
-use moye_device::atom::{AccumulatorOf, StaticTiledMma, TiledMma};
-use moye_device::layout;
-use moye_device::layout::Layout;
+use moye_device::atom::{AccumulatorOf, StaticTiledMma};
 use moye_device::number::F8E4M3;
 use moye_device::pipeline::Consumer;
 use moye_device::tensor::{Fragment, StaticLayout};
+use moye_device::{layout, static_layout};
 
 /// A warpgroup's sums of probabilities, 8 equal columns: P times ones.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sums;
+pub type Sums = OneAtom<SM90_64x8x32_F32E4M3E4M3_RS_TN>;
 
-impl StaticTiledMma for Sums {
-    type Atom = SM90_64x8x32_F32E4M3E4M3_RS_TN;
-    const MMA: TiledMma<Self::Atom> = TiledMma::new(layout!((1, 1, 1)));
-}
-
-/// A warpgroup's tile of sums.
-#[derive(Clone, Copy, Debug)]
-pub struct TileSums;
-
-impl StaticLayout for TileSums {
-    const LAYOUT: Layout = layout!((64, 8));
+static_layout! {
+    /// A warpgroup's tile of sums.
+    pub TileSums = layout!((64, 8));
 }
 
 /// The operands of a warpgroup: the descriptors of its rows of Q, of K and of transposed V, and the

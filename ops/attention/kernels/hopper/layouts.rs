@@ -4,13 +4,11 @@
 use super::config::{BOX, Element, HopperConfig, STAGES, WARPGROUP};
 use core::marker::PhantomData;
 use moye_device::atom::tma::TmaCopy;
-use moye_device::layout;
-use moye_device::layout::{
-    ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, shared_memory_atom,
-};
+use moye_device::layout::{ComposedLayout, Layout, Major, SwizzleBytes, shared_memory_atom, tuple};
 use moye_device::memory::{Element as _, SharedArray, SharedStorage};
 use moye_device::pipeline::{PipelineStorage, Readers, Warps};
-use moye_device::tensor::{Fixed, Kept, OneStage, SliceOf, StaticLayout};
+use moye_device::tensor::{Fixed, Kept, OneStage, SliceOf};
+use moye_device::{layout, static_layout, swizzled_layout};
 
 /// The bytes of the swizzled rows that a tile with rows of `bytes` bytes consists of: the longest
 /// of 128, 64 and 32 that divide them.
@@ -39,86 +37,59 @@ const fn atom(columns: i64, bytes: usize) -> ComposedLayout {
     shared_memory_atom(Major::K, swizzle, 8 * bytes as i64)
 }
 
+/// The swizzled rows of an operand with this many columns.
+const fn of<C: HopperConfig>(columns: i64) -> ComposedLayout {
+    atom(columns, Element::<C>::BYTES)
+}
+
 /// `tiles` tiles of `rows` rows.
-const fn rows(atom: ComposedLayout, rows: i64, columns: i64, tiles: u32) -> Layout {
-    atom.tile_to_shape(IntTuple::flat(&[rows, columns, tiles as i64])).layout
+const fn rows(atom: ComposedLayout, rows: i64, columns: i64, tiles: u32) -> ComposedLayout {
+    atom.tile_to_shape(tuple!((rows, columns, { tiles as i64 })))
 }
 
 /// Tiles of 64 rows of `dv` columns of `bytes` bytes, each at the start of a tile of `d` columns.
-const fn rows_in_place((d, dv): (i64, i64), bytes: usize, tiles: u32) -> Layout {
-    let tile = rows(atom(dv, bytes), 64, dv, 1);
-    Layout::concat(&[tile.mode(0), tile.mode(1), layout!(({ tiles as i64 }):({ 64 * d }))])
+const fn rows_in_place((d, dv): (i64, i64), bytes: usize, tiles: u32) -> ComposedLayout {
+    let ComposedLayout { layout, swizzle, .. } = rows(atom(dv, bytes), 64, dv, 1);
+    let tiles = layout!(({ tiles as i64 }):({ 64 * d }));
+    ComposedLayout::new(swizzle, 0, Layout::concat(&[layout.mode(0), layout.mode(1), tiles]))
 }
 
-/// Tiles of `keys` rows as boxes of `rows`: (rows, columns, keys / rows, STAGES).
-const fn boxes((keys, columns): (u32, i64), rows: u32) -> Layout {
-    let (keys, rows, piece) = (keys as i64, rows as i64, piece(columns));
-    layout!(
+/// Tiles of `BLK_N` rows as boxes of `rows`: (rows, columns, BLK_N / rows, STAGES).
+const fn boxes<C: HopperConfig>(columns: i64, rows: u32) -> ComposedLayout {
+    let (keys, rows, piece) = (C::BLK_N as i64, rows as i64, piece(columns));
+    let layout = layout!(
         (rows, (piece, { columns / piece }), { keys / rows }, { STAGES as i64 }):
         (piece, (1, { keys * piece }), { rows * piece }, { keys * columns })
-    )
+    );
+    ComposedLayout::new(of::<C>(columns).swizzle, 0, layout)
 }
 
-/// The bytes of an element of an operand.
-const fn bytes<C: HopperConfig>() -> usize {
-    <Element<C> as moye_device::memory::Element>::BYTES
-}
-
-/// The swizzled rows of an operand with this many columns.
-const fn of<C: HopperConfig>(columns: i64) -> ComposedLayout {
-    atom(columns, bytes::<C>())
-}
-
-macro_rules! layouts {
-    ($($(#[$doc:meta])* $name:ident = |$c:ident| $layout:expr, $swizzle:expr;)+) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub struct $name<C>(PhantomData<C>);
-
-        impl<$c: HopperConfig> StaticLayout for $name<$c> {
-            const LAYOUT: Layout = $layout;
-            const SWIZZLE: Swizzle = $swizzle;
-        }
-    )+ };
-}
-layouts! {
+swizzled_layout! {
     /// Q: (64, D, TILES_Q).
-    SmemQ = |C| rows(of::<C>(C::D), 64, C::D, C::TILES_Q), of::<C>(C::D).swizzle;
+    pub SmemQ<C: HopperConfig> = rows(of::<C>(C::D), 64, C::D, C::TILES_Q);
     /// O, each tile in the memory of one of Q or of that size: (64, DV, TILES_Q).
-    SmemO = |C| rows_in_place((C::D, C::DV), C::T::BYTES, C::TILES_Q), atom(C::DV, C::T::BYTES).swizzle;
+    pub SmemO<C: HopperConfig> = rows_in_place((C::D, C::DV), C::T::BYTES, C::TILES_Q);
     /// K: (BLK_N, D, STAGES).
-    SmemK = |C| rows(of::<C>(C::D), C::BLK_N as i64, C::D, STAGES), of::<C>(C::D).swizzle;
+    pub SmemK<C: HopperConfig> = rows(of::<C>(C::D), C::BLK_N as i64, C::D, STAGES);
     /// V as TMA loads it: (BLK_N, DV, STAGES_V).
-    SmemV = |C| rows(of::<C>(C::DV), C::BLK_N as i64, C::DV, C::STAGES_V), of::<C>(C::DV).swizzle;
+    pub SmemV<C: HopperConfig> = rows(of::<C>(C::DV), C::BLK_N as i64, C::DV, C::STAGES_V);
     /// V transposed: (DV, BLK_N, STAGES_V).
-    SmemVt = |C| SmemV::<C>::LAYOUT.select(&[1, 0, 2]), SmemV::<C>::SWIZZLE;
+    pub SmemVt<C: HopperConfig> =
+        ComposedLayout::new(SmemV::<C>::SWIZZLE, 0, SmemV::<C>::LAYOUT.select(&[1, 0, 2]));
     /// V of 8 bits transposed, keys contiguous: (DV, BLK_N, STAGES).
-    SmemVt8 = |C| rows(of::<C>(C::BLK_N as i64), C::DV, C::BLK_N as i64, STAGES), of::<C>(C::BLK_N as i64).swizzle;
+    pub SmemVt8<C: HopperConfig> = rows(of::<C>(C::BLK_N as i64), C::DV, C::BLK_N as i64, STAGES);
     /// Ones: (8, BLK_N, 1).
-    SmemOnes = |C| rows(of::<C>(C::BLK_N as i64), 8, C::BLK_N as i64, 1), of::<C>(C::BLK_N as i64).swizzle;
-    /// A warpgroup's tile of scores.
-    TileS = |C| layout!((64, { C::BLK_N as i64 })), Swizzle::NONE;
-    /// A warpgroup's tile of O.
-    TileO = |C| layout!((64, { C::DV })), Swizzle::NONE;
-}
-
-macro_rules! boxes {
-    ($($(#[$doc:meta])* $name:ident = $columns:ident;)+) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub struct $name<C, const B: u32 = BOX>(PhantomData<C>);
-
-        impl<C: HopperConfig, const B: u32> StaticLayout for $name<C, B> {
-            const LAYOUT: Layout = boxes((C::BLK_N, C::$columns), B);
-            const SWIZZLE: Swizzle = of::<C>(C::$columns).swizzle;
-        }
-    )+ };
-}
-boxes! {
+    pub SmemOnes<C: HopperConfig> = rows(of::<C>(C::BLK_N as i64), 8, C::BLK_N as i64, 1);
     /// K as boxes of `B` keys: (B, D, BLK_N / B, STAGES).
-    KeyBoxes = D;
+    pub KeyBoxes<C: HopperConfig, const B: u32 = BOX> = boxes::<C>(C::D, B);
     /// V as boxes of `B` keys: (B, DV, BLK_N / B, STAGES).
-    ValueBoxes = DV;
+    pub ValueBoxes<C: HopperConfig, const B: u32 = BOX> = boxes::<C>(C::DV, B);
+}
+static_layout! {
+    /// A warpgroup's tile of scores.
+    pub TileS<C: HopperConfig> = layout!((64, { C::BLK_N as i64 }));
+    /// A warpgroup's tile of O.
+    pub TileO<C: HopperConfig> = layout!((64, { C::DV }));
 }
 
 /// One warpgroup's rows, (64, D), of the layout `L` of all, (64, D, WARPGROUPS).

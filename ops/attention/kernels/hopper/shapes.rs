@@ -7,9 +7,9 @@ use core::marker::PhantomData;
 use half::{bf16, f16};
 use moye_device::atom::copy::SM90_U32x4_STSM_N;
 use moye_device::atom::wgmma::*;
-use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_c};
-use moye_device::layout;
+use moye_device::atom::{StaticTiledMma, TiledMma, make_tiled_copy_c};
 use moye_device::number::F8E4M3;
+use moye_device::{layout, tiled_copy, tiled_mma};
 
 /// Elements of Q, K and V.
 pub trait Operand: Pairs {
@@ -27,7 +27,7 @@ impl Operand for F8E4M3 {
     type Result = bf16;
 }
 
-/// The products of a warpgroup with `N` columns.
+/// The atoms of a warpgroup's products with `N` columns.
 pub trait Products<const N: u32>: Operand {
     /// Both operands in shared memory, K-major.
     type Shared: WgmmaAtom<OperandA = u64, D = f32>;
@@ -70,40 +70,20 @@ products! {
         256 SM90_64x256x32_F32E4M3E4M3_SS_TN, SM90_64x256x32_F32E4M3E4M3_RS_TN;
 }
 
-macro_rules! marker {
-    ($($(#[$doc:meta])* $name:ident;)+) => { $(
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $name<T>(PhantomData<T>);
-
-        impl<T> Clone for $name<T> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-        impl<T> Copy for $name<T> {}
-        impl<T> Default for $name<T> {
-            fn default() -> Self {
-                Self(PhantomData)
-            }
-        }
-    )+ };
+tiled_mma! {
+    /// One atom: a product of a warpgroup.
+    pub OneAtom<A: WgmmaAtom>: TiledMma<A> = TiledMma::new(layout!((1, 1, 1)));
 }
-marker! {
-    /// See [`HopperConfig::Qk`].
-    QkOf;
-    /// See [`HopperConfig::Pv`].
-    PvOf;
-    /// See [`HopperConfig::StoreO`].
-    StoreOf;
+tiled_copy! {
+    /// O to shared memory.
+    pub StoreOf<C: HopperConfig>: TiledCopy<SM90_U32x4_STSM_N, C::T> = make_tiled_copy_c(&C::Pv::MMA);
 }
 
 macro_rules! shapes {
     ($($(#[$doc:meta])* $name:ident: $d:literal x $keys:literal x $dv:literal, $warpgroups:literal of $registers:literal $($general:ident)? $(, $option:ident: $kind:ident = $value:expr)*;)+) => { $(
-        marker! {
-            $(#[$doc])*
-            $name;
-        }
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<T>(PhantomData<T>);
 
         impl<T: Products<$keys> + Products<$dv>> TileConfig for $name<T> {
             type Operand = T;
@@ -120,8 +100,8 @@ macro_rules! shapes {
             type T = <T as Operand>::Result;
             const WARPGROUPS: u32 = $warpgroups;
             $(const $option: $kind = $value;)*
-            type Qk = QkOf<Self>;
-            type Pv = PvOf<Self>;
+            type Qk = OneAtom<<T as Products<$keys>>::Shared>;
+            type Pv = OneAtom<<T as Products<$dv>>::Registers>;
             type StoreO = StoreOf<Self>;
             // Four or three warpgroups share 512 registers. One consumer and the producer start
             // with the maximum of a thread.
@@ -130,23 +110,6 @@ macro_rules! shapes {
                 3 => [$registers, 32],
                 _ => [$registers, 504 - 2 * $registers],
             };
-        }
-
-        impl<T: Products<$keys>> StaticTiledMma for QkOf<$name<T>> {
-            type Atom = <T as Products<$keys>>::Shared;
-            const MMA: TiledMma<Self::Atom> = TiledMma::new(layout!((1, 1, 1)));
-        }
-
-        impl<T: Products<$dv>> StaticTiledMma for PvOf<$name<T>> {
-            type Atom = <T as Products<$dv>>::Registers;
-            const MMA: TiledMma<Self::Atom> = TiledMma::new(layout!((1, 1, 1)));
-        }
-
-        impl<T: Products<$dv>> StaticTiledCopy for StoreOf<$name<T>> {
-            type Atom = SM90_U32x4_STSM_N;
-            type Element = <T as Operand>::Result;
-            const COPY: TiledCopy<SM90_U32x4_STSM_N, Self::Element> =
-                make_tiled_copy_c(&<PvOf<$name<T>> as StaticTiledMma>::MMA);
         }
     )+ };
 }

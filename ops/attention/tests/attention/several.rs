@@ -41,9 +41,9 @@ impl<T: Element> TileScheduler for EveryNth<'_, T> {
     }
 }
 
-type Plain = Shape<bf16, 64, 64, 128, 128, 4, 1, false>;
-type General = Shape<bf16, 64, 64, 64, 64, 4, 1, true>;
-type Decode = Shape<f16, 64, 64, 16, 64, 1, 4, true>;
+type Plain = Shape<bf16, 64, 64, 128, 128, false>;
+type General = Shape<bf16, 64, 64, 64, 64, true>;
+type Decode = Shape<f16, 64, 64, 16, 64, true>;
 
 macro_rules! entries {
     ($($name:ident $config:ident $t:ty;)+) => { $(
