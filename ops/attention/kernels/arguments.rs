@@ -28,96 +28,112 @@ impl Window {
     pub const CAUSAL: Self = Self { left: UNLIMITED, right: 0 };
 }
 
-/// The arguments of `o = softmax(scale q k^T + ...) v`, one softmax per query token and query head.
-///
-/// Strides are in elements. The pointer of an unused option has address 0.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, KernelParam)]
-pub struct Arguments<T: Element> {
+macro_rules! arguments {
+    ($($(#[$doc:meta])+ $name:ident: $type:ty = $none:expr,)+) => {
+        /// The arguments of `o = softmax(scale q k^T + ...) v`, one softmax per query token and
+        /// query head.
+        ///
+        /// Strides are in elements. The pointer of an unused option has address 0.
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, KernelParam)]
+        pub struct Arguments<T: Element> {
+            $($(#[$doc])+ pub $name: $type,)+
+        }
+
+        impl<T: Element> Arguments<T> {
+            /// No operands, and every option off.
+            #[must_use]
+            pub fn none() -> Self {
+                Self { $($name: $none,)+ }
+            }
+        }
+    };
+}
+arguments! {
     /// Queries, `(batch, token, head, D)`.
-    pub q: Global<T>,
+    q: Global<T> = Global::from_address(0),
     /// Keys, `(batch, token, KV head, D)`; with pages `(page, token of the page, KV head, D)`.
-    pub k: Global<T>,
+    k: Global<T> = Global::from_address(0),
     /// Values, with the modes of `k` and `DV` columns.
-    pub v: Global<T>,
+    v: Global<T> = Global::from_address(0),
     /// Results, `(batch, token, head, DV)`.
-    pub o: GlobalMut<T>,
+    o: GlobalMut<T> = GlobalMut::from_address(0),
     /// The strides of `q`.
-    pub stride_q: Strides,
+    stride_q: Strides = Strides::default(),
     /// The strides of `k`; with pages, `batch` is the stride between pages.
-    pub stride_k: Strides,
+    stride_k: Strides = Strides::default(),
     /// The strides of `v`, as `stride_k`.
-    pub stride_v: Strides,
+    stride_v: Strides = Strides::default(),
     /// The strides of `o`.
-    pub stride_o: Strides,
+    stride_o: Strides = Strides::default(),
     /// The natural logarithm of each row's sum of exponentials (option).
-    pub lse: GlobalMut<f32>,
+    lse: GlobalMut<f32> = GlobalMut::from_address(0),
     /// The strides of `lse`.
-    pub stride_lse: Strides,
+    stride_lse: Strides = Strides::default(),
     /// Added to the scores before the softmax, `(batch, head, query token, key token)` (option).
-    pub bias: Global<T>,
+    bias: Global<T> = Global::from_address(0),
     /// The strides of `bias`; 0 broadcasts.
-    pub stride_bias: ScoreStrides,
+    stride_bias: ScoreStrides = ScoreStrides::default(),
     /// One byte per score, with the modes of `bias`: 0 hides the key from the query (option).
-    pub mask: Global<u8>,
+    mask: Global<u8> = Global::from_address(0),
     /// The strides of `mask`; 0 broadcasts.
-    pub stride_mask: ScoreStrides,
+    stride_mask: ScoreStrides = ScoreStrides::default(),
     /// ALiBi: `slope` times the distance of key and query is subtracted from the score; one slope
     /// per query head (option).
-    pub slopes: Global<f32>,
+    slopes: Global<f32> = Global::from_address(0),
     /// Stride between the slopes of batches; 0 broadcasts.
-    pub stride_slopes: i64,
+    stride_slopes: i64 = 0,
     /// One score without a value per query head, included in the softmax's sum (option).
-    pub sinks: Global<f32>,
+    sinks: Global<f32> = Global::from_address(0),
     /// Variable length: `batches + 1` row indices into `q` and `o`: where each sequence begins and
     /// ends (option).
-    pub q_offsets: Global<i32>,
+    q_offsets: Global<i32> = Global::from_address(0),
     /// Variable length: `batches + 1` row indices into `k` and `v` (option; not with pages).
-    pub k_offsets: Global<i32>,
+    k_offsets: Global<i32> = Global::from_address(0),
     /// Number of keys of each batch, at most its capacity (option).
-    pub k_lengths: Global<i32>,
+    k_lengths: Global<i32> = Global::from_address(0),
     /// Page numbers, `(batch, page of the sequence)` (option).
-    pub pages: Global<i32>,
+    pages: Global<i32> = Global::from_address(0),
     /// Stride between the page numbers of batches.
-    pub stride_pages: i64,
+    stride_pages: i64 = 0,
     /// Workspace: normalised results of each split, f32, `(split, batch, head, token, DV)`,
     /// contiguous.
-    pub partial_o: GlobalMut<f32>,
+    partial_o: GlobalMut<f32> = GlobalMut::from_address(0),
     /// Workspace: maximum and sum of each split's row, `(split, batch, head, token, 2)`,
     /// contiguous.
-    pub partial_sums: GlobalMut<f32>,
+    partial_sums: GlobalMut<f32> = GlobalMut::from_address(0),
     /// Counters for the tiles of one split, 0 before and after the launch: the block of a tile that
     /// arrives last reduces the splits. Address 0: [`combine`](super::combine()) reduces them. The
     /// kernels by `wgmma` for few rows alone have this option.
-    pub counters: GlobalMut<u32>,
+    counters: GlobalMut<u32> = GlobalMut::from_address(0),
     /// Number of sequences.
-    pub batches: u32,
+    batches: u32 = 0,
     /// Number of query heads.
-    pub heads: u32,
+    heads: u32 = 0,
     /// Query heads per KV head.
-    pub group: u32,
+    group: u32 = 1,
     /// Query heads in a tile: row `r` of a tile is token `r / pack` of head `r % pack`. 1, or
     /// `group`.
-    pub pack: u32,
+    pack: u32 = 1,
     /// Query tokens of a sequence; of the longest where `q_offsets` are given.
-    pub q_length: u32,
+    q_length: u32 = 0,
     /// Key tokens of a sequence; of the longest where `k_offsets` or `k_lengths` are given.
-    pub k_length: u32,
+    k_length: u32 = 0,
     /// The keys that a query sees.
-    pub window: Window,
+    window: Window = Window::ALL,
     /// Tokens of a page, a power of two; used with `pages`.
-    pub page: u32,
+    page: u32 = 0,
     /// Number of splits of the keys, each computed by a separate thread block; more than 1 needs
     /// the workspace.
-    pub splits: u32,
+    splits: u32 = 1,
     /// Row tiles of one head (of `pack` heads), `ceil(pack q_length / BLK_M)`.
-    pub row_tiles: u32,
+    row_tiles: u32 = 0,
     /// The factor of the scores. Kernels without score options require it to be positive.
-    pub scale: f32,
+    scale: f32 = 1.0,
     /// `c` of `c tanh(score / c)`; 0 is off.
-    pub softcap: f32,
+    softcap: f32 = 0.0,
     /// Reserved; must be 0.
-    pub reserved: u32,
+    reserved: u32 = 0,
 }
 
 /// The strides of a tensor whose last mode is contiguous.
@@ -158,51 +174,6 @@ impl ScoreStrides {
 }
 
 impl<T: Element> Arguments<T> {
-    /// No operands, and every option off.
-    #[must_use]
-    pub fn none() -> Self {
-        Self {
-            q: Global::from_address(0),
-            k: Global::from_address(0),
-            v: Global::from_address(0),
-            o: GlobalMut::from_address(0),
-            stride_q: Strides::default(),
-            stride_k: Strides::default(),
-            stride_v: Strides::default(),
-            stride_o: Strides::default(),
-            lse: GlobalMut::from_address(0),
-            stride_lse: Strides::default(),
-            bias: Global::from_address(0),
-            stride_bias: ScoreStrides::default(),
-            mask: Global::from_address(0),
-            stride_mask: ScoreStrides::default(),
-            slopes: Global::from_address(0),
-            stride_slopes: 0,
-            sinks: Global::from_address(0),
-            q_offsets: Global::from_address(0),
-            k_offsets: Global::from_address(0),
-            k_lengths: Global::from_address(0),
-            pages: Global::from_address(0),
-            stride_pages: 0,
-            partial_o: GlobalMut::from_address(0),
-            partial_sums: GlobalMut::from_address(0),
-            counters: GlobalMut::from_address(0),
-            batches: 0,
-            heads: 0,
-            group: 1,
-            pack: 1,
-            q_length: 0,
-            k_length: 0,
-            window: Window::ALL,
-            page: 0,
-            splits: 1,
-            row_tiles: 0,
-            scale: 1.0,
-            softcap: 0.0,
-            reserved: 0,
-        }
-    }
-
     /// The number of thread blocks of a launch of a kernel with tiles of `rows` rows; sets
     /// [`row_tiles`](Self::row_tiles).
     #[must_use]

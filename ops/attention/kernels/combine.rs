@@ -181,7 +181,7 @@ pub unsafe fn reduce_row<T: Element, O: Half, const TOGETHER: usize>(
                 }
             }
         }
-        let words = [O::pack_word(results[0], results[1]), O::pack_word(results[2], results[3])];
+        let words = [O::pack(results[0], results[1]), O::pack(results[2], results[3])];
         if part == 0 && exists {
             Word64x2::store_global(to.offset(column).address(), Word64x2(words));
         }

@@ -1,33 +1,46 @@
 //! The shape of a kernel as a type: element, head sizes, tile, warps; and the layouts that follow
 //! from it.
 
-use super::recompute::Pairs;
 use super::softmax::SoftmaxPolicy;
 use core::marker::PhantomData;
 use half::{bf16, f16};
-use moye_device::arch::{Convert, bf16_to_f32, f16_to_f32, f32x2_to_bf16x2, f32x2_to_f16x2};
+use moye_device::arch::{Convert, bf16_to_f32, e4m3x2_to_f16x2, f16_to_f32, f32x2_to_bf16x2, f32x2_to_f16x2};
 use moye_device::atom::copy::{SM75_U16x8_LDSM_T, SM75_U32x4_LDSM_N};
 use moye_device::atom::mma::{
     AddsInPlace, MmaAtom, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN,
 };
+use moye_device::atom::wgmma::PackPair;
 use moye_device::atom::{StaticTiledMma, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
 use moye_device::layout::{ComposedLayout, Swizzle};
-use moye_device::memory::SharedArray;
+use moye_device::memory::{Element, Global, SharedArray};
+use moye_device::number::F8E4M3;
 use moye_device::{layout, static_layout, swizzled_layout, tiled_copy, tiled_mma};
 
-/// The element types of queries, keys and values.
-pub trait Half: Pairs + Convert<f32> {
+/// The element types of queries, keys and values. They are read from global memory two at a time.
+pub trait Pairs: Element {
+    /// Elements of results.
+    type Result: Half;
+
+    /// The values of elements `2 pair` and `2 pair + 1` of a row.
+    ///
+    /// # Safety
+    /// They may be read; the row begins at a multiple of two elements.
+    unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2];
+
+    /// The value of an element.
+    fn widened(self) -> f32;
+}
+
+/// The element types of results, and of operands of 16 bits.
+pub trait Half: Pairs + PackPair + Convert<f32> {
     /// The tensor-core instruction, f32 accumulators.
     type Atom: MmaAtom<C = f32> + AddsInPlace;
 
     /// Two values rounded to the nearest elements.
-    fn pack(low: f32, high: f32) -> [Self; 2];
+    fn round(low: f32, high: f32) -> [Self; 2];
 
     /// The values of the two elements in a word.
     fn unpack(word: u32) -> [f32; 2];
-
-    /// A word of two values rounded to the nearest elements, the first in the lower half.
-    fn pack_word(low: f32, high: f32) -> u32;
 }
 
 macro_rules! halves {
@@ -36,7 +49,7 @@ macro_rules! halves {
             type Atom = $atom;
 
             #[inline(always)]
-            fn pack(low: f32, high: f32) -> [Self; 2] {
+            fn round(low: f32, high: f32) -> [Self; 2] {
                 let pair = $narrow(low, high);
                 [pair.low(), pair.high()]
             }
@@ -44,9 +57,18 @@ macro_rules! halves {
             fn unpack(word: u32) -> [f32; 2] {
                 [word as u16, (word >> 16) as u16].map(|bits| $widen(Self::from_bits(bits)))
             }
+        }
+
+        impl Pairs for $t {
+            type Result = Self;
+
             #[inline(always)]
-            fn pack_word(low: f32, high: f32) -> u32 {
-                $narrow(low, high).to_bits()
+            unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2] {
+                Self::unpack(row.cast::<u32>().read(pair))
+            }
+            #[inline(always)]
+            fn widened(self) -> f32 {
+                self.convert()
             }
         }
     )+ };
@@ -54,6 +76,20 @@ macro_rules! halves {
 halves! {
     bf16: SM80_16x8x16_F32BF16BF16F32_TN, bf16_to_f32, f32x2_to_bf16x2;
     f16: SM80_16x8x16_F32F16F16F32_TN, f16_to_f32, f32x2_to_f16x2;
+}
+
+impl Pairs for F8E4M3 {
+    type Result = bf16;
+
+    #[inline(always)]
+    unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2] {
+        let halves = e4m3x2_to_f16x2(row.cast::<u16>().read(pair));
+        [f16_to_f32(halves.low()), f16_to_f32(halves.high())]
+    }
+    #[inline(always)]
+    fn widened(self) -> f32 {
+        f16_to_f32(e4m3x2_to_f16x2(self.to_bits().into()).low())
+    }
 }
 
 /// The tiles of a kernel, and what it does with them.

@@ -5,12 +5,12 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::Window;
-use super::config::{ElementOf, Half, Mma, MmaConfig, SmemO, SmemQ, TileConfig};
-use super::recompute::is_hit;
+use super::config::{ElementOf, Mma, MmaConfig, SmemO, SmemQ, TileConfig};
+use super::recompute::{Again, is_hit};
 use super::reference::is_far;
 use super::rows::{Rows, offset};
 use super::softmax::{OnlineSoftmax, RowSum, at, scale_rows};
-use super::tile::{Again, Sequences, Tile, Varied};
+use super::tile::{Sequences, Tile, Varied};
 use moye_device::algorithm::copy;
 use moye_device::arch::{
     Convert, FULL_WARP, Fma, Word, Word64x2, Word128, ballot, lane_id, opaque, sync_threads, sync_warp,
@@ -18,6 +18,7 @@ use moye_device::arch::{
 };
 use moye_device::atom::StaticTiledMma;
 use moye_device::atom::mma::accumulator_column;
+use moye_device::atom::wgmma::PackPair as _;
 use moye_device::memory::Shared;
 use moye_device::tensor::{Fragment, OfTile, SharedTensor, StaticLayout};
 
@@ -66,8 +67,7 @@ pub unsafe fn normalise<C: TileConfig, S: Sequences<C>, L: OfTile, const ROWS: u
 
 /// Stores a thread's rows: a split's as f32 in the workspace, others through shared memory, where
 /// `to_shared` stores them and `put` the recomputed results of a row's column and the next;
-/// `to_global` stores them from there. `of_warp` as in
-/// [`recompute_rows`](super::recompute::recompute_rows).
+/// `to_global` stores them from there. `of_warp` as in [`Again::recompute`].
 ///
 /// # Safety
 /// The workspace has room for the rows, which no other thread writes. All lanes of the warp execute
@@ -279,7 +279,7 @@ pub unsafe fn merge<C: MmaConfig, L: StaticLayout, const ROWS: usize>(
 /// A word of two results.
 #[inline(always)]
 fn pack<C: MmaConfig>(results: [f32; 2]) -> u32 {
-    ElementOf::<C>::pack_word(results[0], results[1])
+    ElementOf::<C>::pack(results[0], results[1])
 }
 
 /// The bytes of shared memory that [`merge`] needs.

@@ -63,7 +63,7 @@ impl Work {
 
 /// The work of one block of [`Arguments::grid`] as a tile scheduler. Its coordinates are computed
 /// in [`place`](TileScheduler::place).
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct OneWork<'a, T: Element> {
     arguments: &'a Arguments<T>,
     index: u32,
@@ -71,14 +71,6 @@ pub struct OneWork<'a, T: Element> {
     recomputes: bool,
     done: bool,
 }
-
-impl<T: Element> Clone for OneWork<'_, T> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T: Element> Copy for OneWork<'_, T> {}
 
 impl<'a, T: Element> OneWork<'a, T> {
     /// Work unit `index`. A kernel that needs the coordinates at several places, with few registers

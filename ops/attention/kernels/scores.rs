@@ -3,8 +3,7 @@
 //! [`hopper`](super::hopper).
 
 use super::arguments::{Arguments, ScoreStrides};
-use super::config::TileConfig;
-use super::recompute::Pairs;
+use super::config::{Pairs, TileConfig};
 use super::schedule::Work;
 use super::sequence::{Query, Sequence, Span};
 use super::softmax::at;

@@ -3,14 +3,11 @@
 
 use super::arguments::{Arguments, Strides};
 use super::config::TileConfig;
-use super::recompute::{Source, recompute_rows};
 use super::schedule::Work;
 use super::scores::TileScores;
-use super::sequence::{Places, Query, Seen, Sequence, Span, Visible};
+use super::sequence::{Query, Seen, Sequence, Span, Visible};
 use super::softmax::RowSum;
-use moye_device::arch::{lane_id, opaque};
 use moye_device::collective::WorkTile;
-use moye_device::memory::Global;
 
 /// The sequences of a call.
 pub trait Sequences<C: TileConfig>: Copy {
@@ -156,7 +153,7 @@ impl<'a, C: TileConfig, S: Sequences<C>> Tile<'a, C, S> {
 
     /// The offset of a head of the sequence in a tensor of queries or results.
     #[inline(always)]
-    fn q_offset(&self, strides: &Strides, head: u32) -> i64 {
+    pub fn q_offset(&self, strides: &Strides, head: u32) -> i64 {
         if S::VARIED {
             return self.sequence.q_offset(strides, head);
         }
@@ -237,120 +234,5 @@ impl<'a, C: TileConfig, S: Sequences<C>> Tile<'a, C, S> {
             }
         }
         factor
-    }
-}
-
-/// The rows of a tile from `first` on, for their recomputation.
-pub struct Again<'a, 'b, C: TileConfig, S> {
-    /// The block's tile.
-    pub tile: &'a Tile<'b, C, S>,
-    /// The first row among those of the sequence.
-    pub first: u32,
-}
-
-impl<C: TileConfig, S: Sequences<C>> Again<'_, '_, C, S> {
-    /// Recomputes this thread's rows that are marked `again`; see [`recompute_rows`].
-    #[inline(always)]
-    pub unsafe fn recompute<const ROWS: usize>(
-        &self,
-        again: [bool; ROWS],
-        of_warp: impl Fn(u32) -> u32,
-        put: impl FnMut(u32, u32, [f32; 2]),
-    ) {
-        if const { ROWS == 2 && C::DV % 32 == 0 } {
-            recompute_rows::<_, ROWS, 8>(self, again, of_warp, put);
-        } else {
-            recompute_rows::<_, ROWS, 4>(self, again, of_warp, put);
-        }
-    }
-
-    /// The query of a row; rows past the end are clamped to the last.
-    #[inline(always)]
-    fn clamped(&self, row: u32) -> Query {
-        self.tile.query((self.first + row).min(opaque(self.tile.rows()) - 1))
-    }
-
-    /// The keys that the queries of the sequence see, computed from its length: kept, they would
-    /// take registers.
-    #[inline(always)]
-    fn visible(&self, queries: u32) -> Visible {
-        if S::VARIED {
-            return self.tile.sequence.visible;
-        }
-        Visible::new(queries, self.tile.arguments.k_length, self.tile.arguments.window)
-    }
-
-    /// The offset of a key's row in K or V.
-    #[inline(always)]
-    fn place(&self, strides: &Strides, key: u32) -> i64 {
-        let Tile { arguments, work, sequence, .. } = self.tile;
-        let [row, batch] = if S::VARIED {
-            let places = Places::new(arguments, sequence, C::PAGED);
-            [places.row(key), places.batch(key)].map(i64::from)
-        } else {
-            [key, work.batch].map(i64::from)
-        };
-        batch * strides.batch + i64::from(work.kv_head) * strides.head + row * strides.row
-    }
-}
-
-impl<C: TileConfig, S: Sequences<C>> Source for Again<'_, '_, C, S> {
-    type Element = C::Operand;
-    const D: u32 = C::D as u32;
-    const DV: u32 = C::DV as u32;
-
-    #[inline(always)]
-    fn scale(&self) -> f32 {
-        self.tile.unit() * core::f32::consts::LOG2_E
-    }
-
-    #[inline(always)]
-    unsafe fn score(&self, row: u32, key: u32, dot: f32) -> f32 {
-        if !C::GENERAL {
-            return dot;
-        }
-        let Query { token, head } = self.clamped(row);
-        self.tile.scores().score(Query { token, head: head - self.tile.work.head }, key, dot)
-    }
-
-    #[inline(always)]
-    unsafe fn finish(&self, row: u32, sum: RowSum) -> f32 {
-        let row = self.first + row;
-        let row = (row < self.tile.rows()).then_some(row);
-        self.tile.finish(row, lane_id().is_multiple_of(4), self.tile.unit(), sum)
-    }
-
-    #[inline(always)]
-    fn hull(&self, first: u32, last: u32) -> Span<i32> {
-        if !S::VARIED {
-            let rows = opaque(self.tile.rows());
-            let token = |row: u32| (self.first + row).min(rows - 1);
-            return self.visible(rows).range(token(first), token(last)).by_some;
-        }
-        let [first, last] = [first, last].map(|row| self.clamped(row).token);
-        let Span { begin, end } = self.tile.sequence.visible.range(first, last).by_some;
-        let of_split = |tile: u32| (tile * C::BLK_N) as i32;
-        let Span { begin: from, end: to } = self.tile.keys;
-        Span { begin: begin.max(of_split(from)), end: end.min(of_split(to)) }
-    }
-
-    #[inline(always)]
-    fn query(&self, row: u32) -> (Global<C::Operand>, Span<i32>) {
-        let Arguments { q, stride_q, .. } = self.tile.arguments;
-        let Query { token, head } = self.clamped(row);
-        let head = if S::VARIED { head } else { opaque(head) };
-        let visible = self.visible(self.tile.rows());
-        let from = self.tile.q_offset(stride_q, head) + i64::from(token) * stride_q.row;
-        (q.offset(from), visible.of(token))
-    }
-
-    #[inline(always)]
-    fn key(&self, key: u32) -> Global<C::Operand> {
-        self.tile.arguments.k.offset(self.place(&self.tile.arguments.stride_k, key))
-    }
-
-    #[inline(always)]
-    fn value(&self, key: u32) -> Global<C::Operand> {
-        self.tile.arguments.v.offset(self.place(&self.tile.arguments.stride_v, key))
     }
 }

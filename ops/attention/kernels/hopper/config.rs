@@ -2,9 +2,9 @@
 
 use super::super::config::{Half, TileConfig};
 use super::super::softmax::SoftmaxPolicy;
-use moye_device::arch::{decrease_registers, increase_registers, opaque};
+use moye_device::arch::opaque;
 use moye_device::atom::copy::SM90_U32x4_STSM_N;
-use moye_device::atom::wgmma::{PackPair, WgmmaAtom};
+use moye_device::atom::wgmma::WgmmaAtom;
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 
 /// Threads of a warpgroup.
@@ -19,7 +19,7 @@ pub const SMALL_BOX: u32 = 16;
 /// The shape of a kernel.
 pub trait HopperConfig: TileConfig + Send + Sync {
     /// Elements of O.
-    type T: PackPair + Half;
+    type T: Half;
     /// Consumer warpgroups, with 64 rows of queries each.
     const WARPGROUPS: u32;
     /// Stages of V as TMA loads it.
@@ -64,42 +64,12 @@ pub trait HopperConfig: TileConfig + Send + Sync {
     /// O to shared memory.
     type StoreO: StaticTiledCopy<Atom = SM90_U32x4_STSM_N, Element = Self::T>;
 
-    /// Registers of a thread of a consumer, and of the producer: a multiple of 8 from 24 to 240, or
-    /// 0 for the registers that the block starts with.
-    const REGISTERS: [u32; 2];
-}
-
-/// Calls `$set` with a literal as its const argument, since a trait's constant cannot be one.
-macro_rules! set_registers {
-    ($set:ident, $registers:expr) => {
-        set_registers!(@one_of $set, $registers,
-            24 32 40 48 56 64 72 80 88 96 104 112 120 128 136 144 152 160 168 176 184 192 200 208 216 224 232 240)
-    };
-    (@one_of $set:ident, $registers:expr, $($number:literal)+) => {
-        match const { checked($registers) } {
-            $($number => $set::<$number>(),)+
-            _ => {}
-        }
-    };
-}
-
-/// Checks a register count of [`HopperConfig::REGISTERS`].
-const fn checked(registers: u32) -> u32 {
-    assert!(
-        registers == 0 || registers >= 24 && registers <= 240 && registers.is_multiple_of(8),
-        "a thread has 24 to 240 registers, a multiple of 8, or 0: what the block starts with"
-    );
-    registers
-}
-
-/// A consumer claims its registers, or the producer releases the registers that it does not need.
-#[inline(always)]
-pub unsafe fn set_registers<C: HopperConfig, const CONSUMER: bool>() {
-    if CONSUMER {
-        set_registers!(increase_registers, C::REGISTERS[0]);
-    } else {
-        set_registers!(decrease_registers, C::REGISTERS[1]);
-    }
+    /// A consumer claims its registers, or the producer releases the registers that it does not
+    /// need.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup execute this call.
+    unsafe fn set_registers<const CONSUMER: bool>();
 }
 
 /// `value`; with [`HopperConfig::RECOMPUTES`] the compiler recomputes what depends on it at each

@@ -16,10 +16,11 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::arguments::{Arguments, Window};
+use super::super::recompute::Again;
 use super::super::results::normalise;
 use super::super::schedule::Work;
 use super::super::sequence::{Sequence, Span};
-use super::super::tile::{Again, Sequences, Tile};
+use super::super::tile::{Sequences, Tile};
 use super::config::{HopperConfig, STAGES, WARPGROUP};
 use super::e4m3_mainloop::{Operands, Sums, attend};
 use super::forward::KeySource;

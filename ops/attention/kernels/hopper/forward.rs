@@ -15,11 +15,12 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::arguments::{Arguments, Window};
+use super::super::recompute::Again;
 use super::super::results::normalise;
 use super::super::softmax::OnlineSoftmax;
-use super::super::tile::{Again, Tile, Varied};
+use super::super::tile::{Tile, Varied};
 use super::arrival::{Team, combine_last};
-use super::config::{BOX, Element, HopperConfig, SMALL_BOX, WARPGROUP, set_registers};
+use super::config::{BOX, Element, HopperConfig, SMALL_BOX, WARPGROUP};
 use super::layouts::*;
 use super::mainloop::{Barrier, ResultsOf, begin_turns, mainloop};
 use super::rows::ThreadRows;
@@ -100,11 +101,11 @@ pub unsafe fn forward<C: HopperConfig, K: KeySource<C>, S: TileScheduler>(
     sync_threads();
     match role {
         Role::Producer { elected } => {
-            set_registers::<C, false>();
+            C::set_registers::<false>();
             source.produce(arguments, tiles, elected, tensors);
         }
         Role::Consumer { warpgroup } => {
-            set_registers::<C, true>();
+            C::set_registers::<true>();
             source.consume(arguments, tiles(), warpgroup, tensors);
         }
     }

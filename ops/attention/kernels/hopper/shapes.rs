@@ -1,34 +1,18 @@
 //! The shapes of the kernels for Hopper, and the `wgmma` atoms of their products.
 
-use super::super::config::{Half, TileConfig};
-use super::super::recompute::Pairs;
+use super::super::config::{Pairs, TileConfig};
 use super::config::HopperConfig;
 use core::marker::PhantomData;
 use half::{bf16, f16};
+use moye_device::arch::{decrease_registers, increase_registers};
 use moye_device::atom::copy::SM90_U32x4_STSM_N;
 use moye_device::atom::wgmma::*;
 use moye_device::atom::{StaticTiledMma, TiledMma, make_tiled_copy_c};
 use moye_device::number::F8E4M3;
 use moye_device::{layout, tiled_copy, tiled_mma};
 
-/// Elements of Q, K and V.
-pub trait Operand: Pairs {
-    /// Elements of O.
-    type Result: PackPair + Half;
-}
-
-impl Operand for bf16 {
-    type Result = Self;
-}
-impl Operand for f16 {
-    type Result = Self;
-}
-impl Operand for F8E4M3 {
-    type Result = bf16;
-}
-
 /// The atoms of a warpgroup's products with `N` columns.
-pub trait Products<const N: u32>: Operand {
+pub trait Products<const N: u32>: Pairs {
     /// Both operands in shared memory, K-major.
     type Shared: WgmmaAtom<OperandA = u64, D = f32>;
     /// A in registers. B is in shared memory, of 16 bits MN-major.
@@ -97,19 +81,24 @@ macro_rules! shapes {
         }
 
         impl<T: Products<$keys> + Products<$dv>> HopperConfig for $name<T> {
-            type T = <T as Operand>::Result;
+            type T = T::Result;
             const WARPGROUPS: u32 = $warpgroups;
             $(const $option: $kind = $value;)*
             type Qk = OneAtom<<T as Products<$keys>>::Shared>;
             type Pv = OneAtom<<T as Products<$dv>>::Registers>;
             type StoreO = StoreOf<Self>;
+
             // Four or three warpgroups share 512 registers. One consumer and the producer start
             // with the maximum of a thread.
-            const REGISTERS: [u32; 2] = match $warpgroups {
-                1 => [0; 2],
-                3 => [$registers, 32],
-                _ => [$registers, 504 - 2 * $registers],
-            };
+            #[inline(always)]
+            unsafe fn set_registers<const CONSUMER: bool>() {
+                match ($warpgroups, CONSUMER) {
+                    (1, _) => {}
+                    (_, true) => increase_registers::<$registers>(),
+                    (3, false) => decrease_registers::<32>(),
+                    (_, false) => decrease_registers::<{ 504 - 2 * $registers }>(),
+                }
+            }
         }
     )+ };
 }

@@ -3,17 +3,18 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::super::config::Half;
+use super::super::recompute::Again;
 use super::super::results::{self, Normalisation};
 use super::super::rows::Rows;
 use super::super::softmax::at;
-use super::super::tile::{Again, Sequences, Varied};
+use super::super::tile::{Sequences, Varied};
 use super::config::{Element, HopperConfig, WARPGROUP, recomputed};
 use super::layouts::{OwnRows, SmemO, SmemQ, TmaO, piece};
 use super::mainloop::{Barrier, ResultsOf};
 use moye_device::arch::{FULL_WARP, Word, Word128, lane_id, opaque, sync_warp, thread_idx, transpose_quad};
 use moye_device::atom::StaticTiledCopy;
 use moye_device::atom::tma::TmaMap;
-use moye_device::atom::wgmma::pack_fragment;
+use moye_device::atom::wgmma::{PackPair as _, pack_fragment};
 use moye_device::collective::{reuse_tile, store_tile};
 use moye_device::tensor::SharedTensor;
 
@@ -49,7 +50,7 @@ pub fn moved(columns: i64, thread: u32) -> Rows {
 /// Writes recomputed results of a column and the next to a warpgroup's tile of O.
 #[inline(always)]
 unsafe fn put<C: HopperConfig>(sO: SharedResults<C>, row: u32, column: u32, results: [f32; 2]) {
-    let rounded = <C::T as Half>::pack(results[0], results[1]);
+    let rounded = C::T::round(results[0], results[1]);
     for i in 0..2 {
         sO.at((row, column + i as u32)).set(0usize, rounded[i]);
     }
@@ -107,7 +108,7 @@ pub unsafe fn store_words<C: HopperConfig, S: Sequences<C>>(
             // Four pairs of columns, 8 apart.
             let words = [0, 2, 4, 6].map(|column| {
                 let pair = [0, 1].map(|i| tOrO[at(2, index, 8 * part + column + i)]);
-                <C::T as Half>::pack_word(pair[0], pair[1])
+                C::T::pack(pair[0], pair[1])
             });
             let word = Word128(transpose_quad(words));
             Word128::store_global_if(row.is_some(), address + 64 * part as u64, word);
@@ -122,7 +123,7 @@ pub unsafe fn store_words<C: HopperConfig, S: Sequences<C>>(
         |row, column, results| {
             let row = rows.first + row;
             let address = tile.row_of_o(row.min(tile.rows() - 1), column);
-            let word = <C::T as Half>::pack_word(results[0], results[1]);
+            let word = C::T::pack(results[0], results[1]);
             u32::store_global_if(row < tile.rows(), address, word);
         },
     );
