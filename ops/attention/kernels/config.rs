@@ -180,7 +180,7 @@ impl<T: Half, const D: i64, const DV: i64, const M: i64, const N: i64, const GEN
 
 /// Columns of a tile in one row of shared memory: rows of 128 or 64 bytes, which a swizzle spreads
 /// over the banks. 0: a row holds all columns, padded by 16 bytes to an odd multiple of 16 bytes.
-pub const fn piece(columns: i64) -> i64 {
+pub const fn piece(columns: i64) -> u32 {
     if columns % 64 == 0 {
         64
     } else if columns % 32 == 0 {
@@ -191,7 +191,7 @@ pub const fn piece(columns: i64) -> i64 {
 }
 
 /// The swizzle of rows of `piece` columns; 0 stands for padded rows.
-pub const fn swizzle_of_piece(piece: i64) -> Swizzle {
+pub const fn swizzle_of_piece(piece: u32) -> Swizzle {
     match piece {
         64 => Swizzle::new(3, 3, 3),
         32 => Swizzle::new(2, 3, 3),
@@ -202,14 +202,14 @@ pub const fn swizzle_of_piece(piece: i64) -> Swizzle {
 
 /// `(rows, columns, stages)` in shared memory, as consecutive pieces.
 const fn rows_of(rows: i64, columns: i64, stages: i64) -> ComposedLayout {
-    let piece = piece(columns);
+    let (swizzle, piece) = (swizzle_of_piece(piece(columns)), piece(columns) as i64);
     let layout = if piece == 0 {
         let pitch = columns + 8;
         layout!((rows, columns, stages):(pitch, 1, { rows * pitch }))
     } else {
         layout!((rows, (piece, { columns / piece }), stages):(piece, (1, { rows * piece }), { rows * columns }))
     };
-    ComposedLayout::new(swizzle_of_piece(piece), 0, layout)
+    ComposedLayout::new(swizzle, 0, layout)
 }
 
 /// A single stage, `(rows, columns)`.

@@ -14,7 +14,7 @@
 
 use super::arguments::{Arguments, Strides};
 use super::config::{
-    ElementOf, Mma, MmaConfig, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO, TileS,
+    ElementOf, Mma, MmaConfig, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO, TileS, piece,
 };
 use super::results::{merge, merge_bytes, write};
 use super::rows::Rows;
@@ -86,7 +86,7 @@ pub unsafe fn forward<C: MmaConfig, const ROWS: usize>(
             continue;
         }
         let (clear, Span { begin, end }) = (tile_of_q.seen_by_all(), tile_of_q.keys);
-        let load_q = Rows::new(C::BLK_M, C::D as u32, C::THREADS, thread);
+        let load_q = Rows::new(C::BLK_M, C::D as u32, piece(C::D), C::THREADS, thread);
         let load_k = KeyRows::of(
             &tile_of_q,
             C::D as u32,
@@ -234,7 +234,7 @@ impl<C: MmaConfig> KeyRows<C> {
     /// The part of `thread` of rows of `columns` columns; `first` is the first row of the KV head.
     #[inline(always)]
     fn of(tile: &Tile<'_, C, Varied>, columns: u32, thread: u32, first: Global<ElementOf<C>>) -> Self {
-        let rows = Rows::new(C::BLK_N, columns, C::GROUP_THREADS, thread);
+        let rows = Rows::new(C::BLK_N, columns, piece(columns.into()), C::GROUP_THREADS, thread);
         Self { rows, first, batch: tile.work.batch, keys: tile.sequence.visible.keys }
     }
 
@@ -284,15 +284,15 @@ impl<C: MmaConfig> KeyRows<C> {
             first = first.offset(i64::from(pages.read(key >> page_bits)) * strides.batch);
             row = in_page(key);
         }
-        let mut next = first.offset(i64::from(row + part.row()) * stride);
+        let mut next = first.offset(i64::from(row + part.row) * stride);
         let step = i64::from(part.rows_at_once()) * stride;
         let left = self.keys - key;
         // Counted from the thread's first row, so that the others are compared with constants.
-        let of_thread = left as i32 - part.row() as i32;
+        let of_thread = left as i32 - part.row as i32;
         part.load(to, |row| {
             let this = next;
             next = next.offset(step);
-            let exists = if C::GENERAL { row < left } else { of_thread > (row - part.row()) as i32 };
+            let exists = if C::GENERAL { row < left } else { of_thread > (row - part.row) as i32 };
             (this.address(), exists)
         });
     }

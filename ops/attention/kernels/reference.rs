@@ -53,13 +53,6 @@ impl Reference {
         Self { subtract: 0.0, shift }
     }
 
-    /// Whether something is subtracted.
-    #[inline(always)]
-    #[must_use]
-    pub fn subtracts(&self) -> bool {
-        self.subtract != 0.0
-    }
-
     /// The factor that makes results accumulated relative to this reference relative to `next`.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]

@@ -5,7 +5,7 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::Window;
-use super::config::{ElementOf, Mma, MmaConfig, SmemO, SmemQ, TileConfig};
+use super::config::{ElementOf, Mma, MmaConfig, SmemO, SmemQ, TileConfig, piece};
 use super::recompute::{Again, is_hit};
 use super::reference::is_far;
 use super::rows::{Rows, offset};
@@ -164,12 +164,12 @@ pub unsafe fn write<C: MmaConfig, L: OfTile, const ROWS: usize>(
         copy(&results.convert::<ElementOf<C>>(), &mut tCsO);
     };
     let put = |row, column, results| {
-        let place = sQ.0 + offset(C::BLK_M, C::DV as u32, row, column);
+        let place = sQ.0 + offset((C::BLK_M, C::DV as u32), piece(C::DV), row, column);
         u32::store_shared(place, pack::<C>(results));
     };
     let to_global = || {
         sync_threads();
-        let part = Rows::new(C::BLK_M, C::DV as u32, C::THREADS, opaque(thread));
+        let part = Rows::new(C::BLK_M, C::DV as u32, piece(C::DV), C::THREADS, opaque(thread));
         part.store(sQ.0, |row| (tile.row_of_o(tile.first + row, 0), tile.first + row < tile.rows()));
     };
     let rows_again = Again { tile, first: tile.first };

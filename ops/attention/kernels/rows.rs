@@ -1,7 +1,7 @@
 //! Copies rows between global and shared memory, 16 bytes per thread at a time. Each row has a
 //! separate address: packed heads and pages have no common row stride.
 
-use super::config::{piece, swizzle_of_piece};
+use super::config::swizzle_of_piece;
 use moye_device::arch::{CpAsyncKind, L2Prefetch, Word, Word128, cp_async_zfill};
 
 /// The L2 prefetch hint of a copy: 128 bytes, where the PTX version has such hints.
@@ -22,7 +22,7 @@ pub struct Rows {
     piece: u32,
     threads: u32,
     /// The thread's first row.
-    row: u32,
+    pub row: u32,
     /// The thread's first column.
     column: u32,
     /// The offset of that element in shared memory, in bytes from the tile.
@@ -35,21 +35,14 @@ const BYTES: u32 = 2;
 const WIDTH: u32 = 8;
 
 impl Rows {
-    /// The part of `thread`.
-    #[inline(always)]
-    #[must_use]
-    pub fn new(rows: u32, columns: u32, threads: u32, thread: u32) -> Self {
-        Self::in_pieces(rows, columns, piece(columns as i64) as u32, threads, thread)
-    }
-
     /// The part of `thread` of a tile in pieces of `piece` columns.
     #[inline(always)]
     #[must_use]
-    pub fn in_pieces(rows: u32, columns: u32, piece: u32, threads: u32, thread: u32) -> Self {
+    pub fn new(rows: u32, columns: u32, piece: u32, threads: u32, thread: u32) -> Self {
         let mut part = Self { rows, columns, piece, threads, row: 0, column: 0, place: 0 };
         let across = part.run() / WIDTH;
         (part.row, part.column) = (thread / across, thread % across * WIDTH);
-        part.place = part.offset(part.row, part.column);
+        part.place = offset((rows, columns), piece, part.row, part.column);
         part
     }
 
@@ -57,7 +50,7 @@ impl Rows {
     #[inline(always)]
     #[must_use]
     pub fn of(&self, thread: u32) -> Self {
-        Self::in_pieces(self.rows, self.columns, self.piece, self.threads, thread)
+        Self::new(self.rows, self.columns, self.piece, self.threads, thread)
     }
 
     /// Columns of a row that neighbouring threads copy.
@@ -75,24 +68,11 @@ impl Rows {
         self.threads / (self.run() / WIDTH)
     }
 
-    /// The thread's first row.
-    #[inline(always)]
-    #[must_use]
-    pub const fn row(&self) -> u32 {
-        self.row
-    }
-
-    /// The offset of an element in shared memory, in bytes from the tile.
-    #[inline(always)]
-    const fn offset(&self, row: u32, column: u32) -> u32 {
-        offset_in_pieces((self.rows, self.columns), self.piece, row, column)
-    }
-
     /// The offset of the thread's element `row` rows and `column` columns further on. Both are
     /// constants.
     #[inline(always)]
     const fn place(&self, row: u32, column: u32) -> u32 {
-        let further = self.offset(row, column);
+        let further = offset((self.rows, self.columns), self.piece, row, column);
         if self.piece == 0 {
             return self.place + further;
         }
@@ -169,29 +149,23 @@ impl Rows {
     }
 }
 
-/// The offset of an element of a tile of `rows` by `columns` elements in shared memory, in bytes
-/// from the tile.
+/// The offset of an element in shared memory, in bytes from the tile: `rows` by `columns` elements,
+/// in pieces of `piece` columns.
 #[inline(always)]
 #[must_use]
-pub const fn offset(rows: u32, columns: u32, row: u32, column: u32) -> u32 {
-    offset_in_pieces((rows, columns), piece(columns as i64) as u32, row, column)
-}
-
-/// [`offset`] in a tile whose rows are in pieces of `piece` columns.
-#[inline(always)]
-const fn offset_in_pieces((rows, columns): (u32, u32), piece: u32, row: u32, column: u32) -> u32 {
+pub const fn offset((rows, columns): (u32, u32), piece: u32, row: u32, column: u32) -> u32 {
     if piece == 0 {
         return (row * (columns + 8) + column) * BYTES;
     }
     let plain = column / piece * (rows * piece) + row * piece + column % piece;
-    let mask = swizzle_of_piece(piece as i64).source_mask() as u32;
+    let mask = swizzle_of_piece(piece).source_mask() as u32;
     (plain ^ (plain & mask) >> 3) * BYTES
 }
 
 #[cfg(test)]
 mod tests {
     extern crate std;
-    use super::super::config::{Shape, SmemK};
+    use super::super::config::{Shape, SmemK, piece};
     use super::super::hopper::{self as hopper, D80, D96, D128, SmemQ};
     use super::*;
     use half::bf16;
@@ -201,7 +175,7 @@ mod tests {
     /// Exactly one thread copies each element of the tile, to the offset that the layout gives it.
     fn lies_where_the_layout_says<const D: i64>(threads: u32) {
         type K<const D: i64> = SmemK<Shape<bf16, D, D, 64, 64, false>>;
-        lie_as::<K<D>>(D, threads, piece(D) as u32);
+        lie_as::<K<D>>(D, threads, piece(D));
     }
 
     /// The same check for 64 rows of `columns` columns in the layout `L`.
@@ -209,7 +183,7 @@ mod tests {
         let (layout, swizzle) = (L::LAYOUT, L::SWIZZLE);
         let mut seen = BTreeMap::new();
         for thread in 0..threads {
-            let rows = Rows::in_pieces(64, columns as u32, piece, threads, thread);
+            let rows = Rows::new(64, columns as u32, piece, threads, thread);
             rows.each(
                 |row| row,
                 |row, place, at| {
@@ -244,8 +218,8 @@ mod tests {
 
     #[test]
     fn rows_lie_where_the_layouts_for_hopper_say() {
-        lie_as::<SmemQ<D80<bf16>>>(80, 128, hopper::piece(80) as u32);
-        lie_as::<SmemQ<D96<bf16>>>(96, 128, hopper::piece(96) as u32);
-        lie_as::<SmemQ<D128<bf16>>>(128, 128, hopper::piece(128) as u32);
+        lie_as::<SmemQ<D80<bf16>>>(80, 128, hopper::piece(80));
+        lie_as::<SmemQ<D96<bf16>>>(96, 128, hopper::piece(96));
+        lie_as::<SmemQ<D128<bf16>>>(128, 128, hopper::piece(128));
     }
 }

@@ -4,9 +4,8 @@
 use super::reference::{Reference, lowest};
 use moye_device::algorithm::quad_reduce;
 use moye_device::arch::{FULL_WARP, Fma, Word, Word128, ex2_approx_f32, max3_i32, rcp_approx_f32, vote_any};
-use moye_device::layout;
-use moye_device::layout::Layout;
 use moye_device::tensor::{Fragment, OfTile, StaticLayout};
+use moye_device::{layout, static_layout};
 
 /// The index of an element of an accumulator `((2, 2), MMA_M, MMA_N)` of `mma.sync` or `wgmma`,
 /// given the thread's row (of `rows`) and column.
@@ -19,12 +18,9 @@ pub const fn at(rows: usize, row: usize, column: usize) -> usize {
     column % 2 + 2 * (row % 2) + 4 * (row / 2 + rows / 2 * (column / 2))
 }
 
-/// A value for each of a thread's rows.
-#[derive(Clone, Copy, Debug)]
-pub struct OfRows<const ROWS: usize>;
-
-impl<const ROWS: usize> StaticLayout for OfRows<ROWS> {
-    const LAYOUT: Layout = layout!(({ ROWS as i64 }));
+static_layout! {
+    /// A value for each of a thread's rows.
+    pub OfRows<const ROWS: usize> = layout!(({ ROWS as i64 }));
 }
 
 /// Multiplies each of a thread's rows by its factor.
@@ -129,10 +125,10 @@ impl<const ROWS: usize> OnlineSoftmax<ROWS> {
         };
         let max = max.map(|max| quad_reduce(max, f32::max));
         let slack = if LATER { slack } else { None };
-        let Raised { factors, references, rescale } = self.raise(max, any, scale, slack, offset as f32);
+        let (factors, references, rescale) = self.raise(max, any, scale, slack, offset as f32);
         let mut subtracts = false;
         for row in 0..ROWS {
-            subtracts |= references[row].subtracts();
+            subtracts |= references[row].subtract != 0.0;
         }
         if any && vote_any(FULL_WARP, subtracts) {
             for column in 0..columns {
@@ -205,7 +201,9 @@ impl<const ROWS: usize> OnlineSoftmax<ROWS> {
     }
 
     /// Raises the maxima to `max`: with a slack, only if a maximum of the warp's rows grows by more
-    /// than `slack` powers of two. All lanes of the warp execute this call together.
+    /// than `slack` powers of two. Returns the factors for the results accumulated so far, the
+    /// reference of each row's exponents, and whether a factor of any row of the warp may differ
+    /// from 1. All lanes of the warp execute this call together.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn raise(
@@ -215,7 +213,7 @@ impl<const ROWS: usize> OnlineSoftmax<ROWS> {
         scale: f32,
         slack: Option<f32>,
         offset: f32,
-    ) -> Raised<ROWS> {
+    ) -> ([f32; ROWS], [Reference; ROWS], bool) {
         let reference = |max| Reference::of(any, max, scale, offset);
         let mut rescale = true;
         if let Some(slack) = slack {
@@ -234,7 +232,7 @@ impl<const ROWS: usize> OnlineSoftmax<ROWS> {
             factors[row] = reference(self.max[row]).factor(&references[row], any, scale);
         }
         self.max = max;
-        Raised { factors, references, rescale }
+        (factors, references, rescale)
     }
 
     /// Adds the sums of the last tile's probabilities, which all threads of the quad hold, then
@@ -257,16 +255,6 @@ impl<const ROWS: usize> OnlineSoftmax<ROWS> {
         let sum = quad_reduce(self.sum[row], |a, b| a + b);
         Reference::of(any, self.max[row], scale_log2, offset).row(self.max[row], sum, scale_log2)
     }
-}
-
-/// The maxima after a tile, and what follows from them.
-struct Raised<const ROWS: usize> {
-    /// The factors for the results accumulated so far.
-    factors: [f32; ROWS],
-    /// The reference of each row's exponents.
-    references: [Reference; ROWS],
-    /// Whether a factor of any row of the warp may differ from 1.
-    rescale: bool,
 }
 
 /// One value of a power of two of them, combined in pairs.

@@ -22,8 +22,11 @@ pub trait Sequences<C: TileConfig>: Copy {
     fn sequence(&self, arguments: &Arguments<C::Operand>, batch: u32) -> Option<Sequence>;
 
     /// The unit of the scores that the softmax takes: its factor, for exponentials to base e.
+    ///
+    /// # Safety
+    /// The scale factors of the call may be read.
     #[inline(always)]
-    fn unit(&self, arguments: &Arguments<C::Operand>, _work: &Work) -> f32 {
+    unsafe fn unit(&self, arguments: &Arguments<C::Operand>, _work: &Work) -> f32 {
         if C::GENERAL { arguments.unit() } else { arguments.scale }
     }
 }
@@ -146,8 +149,11 @@ impl<'a, C: TileConfig, S: Sequences<C>> Tile<'a, C, S> {
     }
 
     /// The unit of the tile's scores.
+    ///
+    /// # Safety
+    /// The scale factors of the call may be read.
     #[inline(always)]
-    pub fn unit(&self) -> f32 {
+    pub unsafe fn unit(&self) -> f32 {
         self.sequences.unit(self.arguments, &self.work)
     }
 

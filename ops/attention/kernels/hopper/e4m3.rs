@@ -116,25 +116,14 @@ impl Scales {
     pub const NONE: Self = Self { q: Scale::NONE, k: Scale::NONE, v: Scale::NONE };
 }
 
-/// Sequences of one length; `factors` returns the product of a tile's scale factors of Q and K.
+/// Sequences of one length, with a factor of Q and K for each head.
 #[derive(Clone, Copy)]
-struct Scaled<F> {
+struct Scaled<'a> {
     equal: Equal,
-    factors: F,
+    scales: &'a Scales,
 }
 
-/// The sequences of a call with scale factors.
-///
-/// # Safety
-/// `scales` has a factor for each head.
-#[inline(always)]
-unsafe fn scaled(arguments: &Arguments<F8E4M3>, scales: &Scales) -> Scaled<impl Fn(&Work) -> f32 + Copy> {
-    let factors =
-        move |work: &Work| scales.q.of(work.batch, work.head) * scales.k.of(work.batch, work.kv_head);
-    Scaled { equal: Equal::of(arguments), factors }
-}
-
-impl<C: HopperConfig, F: Fn(&Work) -> f32 + Copy> Sequences<C> for Scaled<F> {
+impl<C: HopperConfig> Sequences<C> for Scaled<'_> {
     const VARIED: bool = false;
     const FEWEST_TILES: u32 = 0;
 
@@ -144,8 +133,9 @@ impl<C: HopperConfig, F: Fn(&Work) -> f32 + Copy> Sequences<C> for Scaled<F> {
     }
 
     #[inline(always)]
-    fn unit(&self, arguments: &Arguments<C::Operand>, work: &Work) -> f32 {
-        arguments.scale * (self.factors)(work)
+    unsafe fn unit(&self, arguments: &Arguments<C::Operand>, work: &Work) -> f32 {
+        let Scales { q, k, .. } = self.scales;
+        arguments.scale * (q.of(work.batch, work.head) * k.of(work.batch, work.kv_head))
     }
 }
 
@@ -197,7 +187,7 @@ impl<C: HopperConfig<Operand = F8E4M3>, const LOADED: u32> KeySource<C> for Scal
     ) {
         // The shuffle tells the compiler that `warp` is uniform across the warp.
         let warp = shuffle(FULL_WARP, thread_idx().x / 32, 0) % (WARPGROUP / 32);
-        let sequences = scaled(arguments, self.scales);
+        let sequences = Scaled { equal: Equal::of(arguments), scales: self.scales };
         let mut tiles = tiles();
         if warp > 0 {
             return transpose(arguments, sequences, tiles, warp - 1, (sV, sVt), (loaded, values));
@@ -249,7 +239,7 @@ impl<C: HopperConfig<Operand = F8E4M3>, const LOADED: u32> KeySource<C> for Scal
             _ => queries.2,
         };
         let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
-        let sequences = scaled(arguments, self.scales);
+        let sequences = Scaled { equal: Equal::of(arguments), scales: self.scales };
         begin_turns::<C>(warpgroup);
         while let Some(tile) = tiles.next_tile() {
             let tile = Tile::<C, _>::of(arguments, sequences, &tiles.place(tile));

@@ -19,7 +19,7 @@ use super::super::recompute::Again;
 use super::super::results::normalise;
 use super::super::softmax::OnlineSoftmax;
 use super::super::tile::{Tile, Varied};
-use super::arrival::{Team, combine_last};
+use super::arrival::combine_last;
 use super::config::{BOX, Element, HopperConfig, SMALL_BOX, WARPGROUP};
 use super::layouts::*;
 use super::mainloop::{Barrier, ResultsOf, begin_turns, mainloop};
@@ -319,9 +319,7 @@ impl<C: HopperConfig> KeySource<C> for KeyMaps<'_, C> {
                 store_rows(&rows_again, again, rows, &tOrO, tile_of_o(sQ, warpgroup), warpgroup);
                 if C::WARPGROUPS == 1 && arguments.splits > 1 {
                     // All products have read Q.
-                    let (thread, word) = (thread_idx().x, sQ.pointer().address());
-                    let team = Team { thread, threads: WARPGROUP, word };
-                    combine_last::<C, C::T>(&tile, team, || Barrier::Warpgroup.of(0).sync());
+                    combine_last(&tile, thread_idx().x, sQ.pointer().address());
                 }
             }
             let Some(next) = tiles.next_tile() else { return };

@@ -23,8 +23,8 @@ const fn swizzled(bytes: i64) -> i64 {
 }
 
 /// The columns of the swizzled rows of a tile with this many columns of 16 bits.
-pub(in super::super) const fn piece(columns: i64) -> i64 {
-    swizzled(2 * columns) / 2
+pub(in super::super) const fn piece(columns: i64) -> u32 {
+    (swizzled(2 * columns) / 2) as u32
 }
 
 /// The swizzled rows of a tile with this many columns of `bytes` bytes each.
@@ -56,7 +56,7 @@ const fn rows_in_place((d, dv): (i64, i64), bytes: usize, tiles: u32) -> Compose
 
 /// Tiles of `BLK_N` rows as boxes of `rows`: (rows, columns, BLK_N / rows, STAGES).
 const fn boxes<C: HopperConfig>(columns: i64, rows: u32) -> ComposedLayout {
-    let (keys, rows, piece) = (C::BLK_N as i64, rows as i64, piece(columns));
+    let (keys, rows, piece) = (C::BLK_N as i64, rows as i64, piece(columns) as i64);
     let layout = layout!(
         (rows, (piece, { columns / piece }), { keys / rows }, { STAGES as i64 }):
         (piece, (1, { keys * piece }), { rows * piece }, { keys * columns })

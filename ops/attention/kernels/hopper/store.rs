@@ -44,7 +44,7 @@ pub fn of_warp(index: u32) -> u32 {
 /// A thread's part of a warpgroup's tile of Q or of O, of this many columns.
 #[inline(always)]
 pub fn moved(columns: i64, thread: u32) -> Rows {
-    Rows::in_pieces(64, columns as u32, piece(columns) as u32, WARPGROUP, thread)
+    Rows::new(64, columns as u32, piece(columns), WARPGROUP, thread)
 }
 
 /// Writes recomputed results of a column and the next to a warpgroup's tile of O.
