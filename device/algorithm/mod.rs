@@ -112,7 +112,7 @@ pub use reduction::{ArgMax, LogSumExp, Max, Reduction, SquareSum, Sum, Variance}
 pub use row::{
     AnyBlock, AnyBlock512, AnyChunked, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Chunked,
     Cluster512, Cluster1024, ClusterBlocks, Lanes4, Lanes8, OneBlock, RowBlocks, RowCopy, RowCopyWith,
-    RowScratch, RowShape, RowStride, RowTile, StridesOf, Warp,
+    RowScratch, RowShape, RowStride, RowStrides, RowTile, StridesOf, Warp,
 };
 pub use row_ahead::RowStage;
 pub use row_chunks::Chunks;

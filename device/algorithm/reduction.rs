@@ -52,6 +52,23 @@ pub trait Reduction: 'static {
 
     /// The state of a few values from index `at` on, without a search for an index among them:
     /// until [`located`](Self::located) it is `at`.
+    ///
+    /// ```
+    /// use moye_device::algorithm::{ArgMax, Reduction};
+    /// # use moye_sim::{GlobalMemory, Launch};
+    ///
+    /// # Launch::new("thread", 1, 1, &GlobalMemory::new()).run(&|| {
+    /// let values = [3.0f32, -1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 9.0];
+    /// // A comparison for each four values, and a search among four at the end.
+    /// let mut state = ArgMax::NONE;
+    /// for at in [0, 4] {
+    ///     state = ArgMax::then(state, ArgMax::roughly(&values[at..at + 4], at as u32));
+    /// }
+    /// assert_eq!(state, (9.0, 4));
+    /// let value = |at: u32| values[(at as usize).min(7)];
+    /// assert_eq!(ArgMax::located(state, value), (9.0, 5));
+    /// # }).unwrap();
+    /// ```
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -243,6 +260,7 @@ impl Reduction for ArgMax {
         let greater = b.0 > a.0 || b.0.is_nan() && !a.0.is_nan();
         if greater || same && b.1 < a.1 { b } else { a }
     }
+
     #[inline(always)]
     fn then(state: (f32, u32), later: (f32, u32)) -> (f32, u32) {
         let is_first = state.1 == u32::MAX;

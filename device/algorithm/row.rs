@@ -59,7 +59,7 @@ use crate::arch::{
 };
 use crate::atom::TiledCopy;
 use crate::atom::copy::AutoVectorizingCopy;
-use crate::kernel::KernelParam;
+use crate::kernel::{KernelParam, ParamType};
 use crate::layout::layout;
 use crate::memory::{Shared, Storable};
 use crate::tensor::{Rank, Strides};
@@ -106,15 +106,26 @@ pub trait RowBlocks: Copy + 'static {
     /// # Safety
     /// All threads of the block call it once, and `places` belong to the exchanges.
     #[doc(hidden)]
-    unsafe fn start(places: Shared<f32>);
+    #[inline(always)]
+    unsafe fn start(places: Shared<f32>) {
+        let _ = places;
+    }
 
     /// The row of the block, if each block had one row, and the block's index in its row.
     #[doc(hidden)]
-    fn place() -> (u32, u32);
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn place() -> (u32, u32) {
+        (block_idx().x, 0)
+    }
 
     /// The rows of a launch, if each block had one row.
     #[doc(hidden)]
-    fn rows() -> u32;
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn rows() -> u32 {
+        grid_dim().x
+    }
 
     /// Combines the blocks' values through `places`, at most four values of each block.
     ///
@@ -122,12 +133,16 @@ pub trait RowBlocks: Copy + 'static {
     /// All threads of the blocks call it together, `count` is the number of previous calls, and the
     /// threads of the block have synchronised since the last one.
     #[doc(hidden)]
+    #[inline(always)]
     unsafe fn combine<const N: usize>(
         values: [f32; N],
         places: Shared<f32>,
         count: u32,
         f: &impl Fn([f32; N], [f32; N]) -> [f32; N],
-    ) -> [f32; N];
+    ) -> [f32; N] {
+        let _ = (places, count, f);
+        values
+    }
 }
 
 /// Elements of the scratch memory of a reduction, one for each of 32 warps, and of an exchange:
@@ -140,31 +155,6 @@ pub struct OneBlock;
 
 impl RowBlocks for OneBlock {
     const CLUSTER: bool = false;
-
-    #[inline(always)]
-    unsafe fn start(_: Shared<f32>) {}
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn place() -> (u32, u32) {
-        (block_idx().x, 0)
-    }
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn rows() -> u32 {
-        grid_dim().x
-    }
-
-    #[inline(always)]
-    unsafe fn combine<const N: usize>(
-        values: [f32; N],
-        _: Shared<f32>,
-        _: u32,
-        _: &impl Fn([f32; N], [f32; N]) -> [f32; N],
-    ) -> [f32; N] {
-        values
-    }
 }
 
 /// A row is shared by the blocks of a cluster: 2, 4 or 8. In a cluster of one block an H200 has no
@@ -268,7 +258,10 @@ impl RowBlocks for ClusterBlocks {
 }
 
 macro_rules! shapes {
-    ($($(#[$doc:meta])* $name:ident: $threads:literal threads, align $align:literal, $blocks:ident;)+) => { $(
+    ($(
+        $(#[$doc:meta])*
+        $name:ident: $threads:literal threads $(of $elements:literal)?, align $align:literal, $blocks:ident;
+    )+) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name;
@@ -276,6 +269,7 @@ macro_rules! shapes {
             const THREADS: u32 = $threads;
             const ALIGN: usize = $align;
             type Blocks = $blocks;
+            $(const ELEMENTS: u32 = $elements;)?
         }
     )+ };
 }
@@ -306,27 +300,11 @@ shapes! {
     AnyBlock: 1024 threads, align 1, OneBlock;
     /// [`Cluster512`], for rows that start anywhere.
     AnyCluster: 512 threads, align 1, ClusterBlocks;
-}
-
-macro_rules! chunked {
-    ($($(#[$doc:meta])* $name:ident: align $align:literal;)+) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default)]
-        pub struct $name;
-        impl RowShape for $name {
-            const THREADS: u32 = 512;
-            const ALIGN: usize = $align;
-            type Blocks = Chunks;
-            const ELEMENTS: u32 = 16;
-        }
-    )+ };
-}
-chunked! {
     /// 512 threads take a row of any length in chunks of 8,192 elements, and read it again for each
     /// exchange: see [`Chunks`].
-    Chunked: align 16;
+    Chunked: 512 threads of 16, align 16, Chunks;
     /// [`Chunked`], for rows that start anywhere.
-    AnyChunked: align 1;
+    AnyChunked: 512 threads of 16, align 1, Chunks;
 }
 
 /// The distances in elements between two rows, and between two elements of a row.
@@ -337,6 +315,16 @@ pub struct RowStride {
     pub row: i64,
     /// Between two elements of a row: 1 if the shape requires an alignment.
     pub element: i64,
+}
+
+/// The strides of several matrices, as one parameter of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct RowStrides<const N: usize>(pub [RowStride; N]);
+
+// SAFETY: an array of a parameter's type.
+unsafe impl<const N: usize> KernelParam for RowStrides<N> {
+    const TYPE: ParamType = ParamType::Struct { name: "RowStrides", size: size_of::<Self>() };
 }
 
 /// The strides of a matrix of rows of a shape.

@@ -1,6 +1,6 @@
 //! Rows that no shape holds: a block takes the chunks of a row in turn, in several passes.
 
-use super::row::{OneBlock, RowBlocks};
+use super::row::RowBlocks;
 use super::row_team::USES;
 use crate::arch::{simulator_assert, sync_threads, thread_idx};
 use crate::memory::Shared;
@@ -72,32 +72,6 @@ pub struct Chunks;
 impl RowBlocks for Chunks {
     const CLUSTER: bool = false;
     const CHUNKS: bool = true;
-
-    #[inline(always)]
-    unsafe fn start(_: Shared<f32>) {}
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn place() -> (u32, u32) {
-        OneBlock::place()
-    }
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn rows() -> u32 {
-        OneBlock::rows()
-    }
-
-    /// [`Passes::combine`] combines the chunks.
-    #[inline(always)]
-    unsafe fn combine<const N: usize>(
-        values: [f32; N],
-        _: Shared<f32>,
-        _: u32,
-        _: &impl Fn([f32; N], [f32; N]) -> [f32; N],
-    ) -> [f32; N] {
-        values
-    }
 }
 
 /// The state of a block's passes over a row. It is the same in all threads.

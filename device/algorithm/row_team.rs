@@ -304,11 +304,7 @@ impl<C: RowShape> RowTeam<C> {
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn sum_in_warp<const N: usize>(&self, values: [f32; N]) -> [f32; N] {
-        let mut values = values;
-        for value in &mut values {
-            *value = reduce_lanes::<C>(*value, &f32::add);
-        }
-        values
+        each(values, |value| reduce_lanes::<C>(value, &f32::add))
     }
 
     /// The value of the first lane of this warp that shares the row.
@@ -323,6 +319,47 @@ impl<C: RowShape> RowTeam<C> {
     /// modulo the number of warps; those of a warp are its first lane's. A row of one warp keeps
     /// its values. Reductions of several values take one barrier so:
     /// [`sum_in_warp`](Self::sum_in_warp), this, and [`sum_of_warps`](Self::sum_of_warps).
+    ///
+    /// ```
+    /// # #![allow(non_snake_case)]
+    /// # use moye_device::algorithm::{Block128, RowCopy, RowScratch, RowShape, RowStride, RowTeam};
+    /// # use moye_device::algorithm::warp_reduce;
+    /// # use moye_device::prelude::*;
+    /// /// `y[i] = [sum(x), max(x)]` of row `i` of `x`, `n` elements each.
+    /// ///
+    /// /// # Safety
+    /// /// `x` holds `m` rows, which start at multiples of 16 bytes; `n` is at most `C::COLUMNS`; `y`
+    /// /// holds two elements for each row.
+    /// #[kernel(
+    ///     threads = C::BLOCK,
+    ///     shared = (scratch: SharedArray<f32, RowScratch>),
+    ///     instances = sum_and_max<Block128>
+    /// )]
+    /// pub unsafe fn sum_and_max<C: RowShape>(x: Global<f32>, y: GlobalMut<f32>, m: u32, n: u32) {
+    ///     let mut team = RowTeam::<C>::new(scratch);
+    ///     let load = RowCopy::<f32, C>::get_slice(thread_idx().x);
+    ///     let tXgX = load.partition_s(team.rows(x, (m, n), RowStride { row: n.into(), element: 1 }));
+    ///     let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
+    ///     let [sum] = team.sum_in_warp([tXrX.reduce_rows(f32::add)[0]]);
+    ///     team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
+    ///     let max = warp_reduce(tXrX.reduce_rows(f32::max)[0], f32::max);
+    ///     // Lane `i` gets the values of warp `i % 4`.
+    ///     let [sum, max] = team.across_warps([sum, max]);
+    ///     let ([sum], max) = (team.sum_of_warps([sum]), warp_reduce(max, f32::max));
+    ///     if let Some(row) = team.leader() {
+    ///         y.write(2 * row, sum);
+    ///         y.write(2 * row + 1, max);
+    ///     }
+    /// }
+    /// # let memory = moye_sim::GlobalMemory::new();
+    /// # let x = memory.upload(&(0..2000).map(|i| (i % 1000) as f32 - 999.5).collect::<Vec<_>>(), "x").unwrap();
+    /// # let y = memory.upload(&[f32::NAN; 4], "y").unwrap();
+    /// # let arguments = (Global::from_address(x.address()), GlobalMut::from_address(y.address()), 2, 1000);
+    /// // Each row is -999.5, -998.5, ..., -0.5.
+    /// // SAFETY: `x` holds two rows of 1,000 elements, and `y` two elements for each.
+    /// unsafe { sum_and_max_block128.simulate(&memory, 2, Block128::BLOCK, arguments) }.unwrap();
+    /// assert_eq!(y.download::<f32>(), [-500_000.0, -0.5, -500_000.0, -0.5]);
+    /// ```
     ///
     /// # Safety
     /// Same contract as [`reduce`](Self::reduce), and counts as `N` of its calls.
@@ -371,15 +408,50 @@ impl<C: RowShape> RowTeam<C> {
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn sum_of_warps<const N: usize>(&self, values: [f32; N]) -> [f32; N] {
-        let mut values = values;
-        for value in &mut values {
-            *value = reduce_warps::<C>(*value, &f32::add);
-        }
-        values
+        each(values, |value| reduce_warps::<C>(value, &f32::add))
     }
 
     /// The sums of several values over the threads of this block that share the row, by one
     /// barrier.
+    ///
+    /// ```
+    /// # #![allow(non_snake_case)]
+    /// # use moye_device::algorithm::{Block256, RowCopy, RowScratch, RowShape, RowStride, RowTeam, Warp};
+    /// # use moye_device::prelude::*;
+    /// /// `y[i] = [sum(x), sum(x^2)]` of row `i` of `x`, `n` elements each.
+    /// ///
+    /// /// # Safety
+    /// /// `x` holds `m` rows, which start at multiples of 16 bytes; `n` is at most `C::COLUMNS`; `y`
+    /// /// holds two elements for each row.
+    /// #[kernel(
+    ///     threads = C::BLOCK,
+    ///     shared = (scratch: SharedArray<f32, RowScratch>),
+    ///     instances = sums<Warp | Block256>
+    /// )]
+    /// pub unsafe fn sums<C: RowShape>(x: Global<f32>, y: GlobalMut<f32>, m: u32, n: u32) {
+    ///     let mut team = RowTeam::<C>::new(scratch);
+    ///     let load = RowCopy::<f32, C>::get_slice(thread_idx().x);
+    ///     let gX = team.rows(x, (m, n), RowStride { row: n.into(), element: 1 }); // (BLK_M, BLK_N)
+    ///     let tXrX = team.load(&load.partition_s(gX)); // (CPY, CPY_M, CPY_N)
+    ///     let squares = tXrX.map(|x| x * x).reduce_rows(f32::add)[0];
+    ///     let sums = team.sum_in_block([tXrX.reduce_rows(f32::add)[0], squares]);
+    ///     if let Some(row) = team.leader().filter(|&row| row < m) {
+    ///         y.write(2 * row, sums[0]);
+    ///         y.write(2 * row + 1, sums[1]);
+    ///     }
+    /// }
+    /// # let memory = moye_sim::GlobalMemory::new();
+    /// # let x = memory.upload(&(0..500).map(|i| (i % 100) as f32).collect::<Vec<_>>(), "x").unwrap();
+    /// for (kernel, blocks, threads) in [(&sums_warp, 2u32, Warp::BLOCK), (&sums_block256, 5, Block256::BLOCK)] {
+    ///     let y = memory.upload(&[f32::NAN; 10], "y").unwrap();
+    ///     let to = GlobalMut::from_address(y.address());
+    ///     // Five rows of 0, 1, ..., 99.
+    ///     // SAFETY: `x` holds five rows of 100 elements, and `y` two elements for each.
+    ///     unsafe { kernel.simulate(&memory, blocks, threads, (Global::from_address(x.address()), to, 5, 100)) }
+    ///         .unwrap();
+    ///     assert_eq!(y.download::<f32>().as_chunks().0, [[4950.0, 328_350.0]; 5]);
+    /// }
+    /// ```
     ///
     /// # Safety
     /// Same contract as [`reduce`](Self::reduce), and counts as `N` of its calls.
@@ -432,36 +504,47 @@ impl<C: RowShape> RowTeam<C> {
     }
 }
 
+/// `f` of each value: `map` of an array stays a loop.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn each<const N: usize>(values: [f32; N], f: impl Fn(f32) -> f32) -> [f32; N] {
+    let mut values = values;
+    for value in &mut values {
+        *value = f(*value);
+    }
+    values
+}
+
 /// The first warp of a thread's row: a block may have several rows of two warps.
 #[inline(always)]
 fn first_warp<C: RowShape>(thread: u32) -> u32 {
     if const { C::ROWS == 1 } { 0 } else { thread / C::THREADS * const { C::THREADS / 32 } }
 }
 
+/// Combines a value over a power of two of adjacent lanes, a constant of the shape.
+macro_rules! reduce_adjacent {
+    ($lanes:expr, $value:ident, $f:ident) => {
+        match $lanes {
+            0 | 1 => $value,
+            2 => lanes_reduce::<1, f32>($value, $f),
+            4 => lanes_reduce::<3, f32>($value, $f),
+            8 => lanes_reduce::<7, f32>($value, $f),
+            16 => lanes_reduce::<15, f32>($value, $f),
+            _ => lanes_reduce::<31, f32>($value, $f),
+        }
+    };
+}
+
 /// Combines a value over the lanes of a warp that share a row.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn reduce_lanes<C: RowShape>(value: f32, f: &impl Fn(f32, f32) -> f32) -> f32 {
-    match C::THREADS {
-        1 => value,
-        2 => lanes_reduce::<1, f32>(value, f),
-        4 => lanes_reduce::<3, f32>(value, f),
-        8 => lanes_reduce::<7, f32>(value, f),
-        16 => lanes_reduce::<15, f32>(value, f),
-        _ => lanes_reduce::<31, f32>(value, f),
-    }
+    reduce_adjacent!(C::THREADS, value, f)
 }
 
 /// Combines the values of the warps that share a row, of which each lane has one.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn reduce_warps<C: RowShape>(value: f32, f: &impl Fn(f32, f32) -> f32) -> f32 {
-    match C::THREADS / 32 {
-        0 | 1 => value,
-        2 => lanes_reduce::<1, f32>(value, f),
-        4 => lanes_reduce::<3, f32>(value, f),
-        8 => lanes_reduce::<7, f32>(value, f),
-        16 => lanes_reduce::<15, f32>(value, f),
-        _ => lanes_reduce::<31, f32>(value, f),
-    }
+    reduce_adjacent!(C::THREADS / 32, value, f)
 }

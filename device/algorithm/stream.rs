@@ -149,6 +149,34 @@ impl RowPart {
     /// consecutive values of it, [`ACROSS`](Self::ACROSS) at most, and the index of the first, in
     /// ascending order. The parts, one or several rows each, have these groups of values in turn.
     ///
+    /// ```
+    /// # use moye_device::algorithm::RowPart;
+    /// # use moye_device::prelude::*;
+    /// /// The sums of the columns of `m` rows of 256: a lane has eight neighbouring columns.
+    /// ///
+    /// /// # Safety
+    /// /// `x` holds the rows, from a multiple of 16 bytes on, and `y` 256 elements.
+    /// #[kernel(threads = 32)]
+    /// pub unsafe fn column_sums(x: Global<bf16>, m: u32, y: GlobalMut<f32>) {
+    ///     let (first, mut sums) = (8 * lane_id(), [0.0; 8]);
+    ///     let column = RowPart { from: 0, to: m, part: 0, parts: 1 };
+    ///     column.for_each_across(x.offset(i64::from(first)), 256, |i, values, _| {
+    ///         sums[i] = values.iter().fold(sums[i], |sum, x| sum + x);
+    ///     });
+    ///     for i in 0..8 {
+    ///         y.write(first + i, sums[i as usize]);
+    ///     }
+    /// }
+    /// # let memory = moye_sim::GlobalMemory::new();
+    /// # let x: Vec<_> = (0..7 * 256).map(|i| bf16::from_f32((i % 256) as f32)).collect();
+    /// # let (x, y) = (memory.upload(&x, "x").unwrap(), memory.upload(&[f32::NAN; 256], "y").unwrap());
+    /// # let arguments = (Global::from_address(x.address()), 7, GlobalMut::from_address(y.address()));
+    /// // Column `i` of seven rows holds `i`.
+    /// // SAFETY: `x` holds 7 rows of 256 elements, and `y` 256 elements.
+    /// unsafe { column_sums.simulate(&memory, 1, 32, arguments) }.unwrap();
+    /// assert!(y.download::<f32>().iter().enumerate().all(|(i, &sum)| sum == 7.0 * i as f32));
+    /// ```
+    ///
     /// # Safety
     /// `x` points to element 0 of the first row, at a multiple of 16 bytes, as are elements
     /// `stride` apart; the vectors from `from` to `to` are readable.

@@ -35,6 +35,7 @@ mod mma_faults;
 mod mma_results;
 mod profile_picture;
 mod quad_pairs;
+mod rows;
 #[allow(non_snake_case, reason = "tensors have CuTe's names")]
 mod sinks;
 mod slices_checked;
