@@ -78,7 +78,7 @@ impl Operations {
     /// architectures.
     ///
     /// # Errors
-    /// As for [`PtxBuilder::build`]; `ptxas` cannot be run or refuses a kernel; a file cannot be
+    /// Same as [`PtxBuilder::build`]; `ptxas` cannot be run or refuses a kernel; a file cannot be
     /// written.
     pub fn carry(&self, package: &Path, ptxas: Option<&Ptxas>) -> Result<(), BuildError> {
         let folder = package.join(carried::FOLDER);

@@ -9,7 +9,7 @@
 //! /// `y = alpha x + y`, column-major, a block for each 32 x 32 elements.
 //! ///
 //! /// # Safety
-//! /// `x` and `y` hold `m * n` numbers each and do not overlap.
+//! /// `x` and `y` hold `m * n` elements each and do not overlap.
 //! #[kernel(threads = 256)]
 //! pub unsafe fn axpy(alpha: f32, x: Global<f32>, y: GlobalMut<f32>, m: u32, n: u32) {
 //!     let (block, thread) = (block_idx(), thread_idx().x);

@@ -144,7 +144,7 @@ impl Device {
     /// An error of the driver.
     ///
     /// # Safety
-    /// As for [`Stream::raise`].
+    /// Same contract as [`Stream::raise`].
     pub unsafe fn raise_now(&self, address: u64, value: u32) -> Result<()> {
         let stream = match &self.0 {
             Backend::Sim(_) => self.new_stream()?,
@@ -242,7 +242,7 @@ impl Stream {
     }
 
     /// # Safety
-    /// As for [`raise`](Self::raise).
+    /// Same contract as [`raise`](Self::raise).
     unsafe fn write_flag(&self, address: u64, value: u32) -> Result<()> {
         match &self.device().0 {
             Backend::Sim(simulator) => Ok(self.simulated(simulator).stream().raise(address, value)?),
@@ -263,7 +263,7 @@ impl Stream {
     /// error of the driver.
     ///
     /// # Safety
-    /// As for [`raise`](Self::raise).
+    /// Same contract as [`raise`](Self::raise).
     pub unsafe fn wait_flag(&self, address: u64, value: u32) -> Result<()> {
         /// `CU_STREAM_WAIT_VALUE_GEQ`
         const REACHED: u32 = 0;

@@ -161,7 +161,7 @@ impl<C> TensorMapOf<C> {
     /// The map with these fields, which are those of the copy.
     ///
     /// # Errors
-    /// As for [`TensorMap::new`].
+    /// Same as [`TensorMap::new`].
     pub fn of_fields(device: &Device, fields: &Fields) -> Result<Self> {
         Ok(Self { map: TensorMap::new(device, fields)?, copy: PhantomData })
     }
@@ -188,7 +188,7 @@ impl<T: TmaElement, L: StaticLayout, const R: usize, const CLUSTER: u32>
     /// The map of a tensor in `buffer`, whose layout counts elements from the buffer's first.
     ///
     /// # Errors
-    /// As for [`TensorMap::of_tile`].
+    /// Same as [`TensorMap::of_tile`].
     pub fn new(buffer: &Buffer<T>, tensor: &Layout) -> Result<Self> {
         let map = TensorMap::of_tile(buffer.device(), &TmaCopy::<T, L, R, CLUSTER>::TILE, buffer, tensor)?;
         Ok(Self { map, copy: PhantomData })

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// The launches of a chain that are tracked, each with its accesses; older ones count as completed.
 const KEPT: usize = 8;
 
-/// What a launch knows of earlier launches on its stream, and what the next launch inherits.
+/// Earlier launches on the stream as a launch knows them, and the part that the next one inherits.
 #[derive(Default)]
 pub(crate) struct Chain {
     /// The launches that may run until this one waits, oldest first.

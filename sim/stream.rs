@@ -76,7 +76,7 @@ pub(crate) struct Work {
     number: u64,
     pub(crate) name: Arc<str>,
     pub(crate) races: Arc<GlobalRaces>,
-    /// What it knows of earlier launches that it overlaps.
+    /// The earlier launches that it overlaps, as far as it knows.
     pub(crate) chain: Arc<Chain>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Concurrent {
     pub(crate) others: Vec<Work>,
     /// By the address of a flag, what streams and threads know that find it raised.
     flags: BTreeMap<u64, Clock>,
-    /// What threads of the launch have learned from flags.
+    /// Knowledge that threads of the launch have from flags.
     learned: Mutex<Clock>,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Streams {
     clocks: Vec<Clock>,
     /// Whether a handle to the stream exists.
     is_live: Vec<bool>,
-    /// What the host has waited for.
+    /// The work that the host has waited for.
     host: Clock,
     /// Oldest first.
     work: VecDeque<Work>,

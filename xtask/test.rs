@@ -39,7 +39,8 @@ const EXAMPLES: &[&str] = &["copy", "transpose", "matmul", "cudarc", "ladder"];
 /// nothing is built twice. Tests, examples and the bundle launch through `cust`; the steps
 /// `packages`, `own-kernels` and `python` launch through the library's bindings.
 pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc,cust,ladder,xtask/spelling"];
-/// What clippy checks: everything except the dictionary of misspelt words, which takes 47 s.
+/// The features that clippy checks: everything except the dictionary of misspelt words, which takes
+/// 47 s.
 const LINTED: &[&str] = &["--workspace", "--features", "attention,cudarc,cust,ladder"];
 /// The targets that are built as programs.
 pub const PROGRAMS: &[&str] = &["--examples", "--bins"];

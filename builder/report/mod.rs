@@ -98,7 +98,7 @@ impl Report {
     /// assembled.
     ///
     /// # Errors
-    /// As for [`of`](Self::of).
+    /// Same as [`of`](Self::of).
     pub fn of_kernels(
         file: &PtxFile,
         ptxas: Option<&Ptxas>,

@@ -139,7 +139,7 @@ impl Ptxas {
     /// Assembles a module to machine code.
     ///
     /// # Errors
-    /// As for [`assemble`](Self::assemble); the code cannot be written to the temporary folder.
+    /// Same as [`assemble`](Self::assemble); the code cannot be written to the temporary folder.
     pub fn cubin(&self, ptx: &str, arch: Arch) -> Result<Vec<u8>, PtxasError> {
         let file = files::beside(&env::temp_dir().join("moye-cubin"));
         let code = self.run(ptx, arch, &[], &file).and_then(|_| {
@@ -165,7 +165,7 @@ impl Ptxas {
     /// much faster.
     ///
     /// # Errors
-    /// As for [`assemble`](Self::assemble).
+    /// Same as [`assemble`](Self::assemble).
     pub fn assemble_kernels(&self, ptx: &str, arch: Arch, kernels: &[&str]) -> Result<Assembled, PtxasError> {
         if kernels.is_empty() {
             // Without a name the assembler assembles every kernel.

@@ -310,7 +310,7 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
     /// /// The sums of two rows over each of two warpgroups.
     /// ///
     /// /// # Safety
-    /// /// `y` holds four numbers.
+    /// /// `y` holds four elements.
     /// #[kernel(threads = 256, shared = (first: SharedArray<f32, Warps>, second: SharedArray<f32, Warps>))]
     /// pub unsafe fn sums(y: GlobalMut<f32>) {
     ///     let (warpgroup, thread) = (thread_idx().x / 128, thread_idx().x % 128);
@@ -325,7 +325,7 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
     /// }
     /// # let memory = moye_sim::GlobalMemory::new();
     /// # let y = memory.upload(&[0f32; 4], "y").unwrap();
-    /// // SAFETY: `y` holds four numbers.
+    /// // SAFETY: `y` holds four elements.
     /// unsafe { sums.simulate(&memory, 1, 256, (GlobalMut::from_address(y.address()),)) }.unwrap();
     /// assert_eq!(y.download::<f32>(), [128.0, 8128.0, 128.0, 8128.0]);
     /// ```

@@ -44,7 +44,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     /// [`copy_elements_if`](crate::algorithm::copy_elements_if).
     ///
     /// # Safety
-    /// As [`copy`](Self::copy), for the copied elements.
+    /// Same contract as [`copy`](Self::copy), for the copied elements.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn copy_if<S, D>(self, predicate: impl Fn(usize) -> bool, source: S, mut destination: D)
@@ -62,7 +62,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     /// operand, by the atom: the fragment is [retiled](Self::retile_d).
     ///
     /// # Safety
-    /// As [`copy`](Self::copy).
+    /// Same contract as [`copy`](Self::copy).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load<S, L>(self, source: S, fragment: &mut Fragment<C::Element, L>)
@@ -82,7 +82,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     /// the destination by the atom: the fragment is [retiled](Self::retile_s).
     ///
     /// # Safety
-    /// As [`copy`](Self::copy).
+    /// Same contract as [`copy`](Self::copy).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store<D, L>(self, fragment: &Fragment<C::Element, L>, mut destination: D)
@@ -180,8 +180,9 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     /// ```
     ///
     /// # Safety
-    /// As [`gemm`](Self::gemm) of `a` and `b`; `d` may be read and written, and no other thread
-    /// touches its elements meanwhile; `c` may be read, and no other thread writes it.
+    /// Same contract as [`gemm`](Self::gemm) of `a` and `b`; `d` may be read and written, and
+    /// no other thread touches its elements meanwhile; `c` may be read, and no other thread writes
+    /// it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn gemm_into<D: Output, A: Input, B: Input, C: Input>(self, mut d: D, a: A, b: B, c: C) {

@@ -14,11 +14,11 @@
 //!                                            runs                         t0+1 t2+3   two of two
 //! ```
 //!
-//! Workers with even pieces process the same part of K at the same time, so that the L2 cache loads
-//! their common rows and columns once. A run may start and end within a tail: such a tile has a
-//! piece in each of two runs. Stream-K of Osama et al. (PPoPP 2023) uses only runs, of whole tiles:
-//! [`Cut::runs`]. It was slower on an H200 for a short K: the workers share no loads, and most
-//! tiles have three pieces.
+//! Workers with even pieces process the same range of K at the same time, so that the L2 cache
+//! loads their common rows and columns once. A run may start and end within a tail: such a tile has
+//! a piece in each of two runs. Stream-K of Osama et al. (PPoPP 2023) uses only runs, of whole
+//! tiles: [`Cut::runs`]. It was slower on an H200 for a short K: the workers share no loads, and
+//! most tiles have three pieces.
 
 use super::tiles::Tiles;
 use crate::kernel::KernelParam;

@@ -3,7 +3,7 @@
 //!
 //! | part | trait | implementations in this crate |
 //! | --- | --- | --- |
-//! | the tiles of a block, and its part of K | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`], [`GroupTiles`] |
+//! | the tiles of a block, and the range of K of each | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`], [`GroupTiles`] |
 //! | accumulators from tiles along K | [`Mainloop`], [`WarpSpecialised`] | [`Multistage`], [`TmaWarpSpecialised`], [`PingPong`], [`Promoted`] |
 //! | processing of the accumulators | [`TileEpilogue`] | [`ByElement`] of an [`Epilogue`] |
 //! | processing of one accumulator, by its coordinate | [`Epilogue`] | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`] |

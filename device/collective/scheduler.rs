@@ -1,4 +1,4 @@
-//! Tile schedulers: the sequence of tiles of C that a block computes, and the part of K of each.
+//! Tile schedulers: the sequence of tiles of C that a block computes, and the range of K of each.
 
 use super::tiles::{Bands, Tiles, WorkTile, Worker};
 use super::{FixUp, Team};

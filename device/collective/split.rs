@@ -11,7 +11,7 @@ use crate::tensor::{Fragment, StaticLayout};
 /// computed by another worker. A persistent grid.
 ///
 /// For products with few tiles and a large K. All tiles of one slice precede those of the next, so
-/// that concurrent workers read the same part of K.
+/// that concurrent workers read the same range of K.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitK {
     bands: Bands,

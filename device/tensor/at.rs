@@ -45,11 +45,11 @@ pub trait PlaceKind: Copy + 'static {
     #[doc(hidden)]
     type Kept<B: TensorRank>: TensorRank;
 
-    /// What remains of an open mode along `AXIS`; `B` are the open modes before.
+    /// The rest of an open mode along `AXIS`; `B` are the open modes before.
     #[doc(hidden)]
     type Rest<const AXIS: usize, B: Rest>: Rest;
 
-    /// What remains of the mode.
+    /// The rest of the mode.
     #[doc(hidden)]
     fn rest<const AXIS: usize, O, B: Rest>(open: Along<AXIS, O>, before: B) -> Self::Rest<AXIS, B>;
 }

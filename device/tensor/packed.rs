@@ -27,7 +27,7 @@ pub type PackedTensor<T, L> = Tensor<SharedPacked<T>, L>;
 /// use moye_device::{layout, static_layout};
 ///
 /// static_layout! {
-///     /// 16 rows of 64 numbers of 4 bits, 48 bytes apart.
+///     /// 16 rows of 64 elements of 4 bits, 48 bytes apart.
 ///     Rows = layout!((16, 64):(96, 1));
 /// }
 /// assert_eq!(PackedArray::<S4, Rows>::BYTES, 15 * 48 + 32);

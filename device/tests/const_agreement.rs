@@ -28,7 +28,7 @@ fn constants_are_what_the_run_time_computes() {
     agree! {
         // Layouts from shapes.
         TvLayout = make_layout_tv, (layout!((32, 8):(8, 1)), layout!((4, 8):(8, 1)));
-        // What is asked of them.
+        // Their properties.
         i64 = Layout::at, (&NESTED, 37);
         i64 = Layout::at_coord::<3>, (&NESTED, [3, 2, 1]);
         [i64; 3] = Layout::coordinate::<3>, (&identity_layout(tuple!((4, 6, 5))), 77);

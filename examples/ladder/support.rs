@@ -1,4 +1,4 @@
-//! What the steps share: random numbers, a product in float64, launches, a clock.
+//! Helpers of the steps: random numbers, a product in float64, launches, a clock.
 
 use moye::{Device, Element, Global, GlobalMut, Grid, Kernel, Result};
 use moye_device::number::Scalar;

@@ -50,7 +50,7 @@ impl Gpu {
     /// The GPU of a context that another library created.
     ///
     /// # Safety
-    /// As for [`Device::from_raw_context`].
+    /// Same contract as [`Device::from_raw_context`].
     pub(crate) unsafe fn of_context(context: sys::CUcontext) -> Result<&'static Self> {
         Self::count()?;
         if context.is_null() {

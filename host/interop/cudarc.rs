@@ -46,7 +46,7 @@ impl CudarcStream {
     /// The stream, on the device of its context.
     ///
     /// # Errors
-    /// As for [`Device::from_raw_context`](crate::Device::from_raw_context) and
+    /// Same as [`Device::from_raw_context`](crate::Device::from_raw_context) and
     /// [`Stream::from_raw_handle`](crate::Stream::from_raw_handle).
     pub fn new(cuda: &Arc<CudaStream>) -> Result<Self> {
         let device = device(cuda.context())?;
@@ -63,7 +63,7 @@ impl CudarcStream {
     /// A view of a slice for reading. The stream waits for writes of the slice on other streams.
     ///
     /// # Errors
-    /// As for [`Buffer::from_raw_parts`].
+    /// Same as [`Buffer::from_raw_parts`].
     ///
     /// # Safety
     /// Launches that use the view are on this stream, and are issued before the view is dropped:
@@ -80,10 +80,10 @@ impl CudarcStream {
     /// streams.
     ///
     /// # Errors
-    /// As for [`Buffer::from_raw_parts`].
+    /// Same as [`Buffer::from_raw_parts`].
     ///
     /// # Safety
-    /// As for [`CudarcStream::read`].
+    /// Same contract as [`CudarcStream::read`].
     pub unsafe fn write<'a, T: Element>(
         &'a self,
         slice: &'a mut impl DevicePtrMut<T>,
@@ -123,7 +123,7 @@ impl CudarcStream {
 /// The device of a context.
 ///
 /// # Errors
-/// As for [`Device::from_raw_context`](crate::Device::from_raw_context).
+/// Same as [`Device::from_raw_context`](crate::Device::from_raw_context).
 pub fn device(context: &Arc<CudaContext>) -> Result<Device> {
     // The device is kept until the process exits, so the context must be too.
     std::mem::forget(context.clone());

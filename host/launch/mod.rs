@@ -57,10 +57,10 @@ impl Module {
     /// (on the simulator, when it has completed).
     ///
     /// # Errors
-    /// As for [`Device::launch`]; also if the module has no such kernel.
+    /// Same as [`Device::launch`]; also if the module has no such kernel.
     ///
     /// # Safety
-    /// As for [`Device::launch`].
+    /// Same contract as [`Device::launch`].
     pub unsafe fn launch<P: Params>(
         &self,
         kernel: &Kernel<P>,
@@ -74,11 +74,11 @@ impl Module {
     /// Launches a kernel of this module on a stream of the device.
     ///
     /// # Errors
-    /// As for [`Device::launch`]; also if the module has no such kernel, or the stream belongs to
+    /// Same as [`Device::launch`]; also if the module has no such kernel, or the stream belongs to
     /// another device.
     ///
     /// # Safety
-    /// As for [`Device::launch`].
+    /// Same contract as [`Device::launch`].
     pub unsafe fn launch_on<P: Params>(
         &self,
         stream: &Stream,
@@ -95,10 +95,10 @@ impl Stream {
     /// [`Device::launch`] on this stream.
     ///
     /// # Errors
-    /// As for [`Device::launch`].
+    /// Same as [`Device::launch`].
     ///
     /// # Safety
-    /// As for [`Device::launch`].
+    /// Same contract as [`Device::launch`].
     pub unsafe fn launch<P: Params>(
         &self,
         kernel: &Kernel<P>,
@@ -115,10 +115,10 @@ impl Ptx {
     /// Launches one of these kernels on a stream, whose device loads it at the first launch.
     ///
     /// # Errors
-    /// As for [`Device::load`] and [`Module::launch`].
+    /// Same as [`Device::load`] and [`Module::launch`].
     ///
     /// # Safety
-    /// As for [`Device::launch`].
+    /// Same contract as [`Device::launch`].
     pub unsafe fn launch<P: Params>(
         &self,
         stream: &Stream,
@@ -141,7 +141,7 @@ fn takes_dependent_launches() -> bool {
 /// Checks a launch and performs it.
 ///
 /// # Safety
-/// As for [`Device::launch`].
+/// Same contract as [`Device::launch`].
 pub(crate) unsafe fn launch<P: Params>(
     module: &Module,
     stream: &Stream,

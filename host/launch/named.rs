@@ -39,8 +39,8 @@ impl Module {
     /// and of the driver.
     ///
     /// # Safety
-    /// As for [`Device::launch`](crate::Device::launch): the kernel's contract holds for these
-    /// parameters.
+    /// Same contract as [`Device::launch`](crate::Device::launch): the kernel's contract holds for
+    /// these parameters.
     pub unsafe fn launch_entry(
         &self,
         stream: &Stream,

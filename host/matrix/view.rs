@@ -52,7 +52,7 @@ impl<'a, T: Element> Matrix<'a, T> {
     /// A row-major matrix without padding (NumPy's and C's order).
     ///
     /// # Errors
-    /// As for [`Matrix::new`].
+    /// Same as [`Matrix::new`].
     pub fn row_major(data: impl Into<BufferSlice<'a, T>>, rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, (cols, 1))
     }
@@ -60,7 +60,7 @@ impl<'a, T: Element> Matrix<'a, T> {
     /// A column-major matrix without padding (Fortran's order).
     ///
     /// # Errors
-    /// As for [`Matrix::new`].
+    /// Same as [`Matrix::new`].
     pub fn col_major(data: impl Into<BufferSlice<'a, T>>, rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, (1, rows))
     }
@@ -93,7 +93,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     /// A row-major matrix without padding (NumPy's and C's order).
     ///
     /// # Errors
-    /// As for [`MatrixMut::new`].
+    /// Same as [`MatrixMut::new`].
     pub fn row_major(data: impl Into<BufferSliceMut<'a, T>>, rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, (cols, 1))
     }
@@ -101,7 +101,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     /// A column-major matrix without padding (Fortran's order).
     ///
     /// # Errors
-    /// As for [`MatrixMut::new`].
+    /// Same as [`MatrixMut::new`].
     pub fn col_major(data: impl Into<BufferSliceMut<'a, T>>, rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, (1, rows))
     }

@@ -99,11 +99,11 @@ impl<T: Element> Buffer<T> {
         Ok(Self { device: device.clone(), memory, len, element: PhantomData })
     }
 
-    /// As [`Buffer::from_raw_parts`], without a look at the memory on a GPU.
+    /// [`Buffer::from_raw_parts`] without a check of the memory on a GPU.
     ///
     /// # Safety
-    /// As for [`Buffer::from_raw_parts`]; the memory belongs to the device, and the address is a
-    /// multiple of the element's size.
+    /// Same contract as [`Buffer::from_raw_parts`]; the memory belongs to the device, and the
+    /// address is a multiple of the element's size.
     pub(crate) unsafe fn of_operand(address: u64, len: usize, device: &Device) -> Result<Self> {
         // SAFETY: the elements are allocated until the buffer's work has completed.
         let memory = unsafe { Memory::borrow_known(device, address, len.saturating_mul(T::BYTES))? };

@@ -44,7 +44,7 @@ impl Memory {
     /// Bytes that another library allocated.
     ///
     /// # Safety
-    /// As for [`Buffer::from_raw_parts`](super::Buffer::from_raw_parts).
+    /// Same contract as [`Buffer::from_raw_parts`](super::Buffer::from_raw_parts).
     pub unsafe fn borrow(device: &Device, address: u64, bytes: usize) -> Result<Self> {
         if bytes == 0 {
             return Ok(Self::Empty);
@@ -74,10 +74,10 @@ impl Memory {
         }
     }
 
-    /// As [`Memory::borrow`], of memory that is known to be the device's: the driver is not asked.
+    /// [`Memory::borrow`] for memory that is known to be the device's: does not ask the driver.
     ///
     /// # Safety
-    /// As for [`Buffer::from_raw_parts`](super::Buffer::from_raw_parts).
+    /// Same contract as [`Buffer::from_raw_parts`](super::Buffer::from_raw_parts).
     pub unsafe fn borrow_known(device: &Device, address: u64, bytes: usize) -> Result<Self> {
         match &device.0 {
             Backend::Gpu(gpu) if bytes > 0 => Ok(Self::Gpu { gpu, address, is_borrowed: true }),

@@ -268,7 +268,7 @@ impl Array {
     /// A matrix as an array, to write.
     ///
     /// # Errors
-    /// As for [`Array::of`].
+    /// Same as [`Array::of`].
     pub fn of_mut<T: Element>(operation: &'static str, matrix: &mut MatrixMut<'_, T>) -> Result<Self> {
         let (shape, strides) = (vec![matrix.rows(), matrix.cols()], matrix.shape().strides());
         Self::new::<T>(operation, shape, strides, matrix.data_mut().address())
@@ -398,7 +398,7 @@ impl Array {
     /// The modes of the axes, in ascending order; `None` means all.
     ///
     /// # Errors
-    /// As for [`Array::axis`]; also if two axes are the same mode.
+    /// Same as [`Array::axis`]; also if two axes are the same mode.
     pub fn axes(&self, operation: &'static str, axes: Axes) -> Result<Option<Vec<usize>>> {
         let Some(axes) = axes.list() else { return Ok(None) };
         let mut modes = axes.iter().map(|&axis| self.axis(operation, axis)).collect::<Result<Vec<_>>>()?;

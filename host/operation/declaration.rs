@@ -98,7 +98,7 @@ pub enum MemoryLayout {
 }
 
 impl MemoryLayout {
-    /// What an array that does not have the layout must be.
+    /// The requirement that an array violates if it does not have the layout.
     fn refusal(self, array: &Array) -> Option<&'static str> {
         match self {
             Self::Rows if !array.has_aligned_rows() => {

@@ -103,7 +103,7 @@ pub fn check(declaration: &Declaration) {
 /// [`check`] for an operation with at least one case that needs a workspace.
 ///
 /// # Panics
-/// As [`check`]; also if there are devices and no case used the caller's workspace.
+/// Same as [`check`]; also if there are devices and no case used the caller's workspace.
 pub fn check_with_workspace(declaration: &Declaration) {
     let largest = largest_workspace(declaration);
     assert!(largest != Some(0), "{}: no case took a workspace of the caller", declaration.name);
@@ -112,7 +112,7 @@ pub fn check_with_workspace(declaration: &Declaration) {
 /// [`check`] of the cases that `takes` selects, on one device, such as a simulator of another card.
 ///
 /// # Panics
-/// As [`check`].
+/// Same as [`check`].
 pub fn check_on(declaration: &Declaration, device: &Device, takes: impl Fn(&Case) -> bool) {
     largest_on(declaration, device, takes);
 }

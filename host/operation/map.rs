@@ -106,7 +106,7 @@ pub trait Elementwise<const N: usize>: 'static {
     /// The errors of a launch.
     ///
     /// # Safety
-    /// As for [`Operation::launch`].
+    /// Same contract as [`Operation::launch`].
     unsafe fn launch(call: &MapLaunch<N>, scalars: Self::Scalars, on: &Launcher<'_>) -> Result<()>;
 }
 
@@ -152,7 +152,7 @@ impl<O: Elementwise<N>, const N: usize> Operation for Mapped<O, N> {
 /// The errors of the launches.
 ///
 /// # Safety
-/// As for [`Operation::launch`].
+/// Same contract as [`Operation::launch`].
 pub unsafe fn run_launches<O: Elementwise<N>, const N: usize>(
     stream: &Stream,
     launches: &[MapLaunch<N>],
@@ -167,7 +167,7 @@ pub unsafe fn run_launches<O: Elementwise<N>, const N: usize>(
 /// Computes all elements of `out` on a stream: see [`map_launches`].
 ///
 /// # Errors
-/// As for [`map_launches`], and the errors of the launches.
+/// Same as [`map_launches`], and the errors of the launches.
 ///
 /// # Safety
 /// The arrays are in memory of the stream's device, and stay valid until the work is complete.

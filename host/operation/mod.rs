@@ -112,10 +112,10 @@ impl<'a> Launcher<'a> {
     /// Launches a kernel of the operation's PTX on the stream.
     ///
     /// # Errors
-    /// As for [`Device::load`] and [`Module::launch`](crate::Module::launch).
+    /// Same as [`Device::load`] and [`Module::launch`](crate::Module::launch).
     ///
     /// # Safety
-    /// As for [`Module::launch`](crate::Module::launch).
+    /// Same contract as [`Module::launch`](crate::Module::launch).
     pub unsafe fn launch<P: Params>(
         &self,
         kernel: &Kernel<P>,
@@ -146,10 +146,10 @@ pub fn plan<O: Operation>(device: &Device, problem: &O::Problem) -> Result<O::Pl
 /// made the same call twice replays its launches.
 ///
 /// # Errors
-/// As for [`plan`], and the errors of the launches.
+/// Same as [`plan`], and the errors of the launches.
 ///
 /// # Safety
-/// As for [`Operation::launch`].
+/// Same contract as [`Operation::launch`].
 pub unsafe fn run<O: Operation>(stream: &Stream, problem: &O::Problem, call: &O::Call) -> Result<()> {
     let launch = |here: Option<Workspace<'_>>| {
         let plan = plan::<O>(stream.device(), problem)?;

@@ -15,7 +15,7 @@ pub struct OptionOf {
     pub about: &'static str,
     /// Its default value; other values have the same type.
     pub default: Value,
-    /// What may be given, for messages; `None` for any value of the type.
+    /// The values that it takes, for messages; `None` for any value of the type.
     pub takes: Option<&'static str>,
 }
 
@@ -204,7 +204,7 @@ impl Options {
     /// Whether an option has a value: always, unless its default is [`Value::Unset`].
     ///
     /// # Panics
-    /// As for [`Options::int`].
+    /// Same as [`Options::int`].
     pub fn is_set(&self, name: &str) -> bool {
         !matches!(self.get(name), Value::Unset(_))
     }
@@ -223,7 +223,7 @@ impl Options {
     /// The value of a number option.
     ///
     /// # Panics
-    /// As for [`Options::int`].
+    /// Same as [`Options::int`].
     pub fn float(&self, name: &str) -> f64 {
         match self.get(name) {
             Value::Float(value) => value,
@@ -234,7 +234,7 @@ impl Options {
     /// The value of an option that is true or false.
     ///
     /// # Panics
-    /// As for [`Options::int`].
+    /// Same as [`Options::int`].
     pub fn bool(&self, name: &str) -> bool {
         match self.get(name) {
             Value::Bool(value) => value,
@@ -245,7 +245,7 @@ impl Options {
     /// The value of an element type option.
     ///
     /// # Panics
-    /// As for [`Options::int`].
+    /// Same as [`Options::int`].
     pub fn dtype(&self, name: &str) -> Dtype {
         match self.get(name) {
             Value::Dtype(dtype) => dtype,
@@ -256,7 +256,7 @@ impl Options {
     /// The value of an axes option.
     ///
     /// # Panics
-    /// As for [`Options::int`].
+    /// Same as [`Options::int`].
     pub fn axes(&self, name: &str) -> Axes {
         match self.get(name) {
             Value::Axes(axes) => axes,
@@ -267,7 +267,7 @@ impl Options {
     /// The value of an option that is one of several names.
     ///
     /// # Panics
-    /// As for [`Options::int`].
+    /// Same as [`Options::int`].
     pub fn choice(&self, name: &str) -> &'static str {
         match self.get(name) {
             Value::Choice(chosen, _) => chosen,
@@ -277,7 +277,7 @@ impl Options {
     /// The value of an option that is a name.
     ///
     /// # Panics
-    /// As for [`Options::int`].
+    /// Same as [`Options::int`].
     pub fn text(&self, name: &str) -> &'static str {
         match self.get(name) {
             Value::Text(text) => text,
@@ -288,7 +288,7 @@ impl Options {
     /// The value of an option of two integers.
     ///
     /// # Panics
-    /// As for [`Options::int`].
+    /// Same as [`Options::int`].
     pub fn pair(&self, name: &str) -> [Option<i64>; 2] {
         match self.get(name) {
             Value::Pair(pair) => pair,

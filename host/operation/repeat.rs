@@ -107,7 +107,7 @@ pub(super) fn planned<O: Operation>(
     })
 }
 
-/// What the cache knows about a call.
+/// The cache's knowledge of a call.
 enum Known {
     /// Its launches were replayed.
     Launched(Result<()>),
@@ -120,7 +120,7 @@ enum Known {
 /// was the same. `launch` may use an existing workspace, and returns what it used.
 ///
 /// # Safety
-/// As for [`Operation::launch`].
+/// Same contract as [`Operation::launch`].
 pub(super) unsafe fn repeated<'s, O: Operation>(
     stream: &'s Stream,
     problem: &O::Problem,

@@ -7,12 +7,12 @@ use crate::launch::Grid;
 use crate::{Error, MAX_BLOCKS, Result};
 use moye_device::algorithm::{RowBlocks, RowShape, RowStride};
 
-/// What the choice of a plan depends on.
+/// The inputs of the choice of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowProblem {
     /// The kernel: problems of different kernels have separate plans.
     pub kernel: &'static str,
-    /// What else makes calls of the kernel differ in speed, such as the operands that a call has.
+    /// Other properties that change the kernel's speed, such as the operands that a call has.
     pub variant: u64,
     /// The number of rows.
     pub rows: u32,

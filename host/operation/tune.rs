@@ -200,7 +200,7 @@ const FINALISTS: usize = 3;
 /// than twice the tolerance.
 ///
 /// # Errors
-/// As for [`measure`](super::measure), of the call with the plans of the lowest estimated cost.
+/// Same as [`measure`](super::measure), of the call with the plans of the lowest estimated cost.
 pub fn tune(declaration: &Declaration, device: &Device, case: &Case, dtype: Dtype) -> Result<Tuned> {
     let mut prepared = Prepared::new(declaration, device, case, dtype)?;
     let mut untuned = 0.0;

@@ -81,7 +81,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     /// Issues what a member sends to the others. Returns the event of copies on its side stream.
     ///
     /// # Safety
-    /// As for [`ParallelMatmul::run`]; the operands are checked.
+    /// Same contract as [`ParallelMatmul::run`]; the operands are checked.
     pub unsafe fn first(&self, at: usize, call: &Checked<'_>) -> Result<Option<moye_runtime::Event>> {
         let (product, &Round { state, epoch, half, .. }) = (self.product, self.round);
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
@@ -130,7 +130,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     /// Issues the work of a member on the data from the others.
     ///
     /// # Safety
-    /// As for [`first`](Self::first), which must precede this.
+    /// Same contract as [`first`](Self::first), which must precede this.
     pub unsafe fn second(&self, at: usize, call: &Checked<'_>) -> Result<()> {
         let (product, &Round { state, epoch, half, .. }) = (self.product, self.round);
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);

@@ -56,7 +56,7 @@ summands! {
     half::bf16: 9 Some(SumOf { load: load_sum::<Self>, sum: launch_sum::<Self> });
 }
 
-/// What a rank sends and receives in a collective, and the stream of its device.
+/// The elements that a rank sends and receives in a collective, and the stream of its device.
 pub struct Transfer<'a, T: moye_runtime::Element> {
     /// A stream of the rank's device.
     pub stream: &'a Stream,
@@ -223,10 +223,10 @@ impl Collectives<'_> {
     /// ranks.
     ///
     /// # Errors
-    /// As for [`all_reduce`](Self::all_reduce).
+    /// Same as [`all_reduce`](Self::all_reduce).
     ///
     /// # Safety
-    /// As for [`all_reduce`](Self::all_reduce).
+    /// Same contract as [`all_reduce`](Self::all_reduce).
     pub unsafe fn reduce_scatter<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, Sides { gives: self.0.world, receives: 1 })?;
         // SAFETY: the caller guarantees the transfers.
@@ -236,10 +236,10 @@ impl Collectives<'_> {
     /// Every rank receives what all ranks send, in rank order.
     ///
     /// # Errors
-    /// As for [`all_reduce`](Self::all_reduce).
+    /// Same as [`all_reduce`](Self::all_reduce).
     ///
     /// # Safety
-    /// As for [`all_reduce`](Self::all_reduce).
+    /// Same contract as [`all_reduce`](Self::all_reduce).
     pub unsafe fn all_gather<T: moye_runtime::Element>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, Sides { gives: 1, receives: self.0.world })?;
         // SAFETY: the caller guarantees the transfers.
@@ -251,10 +251,10 @@ impl Collectives<'_> {
     /// Every rank receives what rank `root` sends.
     ///
     /// # Errors
-    /// As for [`all_reduce`](Self::all_reduce); also if there is no rank `root`.
+    /// Same as [`all_reduce`](Self::all_reduce); also if there is no rank `root`.
     ///
     /// # Safety
-    /// As for [`all_reduce`](Self::all_reduce).
+    /// Same contract as [`all_reduce`](Self::all_reduce).
     pub unsafe fn broadcast<T: moye_runtime::Element>(
         &self,
         root: usize,

@@ -14,7 +14,8 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     /// The call of all members.
     ///
     /// # Safety
-    /// As for [`ParallelMatmul::run`](crate::ParallelMatmul::run); the operands are checked.
+    /// Same contract as [`ParallelMatmul::run`](crate::ParallelMatmul::run); the operands are
+    /// checked.
     pub unsafe fn by_collectives(&self, calls: &[Checked<'_>]) -> Result<()> {
         let (product, round, group) = (self.product, self.round, self.product.group);
         let ([m, n, k], row) = (product.extents, u64::from(product.extents[1].next_multiple_of(8)));

@@ -128,7 +128,7 @@ unsafe fn multiply<T: Half, C: Tiling<T>, const STAGES: u32, A, E, K>(
 /// [`multiply`] for all rows of one matrix A.
 ///
 /// # Safety
-/// As for [`multiply`].
+/// Same contract as [`multiply`].
 #[inline(always)]
 unsafe fn multiply_all<T: Half, C: Tiling<T>, const STAGES: u32, E, K>(
     a: &TensorMap,

@@ -57,7 +57,7 @@ fn rows_of(all: usize, rank: usize, ranks: usize) -> usize {
 /// rows, so that the card's limit of power does not decide.
 ///
 /// # Errors
-/// As for [`ParallelMatmul::run`], and those of `plain`.
+/// Same as [`ParallelMatmul::run`], and those of `plain`.
 pub fn measure(devices: &[Device], plain: Plain<'_>, mut done: impl FnMut(&Measured)) -> Result<()> {
     for form in [Form::AllGather, Form::ReduceScatter, Form::AllReduce] {
         let shapes = if form == Form::AllReduce { &FEW[..] } else { &LARGE[..] };
@@ -71,7 +71,7 @@ pub fn measure(devices: &[Device], plain: Plain<'_>, mut done: impl FnMut(&Measu
 /// Measures a product of bf16 whose extents are at least these.
 ///
 /// # Errors
-/// As for [`ParallelMatmul::run`], and those of `plain`.
+/// Same as [`ParallelMatmul::run`], and those of `plain`.
 pub fn product(devices: &[Device], plain: Plain<'_>, form: Form, [m, n, k]: [usize; 3]) -> Result<Measured> {
     let (group, ranks) = (Group::local(devices)?, devices.len());
     let (own, extents) = match form {
@@ -121,7 +121,7 @@ pub fn product(devices: &[Device], plain: Plain<'_>, form: Form, [m, n, k]: [usi
 /// and the second scatters the sums.
 ///
 /// # Errors
-/// As for [`ParallelMatmul::run`].
+/// Same as [`ParallelMatmul::run`].
 pub fn feed_forward(devices: &[Device], [tokens, hidden, inner]: [usize; 3]) -> Result<(f64, [usize; 3])> {
     let (group, ranks) = (Group::local(devices)?, devices.len());
     let part = share(inner, ranks);

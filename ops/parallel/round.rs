@@ -9,12 +9,12 @@ pub(crate) struct Kind {
     pub name: &'static str,
     /// The type of the elements.
     pub element: &'static str,
-    /// What distinguishes calls of a name.
+    /// Numbers that distinguish calls of a name.
     pub numbers: [usize; 2],
 }
 
 impl Kind {
-    /// What a rank says that it does.
+    /// The description of a rank's call, for errors.
     fn said(&self, call: u32) -> String {
         let Self { name, element, numbers: [one, other] } = self;
         format!("runs {name} {one} {other} {element} as call {call}")

@@ -74,7 +74,7 @@ impl Group {
     /// A collective of simulators.
     ///
     /// # Safety
-    /// As for [`issue`](Self::issue).
+    /// Same contract as [`issue`](Self::issue).
     unsafe fn by_host(
         &self,
         &Issue { collective, count, ref parts }: &Issue<'_>,

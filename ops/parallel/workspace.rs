@@ -53,7 +53,7 @@ impl Window {
     }
 }
 
-/// What a rank says of its device and of its workspace.
+/// A rank's description of its device and workspace, for the other ranks.
 struct Said {
     /// Identifiers of the process and of the host.
     process: u64,

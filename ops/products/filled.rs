@@ -23,7 +23,7 @@ pub trait Fill<const STAGES: u32, const CLUSTER: u32>: Copy {
     /// Bytes of a stage, from all blocks of the cluster.
     const BYTES: u32;
 
-    /// What all K tiles of a tile of C have in common.
+    /// State shared by all K tiles of a tile of C.
     type Tile;
 
     /// Prepares the loads of a tile, in the thread that issues them.

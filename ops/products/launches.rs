@@ -1,4 +1,4 @@
-//! What the launches of operations have in common.
+//! Helpers for the launches of operations.
 
 use moye_runtime::operation::{self, Launcher, Operation};
 use moye_runtime::{Arch, Error, Grid, Result, Stream};

@@ -89,7 +89,7 @@ use builder::runs;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 
-/// What a registry shows.
+/// The README that a registry shows.
 #[cfg(all(doctest, feature = "weights"))]
 #[doc = include_str!("README.md")]
 mod readme {}

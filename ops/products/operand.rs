@@ -304,7 +304,7 @@ mod host {
     /// [`aligned`] of two operands.
     ///
     /// # Safety
-    /// As for [`aligned`].
+    /// Same contract as [`aligned`].
     pub unsafe fn both_aligned<'s>(
         operation: &'static str,
         stream: &'s Stream,
@@ -458,7 +458,7 @@ mod host {
         }
     }
 
-    /// What a result keeps that belongs to no group: the harness's poison.
+    /// The value of result elements that belong to no group: the harness's poison.
     pub fn unwritten(dtype: Dtype) -> f64 {
         dtype.read(&[0xA5; 8][..dtype.bytes()])
     }

@@ -1,4 +1,4 @@
-//! What declarations have in common: operands, options, checks, and the functions of a folder.
+//! Helpers of declarations: operands, options, checks, and the functions of a folder.
 
 use moye_runtime::operation::{ArrayType, Dtype, OperandOf, OptionOf, Options, Role, Value};
 use moye_runtime::{Error, Result};

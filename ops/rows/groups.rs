@@ -105,7 +105,7 @@ impl<const N: usize> Along<N> {
     /// for each row.
     ///
     /// # Errors
-    /// As for [`groups_and_rows`], and longer rows than a launch has.
+    /// Same as [`groups_and_rows`], and longer rows than a launch has.
     ///
     /// # Panics
     /// The first array is left out.

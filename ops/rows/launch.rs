@@ -67,7 +67,7 @@ impl<'a> On<'a> {
     /// Those of the launches.
     ///
     /// # Safety
-    /// As for [`Operation::launch`].
+    /// Same contract as [`Operation::launch`].
     pub unsafe fn run<O: Operation>(
         &self,
         problem: &O::Problem,

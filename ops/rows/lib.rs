@@ -144,7 +144,7 @@ fn thread<C: moye_device::algorithm::RowShape>() -> u32 {
     if const { C::AHEAD } { moye_device::arch::opaque(thread) } else { thread }
 }
 
-/// What a registry shows.
+/// The README that a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]
 #[doc = include_str!("README.md")]
 mod readme {}

@@ -93,7 +93,7 @@ pub unsafe fn read<T: Element, W: Element>(x: Global<T>, stride: i64, existing: 
 /// branch has all loads, so that none waits for the one before it.
 ///
 /// # Safety
-/// As [`read`].
+/// Same contract as [`read`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn read_all<T: Element, W: Element, const N: usize>(
@@ -120,7 +120,7 @@ pub unsafe fn read_all<T: Element, W: Element, const N: usize>(
 /// Writes the elements of a vector of which `existing` exist.
 ///
 /// # Safety
-/// As [`read`], of elements that are writable.
+/// Same contract as [`read`], of elements that are writable.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn write<T: Element, W: Element>(

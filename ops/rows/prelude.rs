@@ -1,4 +1,4 @@
-//! What the host half of an operation is written with.
+//! The imports of the host half of an operation.
 
 pub(crate) use crate::builder::{runs, setters};
 pub use crate::declare::{

@@ -1,4 +1,4 @@
-//! What references in float64 have in common.
+//! Helpers of the float64 references.
 
 use moye_runtime::operation::{ArrayType, Dtype};
 

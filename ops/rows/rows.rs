@@ -104,11 +104,11 @@ impl<const N: usize> RowsOf<N> {
         Self::of(operation, operands, axis, None)
     }
 
-    /// As [`RowsOf::new`]; consecutive rows of a launch are those along the last other mode, after
-    /// which [`Operand::Repeated`] arrays repeat.
+    /// Like [`RowsOf::new`], but consecutive rows of a launch are those along the last other mode,
+    /// after which [`Operand::Repeated`] arrays repeat.
     ///
     /// # Errors
-    /// As for [`RowsOf::new`].
+    /// Same as [`RowsOf::new`].
     pub fn repeated(operation: &'static str, operands: [Operand<'_>; N], axis: usize) -> Result<Self> {
         let rank = operands[0].array().map_or(0, |first| first.shape.len());
         Self::of(operation, operands, axis, (0..rank).rfind(|&mode| mode != axis))

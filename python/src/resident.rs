@@ -34,7 +34,7 @@ impl<T: Element> Resident<T> {
     /// Memory for a result: the array's own on a GPU, otherwise new, in row-major order.
     ///
     /// # Errors
-    /// As for [`Self::read`].
+    /// Same as [`Self::read`].
     pub fn written(device: &Device, operand: &Operand, view: Batched, name: &str) -> PyResult<Self> {
         if let Place::Gpu(_) = operand.place {
             return Self::borrowed(device, operand, view, name);
@@ -136,7 +136,7 @@ unsafe fn elements<'a, T: Element>(address: usize, mut view: Batched) -> (Cow<'a
 /// The elements of host memory, copied to compact strides.
 ///
 /// # Safety
-/// As for [`elements`].
+/// Same contract as [`elements`].
 unsafe fn gathered<T: Element>(address: usize, view: Batched, strides: [usize; 3]) -> Vec<T> {
     let mut order = [0, 1, 2];
     order.sort_by_key(|&mode| std::cmp::Reverse(strides[mode]));

@@ -160,7 +160,7 @@ impl Export<'_> {
     }
 
     /// # Safety
-    /// As for [`Self::into_capsule`].
+    /// Same contract as [`Self::into_capsule`].
     unsafe fn managed<M: ManagedTensorBase>(self) -> PyResult<Managed<M>> {
         let strides = compact(self.shape);
         let shape = self.shape.to_vec();

@@ -315,7 +315,7 @@ impl Arrays {
     /// Copies the results to operands on the host.
     ///
     /// # Errors
-    /// As for [`Tensor::give_back`].
+    /// Same as [`Tensor::give_back`].
     pub fn give_back(&self, operands: &[Option<PyRef<'_, Operand>>]) -> PyResult<()> {
         for ((of, operand), held) in self.declaration.operands.iter().zip(operands).zip(&self.elements) {
             if let (Some(operand), Some(held), false) = (operand, held, of.role.is_input()) {

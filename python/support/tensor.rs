@@ -31,7 +31,7 @@ impl<T: Element> Tensor<T> {
     /// Memory for a result: the array's own on a GPU, otherwise new, in row-major order.
     ///
     /// # Errors
-    /// As for [`Self::read`].
+    /// Same as [`Self::read`].
     pub fn written(device: &Device, operand: &Operand, name: &str) -> PyResult<Self> {
         if let Place::Gpu(_) = operand.place {
             return Self::borrowed(device, operand, name);

@@ -140,7 +140,7 @@ impl BulkLoads {
         self.0.clear();
     }
 
-    /// What is outstanding; each load is a group.
+    /// The outstanding loads; each is a group.
     pub(crate) fn outstanding(&self) -> Outstanding {
         let bytes = self.0.iter().map(|load| load.source.placement().bytes as u64).sum();
         Outstanding { bytes, groups: self.0.len() as u64 }

@@ -91,7 +91,7 @@ impl BulkStores {
         self.committed = 0;
     }
 
-    /// What is outstanding, including the stores that no group has yet.
+    /// The outstanding stores, including stores that no group has yet.
     pub(crate) fn outstanding(&self) -> Outstanding {
         let bytes = self.stores.iter().map(|store| store.sink.placement().bytes as u64).sum();
         let groups = self.groups.iter().filter(|size| **size > 0).count();

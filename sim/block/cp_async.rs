@@ -63,7 +63,7 @@ impl CpAsyncQueue {
         self.arrivals.clear();
     }
 
-    /// What is outstanding, including the copies that no group has yet.
+    /// The outstanding copies, including copies that no group has yet.
     pub(crate) fn outstanding(&self) -> Outstanding {
         let bytes = self.copies.iter().map(|copy| copy.bytes as u64).sum();
         let groups = self.groups.iter().filter(|size| **size > 0).count();

@@ -70,8 +70,8 @@ impl fmt::Display for Access {
     }
 }
 
-/// What a kernel did wrong. Locations in shared memory are offsets from its start, locations in
-/// global memory are addresses.
+/// The kinds of faults of a kernel. Locations in shared memory are offsets from its start,
+/// locations in global memory are addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FaultKind {

@@ -82,12 +82,12 @@ pub struct Race {
 }
 
 impl Race {
-    /// What can order the two accesses.
+    /// The ways to order the two accesses.
     pub fn remedy(&self) -> &'static str {
         self.remedy_of(self.threads)
     }
 
-    /// What can order two such accesses of threads that share no closer group.
+    /// The ways to order two such accesses of threads that share no closer group.
     pub(crate) fn remedy_of(&self, threads: RaceThreads) -> &'static str {
         match threads {
             RaceThreads::Streams => {

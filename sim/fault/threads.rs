@@ -70,7 +70,7 @@ impl fmt::Display for ThreadSet {
     }
 }
 
-/// What a thread waits for.
+/// The object of a thread's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitPlace {
     /// A barrier of the block.
@@ -130,7 +130,7 @@ pub struct WaitingThreads {
     pub block: Option<u32>,
     /// The threads.
     pub threads: ThreadSet,
-    /// What they wait for.
+    /// The object of their wait.
     pub place: WaitPlace,
     /// The line.
     pub location: &'static Location<'static>,

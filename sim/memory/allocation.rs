@@ -44,7 +44,7 @@ pub enum MemoryError {
 
 /// The memory of an allocation, freed when neither its owner nor a launch references it.
 pub(crate) struct Block {
-    /// What the host's allocator returned; the allocation starts `ALIGNMENT` bytes after it.
+    /// The pointer from the host's allocator; the allocation starts `ALIGNMENT` bytes after it.
     raw: *mut u8,
     layout: Layout,
     span: Span,

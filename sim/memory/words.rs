@@ -1,8 +1,8 @@
 //! Accesses to memory that several host threads may use concurrently.
 //!
 //! Blocks of a grid run in parallel, and a wrong kernel may race. Every access is therefore a
-//! relaxed atomic of its own width (16 bytes as two of 8), so that a race yields some value instead
-//! of undefined behaviour on the host.
+//! relaxed atomic of the same width (16 bytes as two of 8), so that a race yields some value
+//! instead of undefined behaviour on the host.
 
 use crate::pod::{Pod, access_size, from_bits};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -9,7 +9,7 @@ use super::gather::BlockProfile;
 use crate::block::BlockContext;
 use std::panic::Location;
 
-/// What was outstanding at waits of blocks, before each completed anything.
+/// Copies outstanding at waits of blocks, before each wait completed any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InFlight {
     /// Waits of a block.
@@ -44,7 +44,7 @@ impl InFlight {
     }
 }
 
-/// What is outstanding at a wait: the bytes of the copies, and their groups or bulk loads.
+/// Copies outstanding at a wait: their bytes, and their groups or bulk loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outstanding {
     pub bytes: u64,

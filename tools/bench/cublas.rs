@@ -184,7 +184,7 @@ impl Cublas {
     }
 
     /// # Safety
-    /// As for [`Peer::prepare`].
+    /// Same contract as [`Peer::prepare`].
     pub unsafe fn run(&self, gemm: &Gemm) -> Result<()> {
         use cublas::sys::{cublasGemmAlgo_t, cublasOperation_t::*};
         if gemm.bias.is_some() || gemm.activation != Activation::None {
@@ -270,7 +270,7 @@ pub struct CublasLt {
 
 impl CublasLt {
     /// # Errors
-    /// As for [`Cublas::open`].
+    /// Same as [`Cublas::open`].
     pub fn open(device: &Device, choice: Choice) -> Result<Self> {
         open("cublasLt", std::env::var_os(VARIABLE))?;
         let workspace = device.alloc_uninit(WORKSPACE_BYTES)?;
@@ -398,7 +398,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// # Safety
-    /// As for [`Peer::prepare`].
+    /// Same contract as [`Peer::prepare`].
     unsafe fn run(&self, gemm: &Gemm) -> Result<()> {
         let [a, b, c] = gemm.addresses;
         let (one, zero) = factors(gemm.kind);

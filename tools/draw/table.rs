@@ -108,7 +108,7 @@ enum Stacking {
     Stacked,
 }
 
-/// What all grids of a picture share.
+/// Style and sizes of all grids of a picture.
 struct Sizes<'a> {
     style: &'a Style,
     stacking: Stacking,

@@ -40,7 +40,7 @@ pub fn thread_value(tv: &Layout, tile: [i64; 2], threads: Option<&Layout>) -> Re
 /// thread and value that copy the element.
 ///
 /// # Errors
-/// As for [`thread_value`], for either tile.
+/// Same as [`thread_value`], for either tile.
 pub fn tiled_copy(source: &Layout, destination: &Layout, tile: [i64; 2]) -> Result<Scene, DrawError> {
     let left = tile_grid(&Holders::of(source, tile, None)?).with_caption(format!("Source {source}"));
     let right =
@@ -81,7 +81,7 @@ pub fn tiled_copy_of(threads: &Layout, values: &Layout) -> Result<Scene, DrawErr
 /// along the first extent; `threads` maps thread indices to thread ids.
 ///
 /// # Errors
-/// As for [`thread_value`], for any of them.
+/// Same as [`thread_value`], for any of them.
 pub fn mma(
     shape_mnk: [i64; 3],
     a: &Layout,

@@ -41,7 +41,7 @@ proptest! {
     fn a_composition_by_mode_is_one_of_each_mode(a in walks(), tiler in tiler_modes()) {
         prop_assume!(!a.shape().is_int());
         let tiler = &tiler[..tiler.len().min(a.rank())];
-        // What a mode of the tiler selects from a mode of the layout; the wildcard selects all.
+        // The part of each mode of the layout that the tiler selects; the wildcard selects all.
         let parts: Vec<(Layout, Option<Layout>)> =
             tiler.iter().enumerate().map(|(m, tile)| (a.mode(m), tile.and_then(|tile| tile.as_layout()))).collect();
         match try_composition_tiler(a, tiler_of(tiler)) {

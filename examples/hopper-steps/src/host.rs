@@ -221,7 +221,7 @@ impl Step {
 /// The map of C, which one block stores.
 ///
 /// # Errors
-/// As for [`map`].
+/// Same as [`map`].
 fn map_c<L: StaticLayout>(p: &Product) -> Result<TensorMapOf<Copy<L, 1>>> {
     map(&p.c, "C", p.size.m, p.size.n)
 }

@@ -123,7 +123,7 @@ impl Gguf {
     /// Reads the blocks of a tensor.
     ///
     /// # Errors
-    /// As for [`Gguf::tensor`], and [`Error::File`].
+    /// Same as [`Gguf::tensor`], and [`Error::File`].
     pub fn read(&self, name: &str) -> Result<Vec<u8>> {
         let mut blocks = vec![0; self.tensor(name)?.bytes()];
         self.read_into(name, 0, &mut blocks)?;
@@ -133,7 +133,7 @@ impl Gguf {
     /// Reads a tensor's blocks into `blocks`, starting at the tensor's byte `from`.
     ///
     /// # Errors
-    /// As for [`Gguf::read`].
+    /// Same as [`Gguf::read`].
     pub fn read_into(&self, name: &str, from: usize, blocks: &mut [u8]) -> Result<()> {
         let tensor = self.tensor(name)?;
         let read = |from: usize, blocks: &mut [u8]| {

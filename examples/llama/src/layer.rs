@@ -92,7 +92,7 @@ impl Scratch {
 /// norm: the blocks are then about one wave. Above these the norm is a separate kernel.
 const NORMED_IN_PRODUCTS: (usize, usize) = (16, 8448);
 
-/// What all layers of a pass share.
+/// Data that all layers of a pass share.
 pub(crate) struct Pass<'a> {
     pub stream: &'a Stream,
     pub config: &'a Config,
@@ -175,7 +175,7 @@ impl Layer {
     /// including them.
     ///
     /// # Safety
-    /// As for [`Layer::run`].
+    /// Same contract as [`Layer::run`].
     unsafe fn attend(
         &self,
         pass: &Pass<'_>,
@@ -261,7 +261,7 @@ impl Pass<'_> {
     /// result in `normed`.
     ///
     /// # Safety
-    /// As for [`Layer::run`].
+    /// Same contract as [`Layer::run`].
     pub unsafe fn norm<'s>(
         &self,
         state: &'s Buffer<f16>,
@@ -283,7 +283,7 @@ impl Pass<'_> {
     /// Rotates heads in place by the positions of their tokens.
     ///
     /// # Safety
-    /// As for [`Layer::run`].
+    /// Same contract as [`Layer::run`].
     unsafe fn rotate(&self, x: &mut MatrixMut<'_, f16>) -> moye::Result<()> {
         let rotation = &self.config.rotation;
         let pairs = rotation.angles.len();

@@ -130,7 +130,7 @@ impl<'a> Loader<'a> {
     /// The elements of a tensor of one row, on the device.
     ///
     /// # Errors
-    /// As for [`Weight::load`].
+    /// Same as [`Weight::load`].
     pub fn vector(&self, name: &str, elements: usize) -> Result<Buffer<f16>> {
         Ok(self.device.upload(&vector(self.file, name, elements)?)?)
     }
@@ -188,7 +188,7 @@ impl Weight {
     /// applies the gate.
     ///
     /// # Errors
-    /// As for [`Weight::load`].
+    /// Same as [`Weight::load`].
     pub fn gated(loader: &mut Loader<'_>, names: [String; 2], rows: usize, columns: usize) -> Result<Self> {
         let [gate, up] = names.each_ref().map(|name| format!("{name}.weight"));
         let format = of_shape(loader.file, &gate, [rows, columns])?.format;
@@ -214,7 +214,7 @@ impl Weight {
     /// possible.
     ///
     /// # Errors
-    /// As for [`Weight::load`].
+    /// Same as [`Weight::load`].
     pub fn embedding(loader: &mut Loader<'_>, name: &str, shape: [usize; 2]) -> Result<(Self, Arc<Buffer<f16>>)> {
         let ((format, end), device) = (loader.read(name, shape, 0)?, loader.device);
         let part = Part::new(device, format, shape[0], &loader.blocks[..end])?;
@@ -365,10 +365,10 @@ pub unsafe fn linear(
 /// `y = silu(x gate^T) * (x up^T)`, through `both` if the product does not apply the gate.
 ///
 /// # Errors
-/// As for [`linear`].
+/// Same as [`linear`].
 ///
 /// # Safety
-/// As for [`linear`], also for `both`.
+/// Same contract as [`linear`], also for `both`.
 pub unsafe fn gated(
     stream: &Stream,
     weight: &Weight,

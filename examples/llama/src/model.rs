@@ -93,7 +93,7 @@ impl Model {
     /// Waits for the stream's work, with a timeout if other ranks take part in it.
     ///
     /// # Errors
-    /// As for [`moye_parallel::Group::wait`].
+    /// Same as [`moye_parallel::Group::wait`].
     pub fn wait(&self, stream: &Stream) -> moye::Result<()> {
         self.ranks.as_ref().map_or(Ok(()), |ranks| ranks.wait(stream))
     }
@@ -154,7 +154,7 @@ impl Model {
     /// The errors of the launches.
     ///
     /// # Safety
-    /// As for [`Model::read`].
+    /// Same contract as [`Model::read`].
     pub unsafe fn logits(
         &self,
         stream: &Stream,

@@ -44,7 +44,7 @@ impl Ranks {
     /// Waits for the stream's work; if a rank does not arrive, the error names it.
     ///
     /// # Errors
-    /// As for [`Group::wait`].
+    /// Same as [`Group::wait`].
     pub(crate) fn wait(&self, stream: &Stream) -> moye::Result<()> {
         self.group.wait(&[stream])
     }

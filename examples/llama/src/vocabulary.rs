@@ -160,7 +160,7 @@ impl TextStream<'_> {
     /// Adds a token and returns the new text, which is empty while a character is incomplete.
     ///
     /// # Errors
-    /// As for [`Vocabulary::decode`].
+    /// Same as [`Vocabulary::decode`].
     pub fn next(&mut self, token: u32) -> Result<String> {
         self.tokens.push(token);
         let text = self.vocabulary.decode(&self.tokens)?;

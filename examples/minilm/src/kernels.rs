@@ -153,7 +153,7 @@ pub unsafe fn attention_f16(
 /// Attention in f32, one thread for each query. All threads of a warp read the same key.
 ///
 /// # Safety
-/// As for [`attention_f16`].
+/// Same contract as [`attention_f16`].
 #[kernel(threads = THREADS_F32, shared = (sK: SharedArray<f32, SmemF32>, sV: SharedArray<f32, SmemF32>))]
 pub unsafe fn attention_f32(
     qkv: Global<f32>,

@@ -13,7 +13,7 @@ impl Streams {
     /// The stream of a device's `cudarc` stream.
     ///
     /// # Errors
-    /// As for [`CudarcStream::new`].
+    /// Same as [`CudarcStream::new`].
     pub fn of(&self, cuda: &Arc<CudaStream>) -> Result<Arc<CudarcStream>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stream) = known.iter().find(|stream| Arc::ptr_eq(stream.cuda(), cuda)) {

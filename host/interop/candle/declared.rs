@@ -74,7 +74,7 @@ impl Declared {
     /// Sets an option.
     ///
     /// # Errors
-    /// As for [`Options::set`].
+    /// Same as [`Options::set`].
     pub fn option(mut self, name: &str, value: Value) -> Result<Self> {
         self.options.set(self.declaration.name, name, value).map_err(Error::wrap)?;
         Ok(self)
@@ -83,7 +83,7 @@ impl Declared {
     /// Sets an option that is one of several names.
     ///
     /// # Errors
-    /// As for [`Options::choose`].
+    /// Same as [`Options::choose`].
     pub fn choose(mut self, name: &str, chosen: &str) -> Result<Self> {
         self.options.choose(self.declaration.name, name, chosen).map_err(Error::wrap)?;
         Ok(self)
@@ -162,7 +162,7 @@ impl Declared {
     /// Checks the call of arrays in the order of the declaration, and computes it.
     ///
     /// # Safety
-    /// As for [`Declaration::run`].
+    /// Same contract as [`Declaration::run`].
     unsafe fn launch(&self, stream: &Stream, operands: &[Option<Array>]) -> crate::Result<()> {
         let call = Call { operands, options: &self.options };
         self.declaration.check(&call)?;
@@ -265,7 +265,7 @@ macro_rules! with_elements {
 /// The bytes of the elements.
 fn bytes(storage: &CpuStorage) -> Result<&[u8]> {
     fn of<T: Copy>(elements: &Vec<T>) -> &[u8] {
-        // SAFETY: the elements are numbers without padding.
+        // SAFETY: the elements have no padding.
         unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements.as_slice())) }
     }
     with_elements!(storage, of, CpuStorage)
@@ -275,7 +275,7 @@ fn bytes(storage: &CpuStorage) -> Result<&[u8]> {
 fn bytes_mut(storage: &mut CpuStorage) -> Result<&mut [u8]> {
     fn of<T: Copy>(elements: &mut Vec<T>) -> &mut [u8] {
         let count = size_of_val(elements.as_slice());
-        // SAFETY: the elements are numbers without padding, and any bytes are a number.
+        // SAFETY: the elements have no padding, and any bytes are a valid element.
         unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), count) }
     }
     with_elements!(storage, of, CpuStorage)
@@ -295,7 +295,7 @@ mod on_gpu {
     /// The bytes of the elements.
     fn bytes(storage: &CudaStorage) -> Result<CudaView<'_, u8>> {
         fn of<T>(elements: &CudaSlice<T>) -> CudaView<'_, u8> {
-            // SAFETY: the elements are numbers without padding.
+            // SAFETY: the elements have no padding.
             unsafe { elements.transmute(elements.len() * size_of::<T>()) }.expect("as many bytes")
         }
         with_elements!(&storage.slice, of, CudaStorageSlice)
@@ -305,7 +305,7 @@ mod on_gpu {
     fn bytes_mut(storage: &mut CudaStorage) -> Result<CudaViewMut<'_, u8>> {
         fn of<T>(elements: &mut CudaSlice<T>) -> CudaViewMut<'_, u8> {
             let count = elements.len() * size_of::<T>();
-            // SAFETY: the elements are numbers without padding, and any bytes are a number.
+            // SAFETY: the elements have no padding, and any bytes are a valid element.
             unsafe { elements.transmute_mut(count) }.expect("as many bytes")
         }
         with_elements!(&mut storage.slice, of, CudaStorageSlice)

@@ -204,9 +204,10 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         Self { offsets: Some(Offsets { queries: queries.into(), keys: Some(keys.into()), longest }), ..self }
     }
 
-    /// As [`variable_length`](Self::variable_length) for the queries alone: `k` and `v` have a
-    /// batch for each sequence, or [`pages`](Self::pages), and [`key_lengths`](Self::key_lengths)
-    /// has the lengths. One call then serves chunks of prompts and single tokens on the same cache.
+    /// Same as [`variable_length`](Self::variable_length), but for the queries only: `k` and `v`
+    /// have a batch for each sequence, or [`pages`](Self::pages), and
+    /// [`key_lengths`](Self::key_lengths) has the lengths. One call then serves chunks of prompts
+    /// and single tokens on the same cache.
     ///
     /// ```
     /// use half::f16;
@@ -274,10 +275,10 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         unsafe { self.run_on(&device.default_stream(), o) }
     }
 
-    /// As [`Attention::run`], on a stream.
+    /// [`Attention::run`] on a stream.
     ///
     /// # Errors
-    /// As for [`Attention::run`].
+    /// Same as [`Attention::run`].
     ///
     /// # Safety
     /// Until the work is complete, no other stream writes the operands, or touches `o` and the
@@ -290,7 +291,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     /// The plan of the call: the kernel and its configuration.
     ///
     /// # Errors
-    /// As for [`Attention::run`], except for the errors of the launch itself.
+    /// Same as [`Attention::run`], except for the errors of the launch itself.
     pub fn explain(&self, device: &Device, o: &HeadsMut<'_, T::Output>) -> Result<AttentionExplanation> {
         run::explain(self, device, o)
     }

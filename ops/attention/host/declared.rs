@@ -202,7 +202,7 @@ fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayType>> 
 /// Computes or explains a call, by the type of its elements.
 ///
 /// # Safety
-/// As for [`Declaration::run`], if it is computed.
+/// Same contract as [`Declaration::run`], if it is computed.
 unsafe fn by_type(stream: &Stream, call: &Call<'_>, explains: bool) -> Result<Cow<'static, str>> {
     // SAFETY: the call's arrays stay valid until the work is complete.
     unsafe {
@@ -274,7 +274,7 @@ fn expect(name: &str, array: Option<&Array>, shapes: &[&[usize]]) -> Result<()> 
 /// Computes or explains a call of elements `T`.
 ///
 /// # Safety
-/// As for [`Declaration::run`], if it is computed.
+/// Same contract as [`Declaration::run`], if it is computed.
 unsafe fn typed<T: AttentionElement>(
     stream: &Stream,
     call: &Call<'_>,

@@ -100,7 +100,7 @@ fn scale(name: &str, factors: Option<&BufferSlice<'_, f32>>, batches: u32, heads
 }
 
 /// # Safety
-/// As for [`HopperVariant::launch`].
+/// Same contract as [`HopperVariant::launch`].
 unsafe fn run<C: E4m3Kernel>(
     stream: &Stream,
     launch: &HopperLaunch,

@@ -26,7 +26,7 @@ pub struct Variant<T: Element> {
     pub(super) general_tile: (u32, u32),
     /// The kernel for all options and few query rows.
     pub(super) decode: Kernel<(Arguments<T>,)>,
-    /// Query rows and keys of its tiles; each warp has tiles of its own.
+    /// Query rows and keys of its tiles; each warp computes separate tiles.
     pub(super) decode_tile: (u32, u32),
 }
 

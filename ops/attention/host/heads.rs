@@ -91,7 +91,7 @@ macro_rules! constructors {
         /// `[batch, token, head, column]`.
         ///
         /// # Errors
-        /// As for [`head_first`](Self::head_first).
+        /// Same as [`head_first`](Self::head_first).
         pub fn token_first(
             elements: impl Into<$slice<'a, T>>,
             [batches, tokens, heads, columns]: [usize; 4],
@@ -129,7 +129,7 @@ impl<'a, T: Element> Heads<'a, T> {
     /// tokens, in elements. A stride of 0 broadcasts.
     ///
     /// # Errors
-    /// As for [`head_first`](Self::head_first).
+    /// Same as [`head_first`](Self::head_first).
     pub fn strided(
         elements: impl Into<BufferSlice<'a, T>>,
         extents: [usize; 4],
@@ -141,7 +141,7 @@ impl<'a, T: Element> Heads<'a, T> {
     }
 }
 
-/// A result tensor, as [`Heads`]: no two elements share memory.
+/// A result tensor in the layouts of [`Heads`]; no two elements share memory.
 #[derive(Debug)]
 pub struct HeadsMut<'a, T: Element> {
     pub(super) elements: BufferSliceMut<'a, T>,
@@ -151,10 +151,10 @@ pub struct HeadsMut<'a, T: Element> {
 impl<'a, T: Element> HeadsMut<'a, T> {
     constructors!(BufferSliceMut);
 
-    /// As [`Heads::strided`].
+    /// Same as [`Heads::strided`].
     ///
     /// # Errors
-    /// As for [`Heads::strided`]; also [`Error::ShapeMismatch`] if elements may share memory.
+    /// Same as [`Heads::strided`]; also [`Error::ShapeMismatch`] if elements may share memory.
     pub fn strided(
         elements: impl Into<BufferSliceMut<'a, T>>,
         extents: [usize; 4],

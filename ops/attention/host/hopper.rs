@@ -128,7 +128,7 @@ pub fn fields<C: HopperConfig<Operand: TmaElement, T: TmaElement>>(
 }
 
 /// # Safety
-/// As for [`HopperVariant::launch`].
+/// Same contract as [`HopperVariant::launch`].
 unsafe fn launch<C: HopperKernel>(
     stream: &Stream,
     launch: &HopperLaunch,

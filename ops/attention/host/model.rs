@@ -13,7 +13,7 @@ const RESERVED: u32 = 1024;
 /// Blocks of the kernels for sm_80 that run on an SM at the same time.
 const BLOCKS: u32 = 2;
 
-/// What a kernel is able to do, measured on an H100: decoding at 1 to 16 sequences of 2k to 32k
+/// The rates of a kernel, measured on an H100: decoding at 1 to 16 sequences of 2k to 32k
 /// tokens, chunks of 256 tokens on 4k and 8k. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Abilities {
@@ -86,7 +86,7 @@ const PARTIAL: f64 = 1.87e6;
 /// Bytes of an element of the operands, and of a partial result.
 const BYTES: f64 = 2.0;
 const PARTIAL_BYTES: f64 = 4.0;
-/// What memory takes longer where the number of splits is not a power of two: 3 to 8 % were
+/// The factor of memory time where the number of splits is not a power of two: 3 to 8 % were
 /// measured, the cause is not known.
 const UNEVEN: f64 = 1.06;
 /// How much of the shortest time more splits must save.

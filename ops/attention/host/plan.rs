@@ -118,8 +118,8 @@ fn on_hopper<T: AttentionElement>(problem: &Problem<T>, card: &Rates, sm80: &Pla
     varied
 }
 
-/// As [`on_hopper`], for few query rows. Where the keys are split the kernel by `wgmma` takes 1 to
-/// 11 % less time than that by `mma.sync`: measured on an H100 for heads of 128.
+/// [`on_hopper`] for few query rows. Where the keys are split, the `wgmma` kernel takes 1 to 11 %
+/// less time than the `mma.sync` kernel: measured on an H100 for heads of 128.
 fn few_rows<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<Plan<T>> {
     if problem.sizes.0 != 128 || problem.arguments.changes_scores() {
         return None;
@@ -160,7 +160,7 @@ struct Tiles {
     /// Shared memory of a block of these kernels.
     shared_bytes: usize,
     decode_shared_bytes: usize,
-    /// Warps of the kernel for few rows, each with tiles of its own.
+    /// Warps of the kernel for few rows, each with separate tiles.
     decode_warps: u32,
     rates: Rates,
     /// Set by the caller.
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn decoding_is_split_no_further_than_memory_needs() {
-        // The fastest numbers on an H100, within 2 %.
+        // The fastest numbers of splits on an H100, within 2 %.
         for (batches, keys, fastest) in
             [(1, 2048, 16..=16), (1, 8192, 16..=32), (1, 32768, 16..=32), (4, 8192, 4..=8), (16, 2048, 1..=1)]
         {

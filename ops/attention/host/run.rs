@@ -197,7 +197,7 @@ fn at_most(what: &'static str, value: u64, limit: u64) -> Result<()> {
 /// Computes attention.
 ///
 /// # Safety
-/// As for [`Attention::run_on`].
+/// Same contract as [`Attention::run_on`].
 pub unsafe fn run<T: AttentionElement>(
     call: &Attention<'_, T>,
     stream: &Stream,
@@ -207,7 +207,7 @@ pub unsafe fn run<T: AttentionElement>(
     let Some((problem, checked)) = checked(call, device, o)? else { return Ok(()) };
     // SAFETY: `Problem::of` has checked bounds and alignment of all tensors. `o` and the
     // log-sum-exp are borrowed mutably and share no element with the operands. The caller answers
-    // for other streams, and for numbers in device memory.
+    // for other streams, and for lengths, offsets and page numbers in device memory.
     unsafe { operation::run::<Attend<T>>(stream, &problem, &checked) }
         .map_err(|error| planned(call, device, &problem).err().unwrap_or(error))
 }

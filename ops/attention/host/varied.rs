@@ -17,7 +17,7 @@ use moye_device::kernel::Kernel;
 use moye_runtime::{Grid, Rates, Result, Stream, TensorMapOf};
 use moye_sim::TensorMap as Fields;
 
-/// What a tile costs beside its rows, in rows.
+/// The fixed cost of a tile, in rows.
 const OVERHEAD_ROWS: u32 = 64;
 
 /// The maps of K and V, by boxes and by small boxes, and the arguments.
@@ -92,7 +92,7 @@ fn fields<C: VariedKernel>(arguments: &Arguments<Of<C>>, keys: KeyTensor) -> Opt
 }
 
 /// # Safety
-/// As for [`HopperVariant::launch`].
+/// Same contract as [`HopperVariant::launch`].
 unsafe fn launch<C: VariedKernel>(
     stream: &Stream,
     launch: &HopperLaunch,

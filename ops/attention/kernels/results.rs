@@ -22,7 +22,7 @@ use moye_device::atom::wgmma::PackPair as _;
 use moye_device::memory::Shared;
 use moye_device::tensor::{Fragment, OfTile, SharedTensor, StaticLayout};
 
-/// What [`normalise`] depends on beside the tile: constants, and a factor of the values.
+/// Parameters of [`normalise`]: constants, and a factor of the values.
 #[derive(Clone, Copy)]
 pub struct Normalisation {
     /// The factor of the values.

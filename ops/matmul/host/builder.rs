@@ -128,7 +128,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// [`Matmul::beta`] for a number from outside the program.
     ///
     /// # Errors
-    /// As for [`Matmul::try_alpha`].
+    /// Same as [`Matmul::try_alpha`].
     pub fn try_beta(self, beta: f64) -> Result<Self> {
         Ok(self.beta(T::Scalar::checked("beta", beta, T::NAME)?))
     }
@@ -235,10 +235,10 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// [`Matmul::run`] on a stream.
     ///
     /// # Errors
-    /// As for [`Matmul::run`].
+    /// Same as [`Matmul::run`].
     ///
     /// # Safety
-    /// As for [`matmul_on`](crate::matmul_on).
+    /// Same contract as [`matmul_on`](crate::matmul_on).
     pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, U>) -> Result<()> {
         // SAFETY: no other stream writes the operands, or uses `c`, until the product is complete.
         unsafe { launch::run(self, stream, c) }
@@ -247,7 +247,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// The plan of the product: the kernel, the split-K slices, and which operands are rearranged.
     ///
     /// # Errors
-    /// As for [`Matmul::run`], except for the errors of the launch itself.
+    /// Same as [`Matmul::run`], except for the errors of the launch itself.
     pub fn explain(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<Explanation> {
         launch::explain(self, device, c)
     }

@@ -230,7 +230,7 @@ impl Product {
     /// layout.
     ///
     /// # Safety
-    /// As for [`Matmul::run_on`].
+    /// Same contract as [`Matmul::run_on`].
     unsafe fn launch<T: Both>(
         &self,
         beta: f64,

@@ -170,7 +170,7 @@ pub static MATMUL: Declaration = Declaration {
 /// The plan of a declared call: the kernel, its tile and slices. Nothing is computed.
 ///
 /// # Errors
-/// As for [`Matmul::explain`].
+/// Same as [`Matmul::explain`].
 pub fn explain_matmul(stream: &Stream, call: &Call<'_>) -> Result<Explanation> {
     // SAFETY: nothing is launched.
     unsafe { by_type(stream, call, true) }
@@ -273,7 +273,7 @@ fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayT
 /// Computes or explains a call, by the types of its elements.
 ///
 /// # Safety
-/// As for [`Declaration::run`], if it is computed.
+/// Same contract as [`Declaration::run`], if it is computed.
 unsafe fn by_type(stream: &Stream, call: &Call<'_>, explains: bool) -> Result<Explanation> {
     let types = (call.operand(0).dtype, call.operand(at::OUT).dtype);
     macro_rules! typed {
@@ -340,7 +340,7 @@ fn precision<T: Element>(options: &Options) -> Result<Precision> {
 /// Computes or explains a call of elements `T` with results `U`.
 ///
 /// # Safety
-/// As for [`Declaration::run`], if it is computed.
+/// Same contract as [`Declaration::run`], if it is computed.
 unsafe fn typed<T: Operand, U: Output<T>>(
     stream: &Stream,
     call: &Call<'_>,

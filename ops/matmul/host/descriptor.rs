@@ -305,7 +305,7 @@ fn bias_of<T: Operand, U: Element>(
 /// An operand, for errors about its scales.
 struct Scaled {
     name: &'static str,
-    /// What has one scale each: "row" or "column".
+    /// The unit that has one scale: "row" or "column".
     each: &'static str,
     /// The number of the scales among the arguments.
     argument: usize,

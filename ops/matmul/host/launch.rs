@@ -85,7 +85,7 @@ impl<T: Operand, U: Output<T>> Operation for Product<T, U> {
 /// Computes a product.
 ///
 /// # Safety
-/// As for [`matmul_on`](crate::matmul_on).
+/// Same contract as [`matmul_on`](crate::matmul_on).
 pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     product: &Matmul<'_, T, U>,
     stream: &Stream,
@@ -191,7 +191,7 @@ impl<T: Operand> Launch<'_, T> {
     /// Launches all steps.
     ///
     /// # Safety
-    /// As for [`run`]; the regions are in a workspace with their layout.
+    /// Same contract as [`run`]; the regions are in a workspace with their layout.
     unsafe fn all<U: Output<T>>(&self) -> Result<()> {
         let Self { product, plan, regions, stream } = self;
         let [m, n, k] = product.extents;
@@ -259,7 +259,7 @@ impl<T: Operand> Launch<'_, T> {
     /// Launches the kernel of the product.
     ///
     /// # Safety
-    /// As for [`Launch::all`].
+    /// Same contract as [`Launch::all`].
     unsafe fn multiply<U: Output<T>>(&self, operands: [View; 2], leading: [i64; 2], c: View) -> Result<()> {
         let Self { product, plan, regions, stream } = self;
         let ([of_m, of_n, k], variant) = (product.extents, plan.variant);
@@ -388,7 +388,7 @@ impl<T: Operand> Launch<'_, T> {
     /// the epilogue.
     ///
     /// # Safety
-    /// As for [`Launch::all`].
+    /// Same contract as [`Launch::all`].
     unsafe fn reduce<U: Output<T>>(&self, c: View) -> Result<()> {
         let Self { product, plan, stream, .. } = self;
         let [m, n, k] = product.extents;

@@ -58,7 +58,7 @@ use moye_runtime::{Device, Matrix, MatrixMut, Result, Stream};
 /// ```
 ///
 /// # Errors
-/// As for [`Matmul::run`].
+/// Same as [`Matmul::run`].
 pub fn matmul<T: Operand, U: Output<T>>(
     device: &Device,
     a: &Matrix<'_, T>,
@@ -75,7 +75,7 @@ pub fn matmul<T: Operand, U: Output<T>>(
 /// [`matmul`] on a stream.
 ///
 /// # Errors
-/// As for [`Matmul::run`].
+/// Same as [`Matmul::run`].
 ///
 /// # Safety
 /// The call returns while the product is computed, and its borrows end with it. Until the product

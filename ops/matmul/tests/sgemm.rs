@@ -1,5 +1,5 @@
 //! The f32 products whose operands TMA loads, on the simulator against float64: tiles that are
-//! moved inside, a K that ends within a tile, and splits of K.
+//! moved inside, a K that ends within a tile, and slices of K.
 
 use moye_device::kernel::Kernel;
 use moye_device::layout::Major;

@@ -146,7 +146,7 @@ fn matrices<const TRANSPOSED: bool>(call: &Call<'_>) -> Result<Vec<(Problem, Add
 /// Moves the elements of a call.
 ///
 /// # Safety
-/// As for [`Declaration::run`].
+/// Same contract as [`Declaration::run`].
 unsafe fn run<const TRANSPOSED: bool>(stream: &Stream, call: &Call<'_>) -> Result<()> {
     matrices::<TRANSPOSED>(call)?.into_iter().try_for_each(|(problem, call)| {
         // SAFETY: each matrix is in its array, and `out` has each element once.

@@ -27,10 +27,10 @@ pub fn copy<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMu
     unsafe { copy_on(&device.default_stream(), src, dst) }
 }
 
-/// As [`copy`], on a stream.
+/// [`copy`] on a stream.
 ///
 /// # Errors
-/// As for [`copy`].
+/// Same as [`copy`].
 ///
 /// # Safety
 /// The call returns while the elements are copied, and its borrows end with it. Until the copy is
@@ -50,7 +50,7 @@ pub unsafe fn copy_on<T: Element>(
 /// the lines are no vector of 16 bytes, another kernel copies these.
 ///
 /// # Errors
-/// As for [`copy`].
+/// Same as [`copy`].
 pub fn explain_copy<T: Element>(
     device: &Device,
     src: &Matrix<'_, T>,
@@ -65,19 +65,19 @@ pub fn explain_copy<T: Element>(
 /// For a transposed view without a copy, see [`Matrix::t`].
 ///
 /// # Errors
-/// As for [`copy`].
+/// Same as [`copy`].
 pub fn transpose<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMut<'_, T>) -> Result<()> {
     // SAFETY: the default stream runs its work in order, as in `matmul`.
     unsafe { transpose_on(&device.default_stream(), src, dst) }
 }
 
-/// As [`transpose`], on a stream.
+/// [`transpose`] on a stream.
 ///
 /// # Errors
-/// As for [`copy`].
+/// Same as [`copy`].
 ///
 /// # Safety
-/// As for [`copy_on`].
+/// Same contract as [`copy_on`].
 pub unsafe fn transpose_on<T: Element>(
     stream: &Stream,
     src: &Matrix<'_, T>,
@@ -90,7 +90,7 @@ pub unsafe fn transpose_on<T: Element>(
 /// The name of the kernel of [`transpose`]: see [`explain_copy`].
 ///
 /// # Errors
-/// As for [`copy`].
+/// Same as [`copy`].
 pub fn explain_transpose<T: Element>(
     device: &Device,
     src: &Matrix<'_, T>,
@@ -128,7 +128,7 @@ fn problem<T: Element, const TRANSPOSED: bool>(
 /// Moves the elements of a matrix.
 ///
 /// # Safety
-/// As for [`copy_on`].
+/// Same contract as [`copy_on`].
 unsafe fn run<T: Element, const TRANSPOSED: bool>(
     stream: &Stream,
     src: &Matrix<'_, T>,

@@ -225,7 +225,7 @@ impl Vectors {
     /// Copies the vectors.
     ///
     /// # Safety
-    /// As for [`Plan::launch`]; starts and leading dimensions are multiples of 16 bytes.
+    /// Same contract as [`Plan::launch`]; starts and leading dimensions are multiples of 16 bytes.
     unsafe fn launch(&self, operation: &'static str, stream: &Stream, problem: &Problem) -> Result<()> {
         let (Self { of_line, lines, leading }, (kernel, of_tile)) = (*self, self.kernel());
         let blocks = blocks(operation, of_line.div_ceil(256), lines.div_ceil(of_tile))?;
@@ -262,7 +262,7 @@ impl Tiles {
     /// Moves the elements.
     ///
     /// # Safety
-    /// As for [`Plan::launch`].
+    /// Same contract as [`Plan::launch`].
     unsafe fn launch(&self, operation: &'static str, stream: &Stream, problem: &Problem) -> Result<()> {
         let &Problem { bytes, extents: [m, n], from, to } = problem;
         match self {

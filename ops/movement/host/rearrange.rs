@@ -62,7 +62,7 @@ impl Rearrangement {
     /// Launches the copy.
     ///
     /// # Errors
-    /// As for [`repack`].
+    /// Same as [`repack`].
     ///
     /// # Safety
     /// Source and destination are in valid memory, including the padding that `end` implies, and do
@@ -149,10 +149,10 @@ impl Rearrangement {
 /// both if possible. With different numbers of batches many blocks of one launch would be idle.
 ///
 /// # Errors
-/// As for [`repack`].
+/// Same as [`repack`].
 ///
 /// # Safety
-/// As for [`Rearrangement::launch`], for both.
+/// Same contract as [`Rearrangement::launch`], for both.
 pub unsafe fn rearrange_operands(
     operation: &'static str,
     stream: &Stream,
@@ -195,7 +195,7 @@ pub unsafe fn rearrange_operands(
 /// Copies the lines of one matrix, or of two with equal numbers of batches, at most [`MAX_Y`].
 ///
 /// # Safety
-/// As for [`Rearrangement::launch`], for both.
+/// Same contract as [`Rearrangement::launch`], for both.
 unsafe fn launch_lines(operation: &'static str, stream: &Stream, first: Lines, second: Lines) -> Result<()> {
     let blocks = grid_blocks(operation, "runs of bytes to rearrange", first.blocks() + second.blocks())?;
     let grid = Grid::new((blocks, first.batches), 256).dependent();

@@ -80,7 +80,7 @@ type Repack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, 
 /// [`repack`], for elements that are copied as `B`.
 ///
 /// # Safety
-/// As for [`repack`]; the elements have the size of `B`.
+/// Same contract as [`repack`]; the elements have the size of `B`.
 unsafe fn repack_by<B: Element>(
     operation: &'static str,
     stream: &Stream,

@@ -15,7 +15,7 @@ fn devices(world: usize) -> Option<Vec<Device>> {
     Some(Device::sim_peers(world))
 }
 
-/// What the members receive, `receives` elements each: rank `r` sends the values 8 r + i.
+/// The elements that each member receives, `receives` of them: rank `r` sends the values 8 r + i.
 fn received<T: Summand>(
     group: &Group,
     devices: &[Device],
@@ -241,7 +241,7 @@ fn measurements_on_three_devices_report_the_extents_of_equal_shares() {
     let devices = Device::sim_peers(3);
     for (form, whole) in [(Form::AllGather, [65, 24, 16]), (Form::ReduceScatter, [65, 16, 24])] {
         let plain = |_: &Stream, a: Matrix<'_, bf16>, b: Matrix<'_, bf16>, c: MatrixMut<'_, bf16>| {
-            // A rank's columns or its part of K.
+            // A rank's columns or its slice of K.
             let own = if form == Form::AllGather { [8, 16] } else { [16, 8] };
             assert_eq!([a.rows(), a.cols()], [65, own[1]]);
             assert_eq!([b.rows(), b.cols(), c.rows(), c.cols()], [own[0], own[1], 65, own[0]]);

@@ -27,7 +27,7 @@ struct Problem {
     groups: u32,
     /// The tile, or "auto".
     tile: &'static str,
-    /// What follows the tile in a kernel's name: the types of operands, or the kind of scales.
+    /// The suffix of a kernel's name after the tile: the types of operands, or the kind of scales.
     kind: &'static str,
 }
 

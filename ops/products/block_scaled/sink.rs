@@ -1,4 +1,4 @@
-//! What becomes of the sums: scales of columns, and stores of each type of results.
+//! Sinks: scales of columns, and stores of each result type.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use core::ops::Range;

@@ -42,8 +42,8 @@ pub type Loop<A> = FilledPromoted<FillListed<Bytes>, Mma<A, 2>, STAGES>;
 /// `c = (scale_a a) (scale_b b)^T` for each product of the list, by a persistent grid.
 ///
 /// # Safety
-/// As [`grouped_list`](crate::grouped::list::grouped_list), of maps made by [`CopyA`] and
-/// [`CopyB`], with scales for the operands' blocks of 1 x 128 and 128 x 128.
+/// Same contract as [`grouped_list`](crate::grouped::list::grouped_list), of maps built by
+/// [`CopyA`] and [`CopyB`], with scales for the operands' blocks of 1 x 128 and 128 x 128.
 #[kernel(
     threads = Loop::<A>::THREADS,
     min_blocks = 1,

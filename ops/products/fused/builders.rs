@@ -112,10 +112,10 @@ impl<'a, T: Element> LinearE4m3<'a, T> {
     /// Computes it on a stream: (m, n), and the scales, (m, ceil(n / 128)).
     ///
     /// # Errors
-    /// As for [`LinearResidual::run_on`].
+    /// Same as [`LinearResidual::run_on`].
     ///
     /// # Safety
-    /// As for [`LinearResidual::run_on`].
+    /// Same contract as [`LinearResidual::run_on`].
     pub unsafe fn run_on(
         &self,
         stream: &Stream,
@@ -204,10 +204,10 @@ impl<'a, T: Element> LinearQkv<'a, T> {
     /// kv_heads * size), or pages.
     ///
     /// # Errors
-    /// As for [`LinearResidual::run_on`].
+    /// Same as [`LinearResidual::run_on`].
     ///
     /// # Safety
-    /// As for [`LinearResidual::run_on`]. No two rows have one slot.
+    /// Same contract as [`LinearResidual::run_on`]. No two rows have one slot.
     pub unsafe fn run_on(
         &self,
         stream: &Stream,

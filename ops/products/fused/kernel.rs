@@ -10,12 +10,11 @@ use moye_device::collective::*;
 use moye_device::number::F8E4M3;
 use moye_device::prelude::*;
 
-/// What becomes of the sums of a product of elements `T`: an epilogue and a sink for the mainloop
-/// `M`.
+/// The epilogue and the sink of a product of elements `T` with the mainloop `M`.
 pub trait End<T, M: Mainloop>: KernelParam {
     /// Element type of C.
     type Output: Element;
-    /// What the accumulators go through.
+    /// Epilogue applied to the accumulators.
     type Epilogue: TileEpilogue<M>;
     /// How they leave the registers.
     type Sink: Sink<M>;

@@ -21,13 +21,13 @@ use std::marker::PhantomData;
 pub const NAME: &str = "moe";
 /// The tiles of the first product that a caller may name; pairs are clusters of two blocks.
 pub const TILES: &[&str] = &["auto", "128x256 pairs", "128x256"];
-/// What an expert's weight is made of.
+/// The sources of an expert's weight: the softmax of all logits, or its logit.
 pub const ROUTINGS: &[&str] = &["softmax", "plain"];
 
 /// Bytes of the workspace start at multiples of this.
 const ALIGN: usize = 256;
 
-/// What the router decides, in the workspace.
+/// The router's results, in the workspace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Decided {
     /// The choices, weights, places, counts and ends.

@@ -66,7 +66,7 @@ type SquareLoop = Loop<bf16, Square, 6, 1>;
 /// `c = factors * max(a b^T, 0)^2`.
 ///
 /// # Safety
-/// As [`fused`]; there is a factor for each column.
+/// Same contract as [`fused`]; there is a factor for each column.
 #[kernel(
     threads = <SquareLoop as Mainloop>::THREADS,
     min_blocks = 1,

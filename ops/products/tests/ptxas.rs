@@ -1,4 +1,4 @@
-//! What ptxas says of the kernels, on the oldest GPU and on Hopper.
+//! Spills that ptxas reports, on the oldest GPU and on Hopper.
 
 use moye_products::PTX;
 

@@ -37,7 +37,7 @@ const SHAPES: [usize; 3] = [1, 8, 16];
 /// Tiles of W of a block.
 const TILES: usize = 2;
 
-/// What the choice depends on.
+/// The inputs of the choice of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Problem {
     m: usize,
@@ -156,7 +156,7 @@ struct Arguments {
     work: u64,
     of_x: Rows,
     of_y: Rows,
-    /// What is done beside the product.
+    /// Norm, gate and residual.
     finish: Finish,
 }
 
@@ -371,7 +371,7 @@ pub unsafe fn run_8(stream: &Stream, call: &Call<'_>) -> Result<()> {
 /// with `scales` have 8 bits.
 ///
 /// # Safety
-/// As for [`run`], and with `early` for [`run_early`].
+/// Same contract as [`run`], or with `early` as [`run_early`].
 unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, early: bool) -> Result<()> {
     let [x, codes, factors, y] = [0, 1, 2, 5].map(|index| call.operand(index));
     if x.elements() == 0 {
@@ -384,7 +384,7 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, earl
     matrices(
         [Some(x), Some(y), call.operands[3].as_ref()],
         &mut |m, [mut x_at, y_at, residual], [mut of_x, of_y, rows]| {
-            // What is converted is aligned, wherever the workspace is.
+            // Converted rows are in the workspace, and aligned wherever it is.
             let is_aligned = of_x.aligned || scales.is_some();
             let problem =
                 Problem { m, sizes, aligned: is_aligned, norm: norm != 0, gated, tile, planned: None };

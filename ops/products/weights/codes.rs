@@ -87,7 +87,7 @@ impl Code for E4m3 {
 
 /// Codes that become operands `T`.
 pub trait CodeAs<T>: Code {
-    /// What [`operand`](Self::operand) adds to the codes of each register.
+    /// The bias that [`operand`](Self::operand) adds to the codes of each register.
     const BIASES: [f32; 4];
 
     /// The registers of operand A of instruction `mma` of a unit, of a lane's 16 bytes of a step:
@@ -249,7 +249,7 @@ pub struct Weights {
     pub shift: u32,
     /// Whether there are minima.
     pub minima: bool,
-    /// What is subtracted from a code.
+    /// The offset subtracted from a code.
     pub offset: f32,
 }
 

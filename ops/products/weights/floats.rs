@@ -8,7 +8,7 @@ use moye_device::prelude::*;
 /// of W a block. Grid: `(tiles / 2, m / M)`, rounded up.
 ///
 /// # Safety
-/// As [`linear`].
+/// Same contract as [`linear`].
 #[kernel(
     threads = 32 * warps(M),
     min_blocks = blocks_of_sm(M, NORM),

@@ -71,7 +71,7 @@ tiled_mma! {
     Mma<T: Half>: TiledMma<T::Atom> = TiledMma::new(layout!((1, 1, 1)));
 }
 
-/// What is done beside the product.
+/// Norm, gate and residual of a product.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 pub struct Finish {
@@ -167,7 +167,8 @@ pub unsafe fn linear<
         from.x[i] = x.offset(i64::from(of) * of_x.row + first).address();
         from.left[i] = if of < m { weights.k.saturating_sub(quad * Q::VECTOR) } else { 0 };
     }
-    // What is in the codes' registers beside them, negative, and what minima are multiplied by.
+    // Products by `tCrBias` cancel the codes' biases and offset; products by `tCrOne` sum x for
+    // minima.
     let tCrOne = Fragment::<T, OperandA<Q>>::filled(1.0f32.convert());
     let mut tCrBias = Fragment::<T, OperandA<Q>>::zeros();
     for i in 0..8 * Q::MMAS as usize {

@@ -29,7 +29,7 @@ pub(super) struct Load {
     pub stage: u32,
 }
 
-/// What is loaded of x.
+/// The rows of x to load, and the norm's weights.
 pub(super) struct Activations {
     pub rows: Rows,
     /// The address of the norm's weights.
@@ -46,7 +46,7 @@ pub(super) struct StagesOfX<T: Half, Q: Code, const M: i64, const NORM: bool> {
 /// Issues the loads of codes and factors of a step of a warp into a stage.
 ///
 /// # Safety
-/// As [`linear`](super::kernel::linear); the warp has read what the stage held.
+/// Same contract as [`linear`](super::kernel::linear); the warp has read what the stage held.
 #[inline(always)]
 pub(super) unsafe fn issue_weights<const M: i64, const TILES: i64, const MINIMA: bool>(
     weights: &Weights,
@@ -78,7 +78,7 @@ pub(super) unsafe fn issue_weights<const M: i64, const TILES: i64, const MINIMA:
 /// elements past the end of x are zeros.
 ///
 /// # Safety
-/// As [`linear`](super::kernel::linear); the warp has read what the stage held.
+/// Same contract as [`linear`](super::kernel::linear); the warp has read what the stage held.
 #[inline(always)]
 pub(super) unsafe fn issue_x<T: Half, Q: Code, const M: i64, const NORM: bool>(
     Activations { rows: of_x, norm, k }: Activations,

@@ -49,7 +49,7 @@ pub struct Target {
     pub m: u32,
     /// Rows of W.
     pub n: u32,
-    /// What is done beside the product; [`linear_gate`] gates.
+    /// Norm, gate and residual; [`linear_gate`] gates.
     pub finish: Finish,
 }
 

@@ -52,7 +52,7 @@ impl PackedWeights {
     /// f16, or bf16 or f32 that are rounded to f16, here and below.
     ///
     /// # Errors
-    /// As for [`blocks`](Self::blocks).
+    /// Same as [`blocks`](Self::blocks).
     pub fn nibbles<S: Element>(
         codes: &Matrix<'_, u8>,
         scales: &Matrix<'_, S>,
@@ -64,7 +64,7 @@ impl PackedWeights {
     /// Packs signed bytes `(n, k)` as [`nibbles`](Self::nibbles), from -128 to 127 without minima.
     ///
     /// # Errors
-    /// As for [`blocks`](Self::blocks).
+    /// Same as [`blocks`](Self::blocks).
     pub fn of_bytes<S: Element>(
         codes: &Matrix<'_, i8>,
         scales: &Matrix<'_, S>,
@@ -76,7 +76,7 @@ impl PackedWeights {
     /// Packs e4m3 `(n, k)` with `scales` `(n, groups)`. A NaN makes the weights of its group NaN.
     ///
     /// # Errors
-    /// As for [`blocks`](Self::blocks).
+    /// Same as [`blocks`](Self::blocks).
     pub fn e4m3<S: Element>(codes: &Matrix<'_, F8E4M3>, scales: &Matrix<'_, S>) -> Result<Self> {
         Self::pack::<_, S, S>("e4m3", codes, Some(scales), None)
     }
@@ -85,7 +85,7 @@ impl PackedWeights {
     /// whose groups are of consecutive rows.
     ///
     /// # Errors
-    /// As for [`blocks`](Self::blocks).
+    /// Same as [`blocks`](Self::blocks).
     pub fn gptq<S: Element>(
         words: &Matrix<'_, i32>,
         scales: &Matrix<'_, S>,
@@ -97,7 +97,7 @@ impl PackedWeights {
     /// Packs `qweight` `(k, n / 8)`, `scales` `(groups, n)` and `qzeros` `(groups, n / 8)` of AWQ.
     ///
     /// # Errors
-    /// As for [`blocks`](Self::blocks).
+    /// Same as [`blocks`](Self::blocks).
     pub fn awq<S: Element>(
         words: &Matrix<'_, i32>,
         scales: &Matrix<'_, S>,
@@ -263,10 +263,10 @@ impl<'a, X: Element> LinearQuantized8<'a, X> {
     /// Computes it on a stream.
     ///
     /// # Errors
-    /// As for [`LinearQuantized::run`].
+    /// Same as [`LinearQuantized::run`].
     ///
     /// # Safety
-    /// As for [`LinearQuantized::run_on`].
+    /// Same contract as [`LinearQuantized::run_on`].
     pub unsafe fn run_on<T: WeightKernels>(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
         let dtype = Dtype::of::<T>().expect("f16 and bf16 have a Dtype");
         let call = self.weights.describe(TypedCall::new(&LINEAR_QUANTIZED_A8, stream))?;

@@ -119,7 +119,7 @@ pub struct Sizes {
     pub groups: usize,
     /// The codes.
     pub codes: Codes,
-    /// What is subtracted from a code, where there are no minima.
+    /// The offset subtracted from a code, where there are no minima.
     pub offset: Option<u32>,
 }
 

@@ -5,7 +5,7 @@ use super::kernel::{ActivatedKernels, GatedPairKernels};
 use crate::prelude::*;
 use moye_device::algorithm::MapLaunch;
 
-/// What is computed.
+/// The function of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A product with SiLU of x.

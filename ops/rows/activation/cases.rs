@@ -47,6 +47,6 @@ pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[1024, 65_536]), None]),
     Case::new(&[Some(&[256, 262_144]), None]),
 ];
-/// As [`BENCH`].
+/// [`BENCH`] with and without a bias.
 pub const BENCH_BIASED: &[Case] =
     &[Case::new(&[Some(&[8192, 16_384]), Some(&[16_384])]), Case::new(&[Some(&[8192, 16_384]), None])];

@@ -88,7 +88,7 @@ pub unsafe fn activated<T: Element + Convert<f32>>(
 /// `out = f(a) * b` of adjacent elements `a`, `b` of `x`: `P` is a pair of `T`.
 ///
 /// # Safety
-/// As [`activated`]; elements of `x` are pairs.
+/// Same contract as [`activated`]; elements of `x` are pairs.
 #[kernel(
     threads = MAP_THREADS,
     instances = (gated_pairs_f32<f32, [f32; 2]>, gated_pairs_f16<f16, F16x2>, gated_pairs_bf16<bf16, Bf16x2>),

@@ -134,7 +134,7 @@ impl<'a, T: ActivatedKernels + GatedPairKernels> Activate<'a, T> {
         Self { other: None, gated: true, ..self }
     }
 
-    /// As [`gated`](Self::gated), of gates and factors that alternate.
+    /// Like [`gated`](Self::gated), but gates and factors alternate.
     #[must_use]
     pub fn interleaved(self) -> Self {
         Self { interleaved: true, ..self.gated() }

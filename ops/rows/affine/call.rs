@@ -52,7 +52,7 @@ impl Launch for Affine {
     }
 }
 
-/// What is computed.
+/// The function of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `x + alpha y`.
@@ -128,7 +128,7 @@ pub unsafe fn affine(
 /// Copies an array to one of the same shape, of any strides; it converts to the type of `out`.
 ///
 /// # Safety
-/// As for [`affine`].
+/// Same contract as [`affine`].
 #[cfg(any(feature = "append", feature = "rope"))]
 pub unsafe fn copy(operation: &'static str, on: &On<'_>, x: &Array, out: &Array) -> Result<()> {
     if !on.launches() {

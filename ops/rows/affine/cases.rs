@@ -44,7 +44,7 @@ pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[16_384, 4096]), Some(&[16_384, 4096])]),
     Case::new(&[Some(&[16_384, 4096]), Some(&[4096])]),
 ];
-/// As [`BENCH`], of one operand.
+/// [`BENCH`] for one operand.
 pub const BENCH_OF_ONE: &[Case] = &[
     Case::new(&[Some(&[16_384, 4096])]),
     Case::new(&[Some(&[524_288, 128])]),

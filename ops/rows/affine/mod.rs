@@ -141,7 +141,7 @@ impl<'a, T: Element> Affine<'a, T> {
     /// Computes it on a stream.
     ///
     /// # Errors
-    /// As for [`Affine::run`].
+    /// Same as [`Affine::run`].
     ///
     /// # Safety
     /// Until the work is complete, no other stream writes the elements of the inputs, or reads

@@ -21,7 +21,7 @@ pub struct Slots {
     pub page_stride: i64,
     /// Between two slots of a page.
     pub stride: i64,
-    /// Whether their numbers have 64 bits.
+    /// Whether slot numbers have 64 bits.
     pub wide: bool,
 }
 

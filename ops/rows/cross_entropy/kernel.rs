@@ -97,7 +97,7 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
             false => scale,
         };
 
-        // What is outside is 0 here.
+        // Elements out of bounds are 0 here.
         let all = match smoothing {
             0.0 => 0.0,
             _ => team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0],
@@ -137,7 +137,7 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
             let (factor, less) = (scale * inverse, scale * every);
             tXrX.apply(|x| x.fma(factor, -less));
             if is_ignored {
-                // Also where the logits are no finite numbers.
+                // Also where logits are infinite or NaN.
                 tXrX.apply(|_| 0.0);
             }
             // Other lanes have read this thread's element as their target's logit.

@@ -110,7 +110,7 @@ struct Before<'a, const N: usize> {
 /// on.
 ///
 /// # Safety
-/// As [`load`], of elements that are writable.
+/// Same contract as [`load`], of elements that are writable.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn store<T: Element + Convert<f32>, const N: usize>(
@@ -292,11 +292,11 @@ impl State {
 /// [`cumsum`] with a block for each chunk of a row. The sum before a chunk is that before its 1,024
 /// chunks, plus those of the 32s of chunks before its own, plus those of the chunks before it in
 /// its 32: in the same order whichever block is first, so that the result has the same bits in
-/// every run. Blocks wait for those of lower numbers alone, which a GPU starts first. Grid:
-/// `(chunks, rows, groups)`.
+/// every run. A block waits only for blocks of lower indices, which a GPU starts first.
+/// Grid: `(chunks, rows, groups)`.
 ///
 /// # Safety
-/// As [`cumsum`]; `states` holds `words(chunks)` zeros for each row.
+/// Same contract as [`cumsum`]; `states` holds `words(chunks)` zeros for each row.
 #[kernel(
     threads = THREADS_LONG,
     min_blocks = 2,
@@ -354,7 +354,7 @@ pub unsafe fn cumsum_long<T: Element + Convert<f32>>(
 /// a row. Grid: `(ceil(m / 32), groups)`.
 ///
 /// # Safety
-/// As [`cumsum`].
+/// Same contract as [`cumsum`].
 #[kernel(
     threads = THREADS,
     min_blocks = 2,

@@ -3,7 +3,7 @@
 use super::kernel::{DequantizeKernels, Groups, HELD, QuantizeKernels, THREADS};
 use crate::prelude::*;
 
-/// What is computed.
+/// The direction, and the form of the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Quantisation with a scale a group.

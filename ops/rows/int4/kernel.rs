@@ -75,15 +75,15 @@ impl Numbers {
         if self.wide { f32::from_bits(bits) } else { f16::from_bits(bits as u16).convert() }
     }
 
-    /// The bits of the numbers at places that are valid; 0 of the others.
+    /// The bits of the elements at valid places, and 0 for the others.
     ///
     /// # Safety
-    /// The numbers are readable.
+    /// The elements at valid places are readable.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn read_all(self, places: &[(i64, bool); HELD]) -> [u32; HELD] {
         let (mut all, address) = ([0u32; HELD], self.pointer.address());
-        // SAFETY: the numbers are readable where `valid`.
+        // SAFETY: the elements are readable where `valid`.
         unsafe {
             if self.wide {
                 for (bits, &(at, valid)) in all.iter_mut().zip(places) {
@@ -282,7 +282,7 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
 /// `y = scale (q - 8)`, or with minima `y = scale q + minimum`. Grid as of [`quantize_int4`].
 ///
 /// # Safety
-/// As [`quantize_int4`], with `y` instead of `x`, which is what is written.
+/// Same contract as [`quantize_int4`], but `y` is written instead of `x` read.
 #[kernel(threads = THREADS, instances = dequantize_int4<f32 | f16 | bf16>, table = DequantizeKernels)]
 pub unsafe fn dequantize_int4<T: Element>(
     q: Global<u8>,

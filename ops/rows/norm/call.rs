@@ -4,7 +4,7 @@ use super::kernel::{NormKernels, Output, Strides};
 use crate::code::Code;
 use crate::prelude::*;
 
-/// What is computed.
+/// The norm and its options.
 #[derive(Clone, Copy)]
 pub struct Kind {
     /// Whether the mean is taken off, and there is a bias.

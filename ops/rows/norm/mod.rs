@@ -128,7 +128,7 @@ impl<'a, T: NormKernels> Norm<'a, T> {
         bias: Matrix<'a, T> as Some;
         /// A matrix of the shape of `x` that is added to it first.
         residual: Matrix<'a, T> as Some;
-        /// What is added to the mean of the squares or the variance: by default 1e-6 for
+        /// Epsilon, added to the mean of the squares or the variance: by default 1e-6 for
         /// RMSNorm, 1e-5 for LayerNorm.
         eps: f32;
     }

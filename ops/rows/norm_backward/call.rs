@@ -24,7 +24,7 @@ impl Rows {
     /// Launches the kernel.
     ///
     /// # Safety
-    /// As for [`RowKernel::launch`].
+    /// Same contract as [`RowKernel::launch`].
     unsafe fn launch_on(self, on: &RowLaunch<'_>, [x, dy, weight, dsum, dx]: [RowArray; 5]) -> Result<()> {
         let (m, n, eps, center) = (on.rows, on.columns, f32::from_bits(self.eps), self.center);
         let stats = GlobalMut::from_address(self.stats);

@@ -46,7 +46,7 @@ struct Tiled {
     transposed: Option<(Placed, bool)>,
 }
 
-/// What a scale of all tiles takes.
+/// The reduction for one scale of all tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Whole {
     /// Blocks of a matrix.

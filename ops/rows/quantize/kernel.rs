@@ -77,7 +77,7 @@ pub unsafe fn quantize_rows<T: Element + Convert<f32>, C: RowShape>(
     }
 }
 
-/// What a launch of [`quantize_whole`] does.
+/// The two launches of [`quantize_whole`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Step {
@@ -299,9 +299,9 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
 /// thread holds its vectors. Grid: `(n, matrices)`, `n` at most the number of tiles.
 ///
 /// # Safety
-/// As [`quantize`], with one element of `scales` and tiles of at most `WHOLE` vectors a thread;
-/// `magnitudes` holds one for each block, which a launch with [`Step::Magnitudes`] of the same grid
-/// has written just before. `x` was written before that launch.
+/// Same contract as [`quantize`], with one element of `scales` and tiles of at most `WHOLE` vectors
+/// a thread; `magnitudes` holds one for each block, which a launch with [`Step::Magnitudes`] of the
+/// same grid has written just before. `x` was written before that launch.
 #[kernel(
     threads = THREADS,
     min_blocks = 3,

@@ -5,7 +5,7 @@ use super::kernel::{ReduceKernels, Rows, Rule, Share, THREADS};
 use crate::prelude::*;
 use moye_device::algorithm::RowStride;
 
-/// What is computed.
+/// The reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Sum,
@@ -56,7 +56,8 @@ struct Pass {
     shape: Rows,
     /// Blocks of the rows of a group, slices, and groups.
     grid: [u32; 3],
-    /// What is read and what is written: for states an offset in the workspace until it is there.
+    /// Addresses of the source and the result: for states an offset in the workspace, until the
+    /// workspace exists.
     addresses: [u64; 2],
     /// The bits of sign and scale.
     rule: [u32; 2],

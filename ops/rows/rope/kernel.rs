@@ -28,7 +28,7 @@ pub struct RopeAngles {
     pub powers: [f64; POWERS],
 }
 
-// SAFETY: `repr(C)` and aligned to 8 bytes, of numbers that mean the same on host and device.
+// SAFETY: `repr(C)` and aligned to 8 bytes, with fields that mean the same on host and device.
 unsafe impl KernelParam for RopeAngles {
     const TYPE: ParamType = ParamType::Struct { name: "RopeAngles", size: size_of::<Self>() };
 }
@@ -95,8 +95,8 @@ fn sin_cos_turns(turns: f64) -> (f32, f32) {
 }
 
 /// Rotates the pairs of each head of `x` by the angle of their token's position: `(a, b)` becomes
-/// `(a cos - b sin, b cos + a sin)`. Without positions their address is 0, and they are the tokens'
-/// numbers; without cosines and sines they are those of `angles`.
+/// `(a cos - b sin, b cos + a sin)`. Without positions their address is 0, and each token's index
+/// is its position; without cosines and sines they are those of `angles`.
 ///
 /// The modes have no heads: a place is a vector of pairs of the first one, whose inputs are the
 /// element of `x`, the position, the token's number and the pair's.
@@ -142,7 +142,7 @@ pub unsafe fn rope<T: Element + Convert<f32>>(
 /// Rotates vectors of `L` of the block's heads, from the first head's element on.
 ///
 /// # Safety
-/// As [`rope`], where the vectors `exist`.
+/// Same contract as [`rope`], where the vectors `exist`.
 #[inline(always)]
 unsafe fn rotate<T: Element + Convert<f32>, L: StaticLayout>(
     x: Global<T>,

@@ -8,7 +8,7 @@ pub const NAME: &str = "sample";
 /// Draws from rows of logits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Sample {
-    /// x, seeds, indices, and the numbers of rows, which have strides alone.
+    /// x, seeds, indices, and the row numbers, which have only strides.
     of: Along<4>,
     /// Whether indices are i64.
     wide: bool,

@@ -35,7 +35,7 @@ static_layout! {
     Warps = layout!(32);
 }
 
-/// What is drawn.
+/// The rule by which an index is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 #[repr(C)]
 pub struct Rule {
@@ -231,7 +231,7 @@ impl<T: Element + Convert<f32>> Elements<T> {
 }
 
 /// The index of an element of each row of `n`, drawn with the probabilities of the softmax of the
-/// scaled logits, or the first greatest one. `numbers` places the number of a row, on which its
+/// scaled logits, or the first greatest one. `numbers` places the index of a row, on which its
 /// draw depends; with `seeds`, whose address is 0 without, it depends on the row's seed instead.
 /// Grid: `(rows, groups)`.
 ///

@@ -142,7 +142,7 @@ fn threads_of_a_block_by_its_scope(right: bool, data: u64) {
     }
 }
 
-/// Like a split of K into many slices: the last block to arrive clears the counter, and reduces the
+/// Like split-K with many slices: the last block to arrive clears the counter, and reduces the
 /// slices.
 fn last_of_many(data: u64, releases: impl Fn(u32) -> bool, store: impl Fn(u64), load: impl Fn(u64)) {
     if thread_idx().x != 0 {

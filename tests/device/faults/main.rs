@@ -1,4 +1,4 @@
-//! What a kernel can do wrong, each by a kernel that does it, launched as any other on
+//! The faults of kernels, each by a kernel that causes it, launched like any other on
 //! `Device::sim()`: the fault's kind, and that the message names kernel, block, thread, line and
 //! values.
 //!

@@ -28,7 +28,7 @@ fn operations_on_a_stream_follow_one_another() {
         let n = 40;
         let shape = Shape::new(n, n, Order::RowMajor);
         let mut rng = rng(&[n]);
-        // Whole numbers, whose sums are exact in any order.
+        // Integers, whose sums are exact in any order.
         let a = TestMatrix::drawn(&device, shape, || rng.random_range(-8i8..=8).into());
         let source = Matrix::row_major(a.view(), n, n).unwrap();
         let mut results = [(); 3].map(|()| TestMatrix::poisoned(&device, shape));

@@ -1,5 +1,5 @@
-//! `UniversalFma` of every pair of types: of all bits, of numbers from 1 to 2 whose sums have
-//! something to round, and of the ends.
+//! `UniversalFma` of every pair of types: of random bits, of values from 1 to 2 whose sums must
+//! round, and of extreme values.
 
 use crate::common::ptx::{before, kernel_text, version_of};
 use crate::common::{assembler, devices, matrix::rng};
@@ -93,8 +93,7 @@ impl Value for Complex64 {
     }
 }
 
-/// What the kernel computes is `want` on the simulator, and on the GPU what it is on the
-/// simulator.
+/// The kernel's result is `want` on the simulator, and the same on the GPU as on the simulator.
 fn check<A: Value, B: Value, D: Value>(kernel: &Product<A, B, D>, want: impl Fn(A, B, D) -> D) {
     let mut rng = rng(&kernel.name().bytes().map(usize::from).collect::<Vec<_>>());
     // Different periods, so that each end meets every other.

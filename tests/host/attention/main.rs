@@ -4,7 +4,7 @@
 #[path = "../../fixtures/common/mod.rs"]
 mod common;
 mod attention {
-    //! What the shared files test.
+    //! The kernels that the shared files test.
     pub use moye::kernels::attention::*;
 }
 use common::bytes;

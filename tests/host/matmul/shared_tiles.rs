@@ -1,4 +1,4 @@
-//! Stream-K tiles, which several clusters compute in pieces of K.
+//! Stream-K tiles, each computed by several clusters.
 //!
 //! Operands are small integers, so every sum is exact in f32 and any two orders of summation
 //! produce the same bits.

@@ -46,7 +46,7 @@ pub enum Arity {
 
 /// Related operations.
 pub struct Group {
-    /// What they have in common.
+    /// Title of the group.
     pub title: &'static str,
     /// The operations.
     pub operations: &'static [Operation],

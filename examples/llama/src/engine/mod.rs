@@ -168,7 +168,7 @@ impl Engine {
     /// prefix stay in the cache. Returns whether enough pages are free.
     ///
     /// # Errors
-    /// As for [`Engine::join`]; also if the row has no sequence.
+    /// Same as [`Engine::join`]; also if the row has no sequence.
     pub fn resume(&mut self, row: usize, prompt: &[u32], most: usize) -> Result<bool> {
         let Some(mut of) = self.rows.get_mut(row).and_then(Option::take) else {
             return Err(Error::Request(format!("row {row} has no sequence")));
@@ -231,7 +231,7 @@ impl Engine {
     /// when all rows and pages are free.
     ///
     /// # Errors
-    /// As for [`Engine::join`].
+    /// Same as [`Engine::join`].
     pub fn check(&self, prompt: &[u32], most: usize) -> Result<()> {
         let refuse = |detail| Err(Error::Request(detail));
         let (context, vocabulary) = (self.model.context(), self.model.config().vocabulary);

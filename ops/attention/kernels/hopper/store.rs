@@ -27,9 +27,8 @@ pub fn tile_of_o<C: HopperConfig>(sQ: SharedTensor<Element<C>, SmemQ<C>>, tile: 
     SharedTensor::<C::T, SmemO<C>>::shared(sQ.pointer().cast()).at((.., .., tile))
 }
 
-/// What [`normalise`](super::super::results::normalise) depends on; `values` is the factor of the
-/// values, and
-/// `hides` says whether some keys are hidden.
+/// The parameters of [`normalise`](super::super::results::normalise): `values` is the factor of the
+/// values, and `hides` says whether some keys are hidden.
 #[inline(always)]
 pub const fn normalisation<C: HopperConfig>(values: f32, hides: bool) -> Normalisation {
     Normalisation { values, offset: C::OFFSET as f32, hides, checks_first: false }

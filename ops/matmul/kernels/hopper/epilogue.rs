@@ -27,7 +27,7 @@ pub struct Part {
     pub first: (u32, u32),
     /// The batch.
     pub batch: u32,
-    /// The split of K.
+    /// The slice of K.
     pub split: u32,
 }
 
@@ -305,7 +305,7 @@ unsafe fn load_factors<G: WgmmaConfig>(
 /// Multiplies the accumulators of a warpgroup's part of a tile by their [`Scales`], if there are
 /// `factors`.
 ///
-/// Each split of K is scaled separately, so that the reduction needs no scales.
+/// Each slice of K is scaled separately, so that the reduction needs no scales.
 ///
 /// # Safety
 /// All threads of the consumer warpgroup call it, each with its index and the factors that it

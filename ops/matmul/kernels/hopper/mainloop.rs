@@ -4,7 +4,7 @@
 //! keeps a tile's last stage until the sink has stored C from it, so that the sink needs no further
 //! memory; and it leaves out instructions past the end of K. A block with one tile
 //! ([`WgmmaConfig::ONE_TILE`]) does neither: it loads boxes that fit the operands, and may compute
-//! a split of K (`parts.rs`).
+//! a slice of K (`parts.rs`).
 //!
 //! With [`WgmmaConfig::PROMOTED`] the products of a stage have partial accumulators, which are
 //! added to the tile's accumulators in f32, like [`Promoted`](moye_device::collective::Promoted).
@@ -40,7 +40,7 @@ pub struct Loop<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> {
     sA: SharedTensor<G::Operand, StagesA<G, STAGES>>,
     /// (BLK_N, BLK_K, PIPE)
     sB: SharedTensor<G::Operand, StagesB<G, STAGES>>,
-    /// With the block that computes the other split of K, if there is one.
+    /// With the block that computes the other slice of K, if there is one.
     exchange: Exchange<G>,
     /// The index of this warpgroup among the tile's.
     warpgroup: u32,

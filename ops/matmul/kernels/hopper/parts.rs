@@ -30,7 +30,7 @@
 //!   [`TmaCopy`](moye_device::atom::tma::TmaCopy) has the extents of its layout, which are
 //!   constants. So the producer calls [`tensor_load`] for each box, and the rows that no box fills
 //!   are zeroed before.
-//! - **Exchange.** A block computes its split of K, and `complete` adds the other block's
+//! - **Exchange.** A block computes its slice of K, and `complete` adds the other block's
 //!   accumulators. The blocks of a pair synchronise once, after all products, and the producer's
 //!   warpgroup takes part
 //!   ([`WarpSpecialised::leave`](moye_device::collective::WarpSpecialised::leave)).

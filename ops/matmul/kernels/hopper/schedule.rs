@@ -67,9 +67,9 @@ pub struct Job {
     pub extents: (u32, u32),
     /// The tile of a cluster.
     pub tile: (u32, u32),
-    /// Stages of K in total, and of each split except the last.
+    /// Stages of K in total, and of each slice except the last.
     pub stages: (u32, u32),
-    /// The number of splits of K, and of batches.
+    /// The number of slices of K, and of batches.
     pub splits: u32,
     /// See `splits`.
     pub batches: u32,
@@ -106,7 +106,7 @@ impl Job {
         Share { tile, number: self.cut.number(all, self.cluster, tile), pieces: self.cut.pieces(all, tile) }
     }
 
-    /// The index of tile `number` in its matrix, and the index of its part: batch and split of K.
+    /// The index of tile `number` in its matrix, and the index of its batch and slice of K.
     #[inline(always)]
     fn part(&self, number: u32) -> (u32, u32) {
         let (tiles_m, tiles_n) = self.tiles();

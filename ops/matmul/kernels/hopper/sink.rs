@@ -308,7 +308,7 @@ unsafe fn write_as<G: WgmmaConfig, O: Staging<G::Sum>>(sums: &[G::Sum], corner: 
     store_vectors::<O>(pair, const { G::BLK_N / 8 }, corner, 16 * (thread / 32), thread % 32);
 }
 
-/// The offset in elements of a batch and a split of K from C's first element.
+/// The offset in elements of a batch and a slice of K from C's first element.
 #[inline(always)]
 pub(super) fn offset<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>, part: Part) -> i64 {
     i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c

@@ -75,7 +75,7 @@ pub struct Destination<'a> {
     pub mapped: bool,
     /// With TMA, the tensor map of C, by [`StoreBox`].
     pub map: Option<&'a TensorMap>,
-    /// The first row and column of the part, and its batch or split of K.
+    /// The first row and column of the part, and its batch or slice of K.
     pub start: [i32; 3],
     /// Without TMA, its address in C.
     pub corner: Corner,

@@ -46,8 +46,8 @@ const fn inside(start: u32, end: u32, block: u32, step: u32) -> u32 {
     }
 }
 
-/// The first stage of a block's split of K, and its number of stages: equal numbers, one more for
-/// the first blocks.
+/// The first stage of a block's slice of K, and its number of stages: even slices, with one stage
+/// more for the first blocks.
 #[inline(always)]
 const fn part_of(stages: u32, parts: u32, part: u32) -> (u32, u32) {
     let (least, more) = (stages / parts, stages % parts);

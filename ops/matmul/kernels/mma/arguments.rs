@@ -31,7 +31,7 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub batch_b: i64,
     /// The batch stride of `c`.
     pub batch_c: i64,
-    /// The stride between the splits of K in `c`.
+    /// The stride between the slices of K in `c`.
     pub split_c: i64,
     /// The stride of `bias` along M: 1 for one element per row, 0 for one per column.
     pub bias_m: i64,
@@ -49,9 +49,9 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub n: u32,
     /// See `m`.
     pub k: u32,
-    /// The number of splits of K; the grid has batches times splits blocks along y.
+    /// The number of split-K slices; the grid has batches times slices blocks along y.
     pub splits: u32,
-    /// The extent along K of each split except the last, a multiple of BLK_K.
+    /// The extent along K of each slice except the last, a multiple of BLK_K.
     pub k_chunk: u32,
     /// The number of an [`Activation`].
     pub activation: u32,

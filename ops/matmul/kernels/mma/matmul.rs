@@ -12,12 +12,12 @@ use moye_device::collective::{Accumulators, Coordinate, Epilogue, Team, TileEpil
 use moye_device::memory::Global;
 
 /// `c = activation(alpha * a * b + beta * c + bias)`: a block computes one tile of C, for its batch
-/// and its split of K.
+/// and its slice of K.
 ///
 /// # Safety
 /// The matrices are inside their buffers, with the alignment that `G` promises. The kernel declares
 /// [`Storage<G>`](super::Storage) and is launched with the threads of `G::Mma`: one block for each
-/// tile along x, and for each split of each batch along y.
+/// tile along x, and for each slice of each batch along y.
 #[inline(always)]
 pub unsafe fn matmul<G: MmaConfig<Sink: Default>>(arguments: &ArgumentsOf<G>) {
     gemm::<Loop<G>, _, _, _>(*arguments, Schedule::new::<G>(arguments), (), G::Sink::default());

@@ -9,8 +9,8 @@ use moye_device::collective::{TileScheduler, WorkTile};
 /// 128 each cover a square of about 2048.
 const WIDTH: u32 = 2048;
 
-/// One tile of C along x, and one split of K of one batch along y. A [`WorkTile`]'s `batch` is the
-/// index of its part: batch times splits of K, plus split.
+/// One tile of C along x, and one slice of K of one batch along y. A [`WorkTile`]'s `batch` is
+/// batch times slices of K, plus slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule(Option<WorkTile>);
 

@@ -161,7 +161,7 @@ macro_rules! sgemm {
         /// # Safety
         /// Same contract as the kernels on tensor cores; also, the columns of `c` start at
         /// multiples of 16 bytes. For a K-contiguous operand, address, leading dimension, batch
-        /// stride and splits of K are multiples of 8 bytes if it is transposed in registers, and of
+        /// stride and slices of K are multiples of 8 bytes if it is transposed in registers, and of
         /// 4 bytes otherwise. `beta`, the bias and the activation are ignored.
         #[kernel(threads = THREADS, min_blocks = $blocks, shared = Storage<$config>)]
         pub unsafe fn $name(arguments: ArgumentsOf<$config>) {

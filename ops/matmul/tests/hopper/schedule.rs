@@ -5,7 +5,7 @@ use super::*;
 use std::collections::HashMap;
 use std::vec::Vec;
 
-/// A tile's coordinates along M and N, its batch and its split of K.
+/// A tile's coordinates along M and N, its batch and its slice of K.
 type Tile = (u32, u32, u32, u32);
 
 /// Each tile's pieces: the first stage, and the number of stages.

@@ -132,7 +132,7 @@ impl Work {
 /// The fastest plans of one.
 ///
 /// # Errors
-/// As for [`row`].
+/// Same as [`row`].
 pub fn tune(device: &Device, work: &Work) -> Result<Tuned> {
     Ok(fastest(work.declaration, device, work.case, work.dtype)?)
 }

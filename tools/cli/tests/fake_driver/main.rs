@@ -250,7 +250,7 @@ fn launch_on(device: &Device, kernel: &str, grid: Grid) -> moye::Result<()> {
 /// Attention of 64 queries to 128 keys in two splits, whose partial results need a workspace.
 ///
 /// # Safety
-/// As for [`moye::Attention::run_on`].
+/// Same contract as [`moye::Attention::run_on`].
 unsafe fn attend_in_splits(
     stream: &moye::Stream,
     x: &moye::Buffer<half::f16>,
