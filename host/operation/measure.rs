@@ -153,7 +153,7 @@ impl<'a> Prepared<'a> {
     /// The elements of the first set's results after a call, as float64.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// The errors of the operation.
     pub fn results(&mut self) -> Result<Vec<(Dtype, Vec<f64>)>> {
         let operands = self.calls[0].iter().zip(self.declaration.operands);
         let given = operands.filter_map(|(array, of)| Some((array.as_ref()?.dtype, of.role.is_input())));
@@ -172,7 +172,7 @@ impl<'a> Prepared<'a> {
     /// The plan of the call.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// The errors of the operation.
     pub fn explain(&self) -> Result<String> {
         Ok((self.declaration.explain)(&self.device.default_stream(), &self.call())?.into_owned())
     }
@@ -180,7 +180,7 @@ impl<'a> Prepared<'a> {
     /// Measures the call.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// The errors of the operation.
     pub fn measure(&self) -> Result<Measured> {
         let (device, sets) = (self.device, self.calls.len());
         let kernel = self.explain()?;

@@ -27,10 +27,10 @@ macro_rules! runs {
             unsafe { $self.$run_on(&device.default_stream(), $($result),+) }
         }
 
-        #[doc = concat!("As [`", stringify!($run), "`](Self::", stringify!($run), "), on a stream.")]
+        #[doc = concat!("[`", stringify!($run), "`](Self::", stringify!($run), ") on a stream.")]
         ///
         /// # Errors
-        /// The same.
+        #[doc = concat!("Same as [`", stringify!($run), "`](Self::", stringify!($run), ").")]
         ///
         /// # Safety
         /// Until the work is complete, no other stream writes the elements of what is read, or

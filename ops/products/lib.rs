@@ -59,12 +59,12 @@ mod host {
     use moye_runtime::Ptx;
     use moye_runtime::operation::Declaration;
 
-    /// The kernels of the operations that features name.
+    /// The kernels of the enabled operations.
     pub static PTX: Ptx = moye_runtime::include_ptx!("moye_products");
 
     macro_rules! operations {
         ($($feature:literal $folder:ident: $($operation:ident),+;)+) => {
-            /// The operations that features name.
+            /// The enabled operations.
             pub static OPERATIONS: &[&Declaration] = &[$($(
                 #[cfg(feature = $feature)]
                 &crate::$folder::$operation,

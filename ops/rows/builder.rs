@@ -1,4 +1,4 @@
-//! The methods of typed builders that differ in names and types alone.
+//! Macros for builder methods that differ only in names and types.
 
 /// Writes the methods of a builder that set a field: `name: Type;`, or `name: Type as Some;` for a
 /// field that is an option.
@@ -13,9 +13,9 @@ macro_rules! setters {
 }
 pub(crate) use setters;
 
-/// Writes `run` and `run_on` of a builder, from what `run` is documented with, its results, and the
-/// [`TypedCall`](moye_runtime::operation::TypedCall) on a stream. Results after a semicolon, with
-/// what `run_on` does with them, are those of `run_on` alone: `run` leaves them out.
+/// Writes `run` and `run_on` of a builder, from the documentation of `run`, its results, and the
+/// [`TypedCall`](moye_runtime::operation::TypedCall) on a stream. Only `run_on` has the results
+/// after a semicolon, which are documented before them; `run` passes `None`.
 macro_rules! runs {
     (@none $more:ident) => { None };
     (
@@ -36,15 +36,15 @@ macro_rules! runs {
             unsafe { $self.$run_on(&device.default_stream(), $($result),+ $($(, $crate::builder::runs!(@none $more))+)?) }
         }
 
-        #[doc = concat!("As [`", stringify!($run), "`](Self::", stringify!($run), "), on a stream.")]
+        #[doc = concat!("[`", stringify!($run), "`](Self::", stringify!($run), ") on a stream.")]
         $($(#[doc = $of_more])+)?
         ///
         /// # Errors
-        /// The same.
+        #[doc = concat!("Same as [`", stringify!($run), "`](Self::", stringify!($run), ").")]
         ///
         /// # Safety
-        /// Until the work is complete, no other stream writes the elements of what is read, or
-        /// reads or writes those of what is written.
+        /// Until the work is complete, no other stream writes the elements of the inputs, or
+        /// reads or writes those of the results.
         pub unsafe fn $run_on $(<$generic: $bound>)? (
             &$self,
             $stream: &moye_runtime::Stream,

@@ -1,16 +1,16 @@
-//! 8-bit elements: their conversions from and to f32, of a type that a kernel gets at run time.
+//! 8-bit elements: conversions from and to f32, of a type that is chosen at run time.
 
 use half::f16;
 use moye_device::arch::{Convert, f32_to_i8_saturating, prmt};
 
-/// Elements whose greatest magnitude is below this have scale 1: its inverse would be infinite.
+/// Below this maximum magnitude the scale is 1: the inverse of a smaller scale would be infinite.
 pub const LEAST: f32 = 1e-30;
 
 /// An 8-bit type: int8, e4m3 or e5m2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Code {
-    /// int8, -127 to 127 where the scale is that of the group.
+    /// int8, -127 to 127 with the group's scale.
     I8,
     /// e4m3, up to 448.
     E4m3,
@@ -31,7 +31,7 @@ impl Code {
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Code {
-    /// That of an element type of 8 bits.
+    /// The code of an 8-bit element type.
     pub const fn of(dtype: moye_runtime::operation::Dtype) -> Self {
         match dtype {
             moye_runtime::operation::Dtype::I8 => Self::I8,
@@ -51,7 +51,7 @@ impl Code {
     }
 }
 
-/// The scale that makes a magnitude the greatest value of a type, and its inverse.
+/// The scale that maps a magnitude to the greatest value of a type, and its inverse.
 #[inline(always)]
 #[must_use]
 pub fn scale_of(code: u32, amax: f32) -> (f32, f32) {
@@ -66,7 +66,7 @@ pub fn scale_of(code: u32, amax: f32) -> (f32, f32) {
 }
 
 /// The bits of an 8-bit float of `FRACTION` bits of fraction nearest to a value, ties to even, at
-/// most `greatest` in magnitude: what one instruction of sm_89 and later does.
+/// most `greatest` in magnitude: one instruction on sm_89 and later.
 #[cfg(not(target_feature = "sm_90"))]
 #[inline(always)]
 fn float8<const FRACTION: u32>(value: f32, greatest: f32) -> u32 {
@@ -78,15 +78,15 @@ fn float8<const FRACTION: u32>(value: f32, greatest: f32) -> u32 {
     let code = if bits >> 23 > 127 - bias {
         ((bits + (1 << (cut - 1)) - 1 + (bits >> cut & 1)) >> cut) - ((127 - bias) << FRACTION)
     } else {
-        // The sum with a power of two rounds to the unit of subnormal numbers.
+        // Adding a power of two rounds to the unit of subnormal values.
         let power = f32::from_bits(unit << 23);
         (f32::from_bits(bits) + power).to_bits() - power.to_bits()
     };
     if value.is_nan() { 0x7f } else { sign | code }
 }
 
-/// Four bytes, the first in the lowest: `f` of each value. Written out: `map` of an array stays a
-/// loop.
+/// Four bytes, the first in the lowest: `f` of each value. Written out, as `map` of an array stays
+/// a loop.
 #[inline(always)]
 fn bytes([a, b, c, d]: [f32; 4], f: impl Fn(f32) -> u32) -> u32 {
     f(a) & 0xff | (f(b) & 0xff) << 8 | (f(c) & 0xff) << 16 | f(d) << 24

@@ -108,7 +108,7 @@ pub fn given(inputs: &[Option<ArrayType>], index: usize) -> &ArrayType {
     inputs[index].as_ref().expect("checked: it is not optional")
 }
 
-/// The bits of an option that is a number, as the key of a launch has them.
+/// The bits of a float option, for the key of a launch.
 pub fn bits(options: &Options, name: &str) -> u32 {
     (options.float(name) as f32).to_bits()
 }
@@ -143,7 +143,7 @@ pub fn last_axis<'a>(
     Ok((x, ArrayType { dtype: x.dtype, shape: vec![columns] }))
 }
 
-/// Refuses an input of another type and shape than x leads to.
+/// Refuses an input whose type or shape does not match x.
 pub fn expect(
     operation: &'static str,
     name: &str,
@@ -162,7 +162,7 @@ pub fn expect(
     }
 }
 
-/// Refuses x without elements that has scales, which are of elements.
+/// Refuses scales for an x without elements.
 pub fn expect_elements(operation: &'static str, x: &[usize], scales: &[usize]) -> Result<()> {
     if x.contains(&0) && !scales.contains(&0) {
         let detail = format!("x has shape {x:?}, no elements for its scales of shape {scales:?}");

@@ -35,7 +35,7 @@ pub fn joined<const N: usize>(mut modes: Vec<Mode<N>>) -> Vec<Mode<N>> {
 /// Joined modes as groups of rows: their extents are those of a launch.
 ///
 /// # Errors
-/// More than two modes, or more rows than a launch has.
+/// More than two modes, or more rows than a launch supports.
 pub fn groups_and_rows<const N: usize>(
     operation: &'static str,
     x: &Array,
@@ -105,7 +105,7 @@ impl<const N: usize> Along<N> {
     /// for each row.
     ///
     /// # Errors
-    /// Same as [`groups_and_rows`], and longer rows than a launch has.
+    /// Same as [`groups_and_rows`], and rows longer than a launch supports.
     ///
     /// # Panics
     /// The first array is left out.
@@ -154,7 +154,7 @@ pub fn elements_of_word(arrays: [&Array; 2]) -> usize {
     if arrays.iter().all(|array| is_whole(array) && is_of_words(array, 16)) { elements } else { 1 }
 }
 
-/// The stride of a mode in words of that many elements, of which rows along the last mode consist.
+/// The stride of a mode in words of `elements` elements, which rows along the last mode consist of.
 pub fn stride_in_words(array: &Array, mode: usize, elements: usize) -> i64 {
     let along_row = mode + 1 == array.shape.len() && elements > 1;
     if along_row { 1 } else { array.strides[mode] / elements as i64 }

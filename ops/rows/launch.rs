@@ -1,4 +1,4 @@
-//! From a call to launches: where its kernels go, and a launch as the key of its repetition.
+//! Launches of a call: the target of its kernels, and launches as keys for repetition.
 
 use moye_device::kernel::{Kernel, Params};
 use moye_runtime::operation::{self, Launcher, Operation, Workspace};
@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::hash::Hash;
 use std::marker::PhantomData;
 
-/// Where the kernels of a call go: to a stream, or nowhere where only the first one is named.
+/// The target of a call's kernels: a stream, or nothing if only the first kernel is named.
 pub struct On<'a> {
     stream: &'a Stream,
     named: Option<Cell<Option<&'static str>>>,
@@ -23,7 +23,7 @@ impl<'a> On<'a> {
     /// launched.
     ///
     /// # Errors
-    /// Those of the call.
+    /// The errors of the call.
     pub fn name(stream: &'a Stream, call: impl FnOnce(&Self) -> Result<()>) -> Result<&'static str> {
         let on = Self { stream, named: Some(Cell::new(None)) };
         call(&on)?;
@@ -40,8 +40,8 @@ impl<'a> On<'a> {
         self.stream.device().rates()
     }
 
-    /// A workspace of the stream, which must be held until all has been launched: none for 0 bytes,
-    /// and where nothing is launched.
+    /// A workspace of the stream, to be held until everything is launched: none for 0 bytes, or if
+    /// nothing is launched.
     ///
     /// # Errors
     /// There is no memory for it.
@@ -49,10 +49,10 @@ impl<'a> On<'a> {
         if self.launches() { Workspace::new(self.stream, bytes) } else { Ok(None) }
     }
 
-    /// Makes a launch.
+    /// Launches the kernels of a [`Launch`].
     ///
     /// # Errors
-    /// Those of the launch.
+    /// The errors of the launch.
     ///
     /// # Safety
     /// The arrays of the launch are on the stream's device until the work is complete.
@@ -64,7 +64,7 @@ impl<'a> On<'a> {
     /// Launches the plan of a problem, or calls `name` where nothing is launched.
     ///
     /// # Errors
-    /// Those of the launches.
+    /// The errors of the launches.
     ///
     /// # Safety
     /// Same contract as [`Operation::launch`].
@@ -90,12 +90,12 @@ impl<'a> On<'a> {
     }
 }
 
-/// Where a kernel goes.
+/// The target of a kernel.
 #[derive(Clone, Copy)]
 pub enum To<'a> {
-    /// To a stream.
+    /// A stream.
     Stream(&'a Launcher<'a>),
-    /// Nowhere: the name of the first one is kept.
+    /// Nothing: keeps the name of the first kernel.
     Name(&'a Cell<Option<&'static str>>),
 }
 
@@ -103,10 +103,10 @@ impl To<'_> {
     /// Launches a kernel.
     ///
     /// # Errors
-    /// Those of the launch.
+    /// The errors of the launch.
     ///
     /// # Safety
-    /// Grid and arguments are what the kernel's contract demands.
+    /// Grid and arguments are as the kernel's contract requires.
     pub unsafe fn launch<P: Params>(
         self,
         kernel: &Kernel<P>,
@@ -116,17 +116,17 @@ impl To<'_> {
         if let Self::Name(named) = self {
             named.set(named.get().or(Some(kernel.name())));
         }
-        // SAFETY: grid and arguments are what the kernel's contract demands.
+        // SAFETY: grid and arguments are as the kernel's contract requires.
         unsafe { self.prepare(kernel, grid, arguments) }
     }
 
     /// [`To::launch`] of a kernel that prepares memory for another one, which names the call.
     ///
     /// # Errors
-    /// Those of the launch.
+    /// The errors of the launch.
     ///
     /// # Safety
-    /// Grid and arguments are what the kernel's contract demands.
+    /// Grid and arguments are as the kernel's contract requires.
     pub unsafe fn prepare<P: Params>(
         self,
         kernel: &Kernel<P>,
@@ -134,19 +134,19 @@ impl To<'_> {
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
         match self {
-            // SAFETY: grid and arguments are what the kernel's contract demands.
+            // SAFETY: grid and arguments are as the kernel's contract requires.
             Self::Stream(launcher) => unsafe { launcher.launch(kernel, grid, arguments) },
             Self::Name(_) => Ok(()),
         }
     }
 }
 
-/// A launch of kernels with nothing to choose: all that it depends on, addresses and scalars.
+/// A launch of kernels without a choice of plans: the addresses and scalars that determine it.
 pub trait Launch: Copy + Eq + Hash + 'static {
     /// Launches the kernels.
     ///
     /// # Errors
-    /// Those of the launches.
+    /// The errors of the launches.
     ///
     /// # Safety
     /// The arrays are on the stream's device until the work is complete.

@@ -78,11 +78,11 @@ pub mod tiles;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "topk"))]
 pub mod topk;
 
-/// The kernels of the operations that features name.
+/// The kernels of the enabled operations.
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub static PTX: moye_runtime::Ptx = moye_runtime::include_ptx!("moye_rows");
 
-/// Calls a macro with the declarations of each folder: the list and the tests are made of them.
+/// Calls a macro with the declarations of each folder, for the list and the tests.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! operations {
@@ -113,7 +113,7 @@ macro_rules! operations {
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! list {
     ($($feature:literal $folder:ident: $($operation:ident),+;)+) => {
-        /// The operations that features name.
+        /// The enabled operations.
         #[cfg(feature = "kernels")]
         pub static OPERATIONS: &[&moye_runtime::operation::Declaration] = &[$($(
             #[cfg(feature = $feature)]
@@ -121,7 +121,7 @@ macro_rules! list {
         )+)+];
     };
 }
-/// A GPU has the kernels alone.
+/// On a GPU only the kernels exist.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! list {
     ($($feature:literal $folder:ident: $($operation:ident),+;)+) => { $(
@@ -134,8 +134,8 @@ macro_rules! list {
 }
 operations!(list);
 
-/// The number of this thread in its block, read again for each tile: otherwise addresses that
-/// depend on it would stay in registers from tile to tile.
+/// The index of this thread in its block, read again for each tile: otherwise addresses that depend
+/// on it would stay in registers from tile to tile.
 #[inline(always)]
 #[allow(dead_code, reason = "some operation needs it")]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -19,18 +19,19 @@ pub unsafe fn moments<C: RowShape, P: GlobalPointer, S: Strides, LG: StaticLayou
     n: u32,
     center: bool,
 ) -> ([f32; 2], f32) {
-    // For the block alone: the values of a cluster's blocks are exchanged at once.
+    // Per block: the values of a cluster's blocks are exchanged together.
     let columns = n.saturating_sub(team.tile().1 * C::COLUMNS).min(C::COLUMNS) as f32;
-    // SAFETY: the caller's contract: all threads of the row are here.
+    // SAFETY: all threads of the row call this function.
     unsafe {
         let of_thread =
             |tXrX: &Fragment<f32, L>| tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum))[0];
         let (mut of_warp, mut means) = (0.0, [0.0; 2]);
         let squares = if center {
-            // The mean in two parts: the rounding error of one would be large beside the deviations
-            // where the mean is. The first part is the mean of one thread, for each warp. It is
-            // within a few deviations of that of the warp, so that sums of distances from it keep
-            // their digits. So do sums of the warps' distances from the first one's.
+            // The mean has two parts: where it is large, the rounding error of a single f32 would
+            // be large beside the deviations. The first part is, for each warp, the mean of one of
+            // its threads, a few deviations from the warp's mean, so that sums of distances from it
+            // keep their digits. The same holds for the warps' distances from the first warp's
+            // mean.
             let count = team.count_inside(tXgX) as f32;
             of_warp = team.first_in_warp(tXrX.reduce_rows(f32::add)[0] / count.max(1.0));
             tXrX.apply(|x| x - of_warp);
@@ -46,12 +47,12 @@ pub unsafe fn moments<C: RowShape, P: GlobalPointer, S: Strides, LG: StaticLayou
             let [sum, squares] = team.sum_of_warps([sum, sum.fma(distance, squares)]);
             means[1] = sum / columns.max(1.0);
             let squares = squares - sum * means[1];
-            // It may be less for equal elements.
+            // Rounding may make it negative for equal elements.
             if squares < 0.0 { 0.0 } else { squares }
         } else {
             team.sum_in_block([of_thread(tXrX)])[0]
         };
-        // As [`Variance`] combines them; the first mean stays that of the first block, so that the
+        // Combined like [`Variance`], but the first part stays the first block's, so that the
         // second keeps the digits of the difference.
         let [_, first, rest, squares] = team.combine_blocks(
             [columns, means[0], means[1], squares],

@@ -1,31 +1,31 @@
-//! Rows in groups in memory, and vectors of their elements: of any strides, by whole words where
-//! they are aligned.
+//! Rows in groups in memory, and vectors of their elements, with any strides; aligned vectors are
+//! accessed as whole words.
 
 use moye_device::arch::{Convert, Word};
 use moye_device::kernel::KernelParam;
 use moye_device::memory::{Element, Global, GlobalMut, GlobalPointer as _, GlobalPointerMut as _};
 
-/// The distances of an array's elements.
+/// The strides of an array's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 #[repr(C)]
 pub struct Place {
-    /// Between two groups of rows.
+    /// Stride between two groups of rows.
     pub group: i64,
-    /// Between two rows of a group.
+    /// Stride between two rows of a group.
     pub row: i64,
-    /// Between two elements of a row.
+    /// Stride between two elements of a row.
     pub element: i64,
 }
 
 impl Place {
-    /// The distance of a row's first element.
+    /// The offset of a row's first element.
     #[inline(always)]
     #[must_use]
     pub const fn row(self, group: u32, row: u32) -> i64 {
         group as i64 * self.group + row as i64 * self.row
     }
 
-    /// The distance of an element.
+    /// The offset of an element.
     #[inline(always)]
     #[must_use]
     pub const fn at(self, group: u32, row: u32, element: u32) -> i64 {
@@ -37,7 +37,7 @@ impl Place {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn values<T: Element + Convert<f32>>(words: &[u32; 4]) -> [f32; 8] {
-    // SAFETY: the words are elements, of which any bits are values.
+    // SAFETY: any bits of the words are valid elements.
     let elements: &[T] =
         unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), const { 16 / T::BYTES }) };
     let mut values = [0.0; 8];
@@ -47,7 +47,7 @@ pub fn values<T: Element + Convert<f32>>(words: &[u32; 4]) -> [f32; 8] {
     values
 }
 
-/// A vector of 16 bytes of the elements nearest to values, which are converted in pairs.
+/// A vector of 16 bytes of elements, converted from values in pairs.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn elements<T: Element>(values: &[f32; 8]) -> [u32; 4]
@@ -67,11 +67,11 @@ where
     words
 }
 
-/// Reads the elements of a vector of which `existing` exist; zeros are the others.
+/// Reads the first `existing` elements of a vector; the others are zeros.
 ///
 /// # Safety
-/// The existing ones are readable, `stride` apart; with all of them and `aligned` they are
-/// contiguous and at a multiple of their size.
+/// The existing elements are readable, `stride` apart; if all exist and `aligned`, the vector is
+/// contiguous and at a multiple of its size.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn read<T: Element, W: Element>(x: Global<T>, stride: i64, existing: u32, aligned: bool) -> W {
@@ -89,8 +89,8 @@ pub unsafe fn read<T: Element, W: Element>(x: Global<T>, stride: i64, existing: 
     }
 }
 
-/// [`read`] of the vectors at several pointers, with the number of elements of each that exist. One
-/// branch has all loads, so that none waits for the one before it.
+/// [`read`] of the vectors at several pointers, with the number of existing elements of each. One
+/// branch contains all loads, so that none waits for the previous one.
 ///
 /// # Safety
 /// Same contract as [`read`].
@@ -117,10 +117,10 @@ pub unsafe fn read_all<T: Element, W: Element, const N: usize>(
     words
 }
 
-/// Writes the elements of a vector of which `existing` exist.
+/// Writes the first `existing` elements of a vector.
 ///
 /// # Safety
-/// Same contract as [`read`], of elements that are writable.
+/// Same contract as [`read`], but the elements are writable.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn write<T: Element, W: Element>(

@@ -19,7 +19,7 @@ pub const SHAPES: &[RowInstance] = shapes! {
         | AnyBlock | Chunked | AnyChunked | Cluster512 | Cluster1024 | AnyCluster
 };
 
-/// The shapes of norms, whose clusters keep registers in local memory.
+/// The shapes of norms, whose clusters spill registers.
 pub const SHAPES_OF_NORMS: &[RowInstance] = shapes! {
     Lanes4 | Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp
         | AnyBlock | Chunked | AnyChunked | Cluster512 longer than 32_768 | Cluster1024 longer than 32_768
@@ -37,11 +37,11 @@ pub const SHAPES_OF_BYTES: &[RowInstance] = shapes! {
     Lanes4 | Warp | Block128 | Block256 | Block1024
 };
 
-/// The longest row of these.
+/// The longest row of [`SHAPES_OF_BYTES`].
 pub const MOST_OF_BYTES: u32 = Block1024::COLUMNS;
 
-/// The shapes of losses: without shapes that rows of a vocabulary seldom have, and of 512 threads
-/// where rows start anywhere.
+/// The shapes of losses: without shapes that rows of a vocabulary seldom need; unaligned rows take
+/// 512 threads.
 pub const SHAPES_OF_LOSSES: &[RowInstance] = shapes! {
     Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp
         | AnyBlock512 | Chunked | AnyChunked | Cluster512 | Cluster1024 | AnyCluster
@@ -90,7 +90,7 @@ mod tests {
                         "{length}: {plan:?}"
                     );
                     assert_eq!(plan.kernel(), NAMES[plan.instance()]);
-                    // A cluster of half as many blocks does not hold it.
+                    // A cluster of half the blocks cannot hold the row.
                     let cluster = plan.grid().cluster.x;
                     assert!(cluster == 1 || length > plan.columns() / 2, "{length}: {cluster} blocks");
                 }
@@ -129,7 +129,7 @@ mod tests {
             dtype: Dtype::Bf16,
             aligned,
         };
-        // Clusters of eight blocks that do not step over the rows would be more.
+        // Without stepping over rows, clusters of eight blocks would exceed the grid.
         let all = plans(SHAPES, &problem(false, 131_072), &Rates::H100);
         assert!(!all.is_empty());
         for plan in all.into_iter().chain(plans(SHAPES, &problem(true, 262_144), &Rates::H100)) {

@@ -1,5 +1,4 @@
-//! From a declared call to launches along rows, for every operation: its arrays as rows, and the
-//! launch of a plan.
+//! Launches of a declared call along rows: the arrays as rows, and the launch of a plan.
 
 use crate::launch::{On, To};
 use crate::plan;
@@ -11,7 +10,7 @@ use moye_runtime::{Grid, KernelArgs, Ptx, Rates, Result};
 use std::hash::Hash;
 use std::marker::PhantomData;
 
-/// An array of a kernel, by how its elements go with the rows.
+/// An array of a kernel, by the relation of its elements to the rows.
 #[derive(Clone, Copy)]
 pub enum Operand<'a> {
     /// The elements of rows: an array of the shape of the first.
@@ -87,16 +86,16 @@ pub struct RowsOf<const N: usize> {
     pub launches: Vec<[RowArray; N]>,
     /// The rows after which [`Operand::Repeated`] arrays repeat.
     pub period: u32,
-    /// Whether all rows are contiguous, and start at and have the length of multiples of 16 bytes.
+    /// Whether all rows are contiguous, with starts and lengths that are multiples of 16 bytes.
     pub aligned: bool,
 }
 
 impl<const N: usize> RowsOf<N> {
-    /// The rows of arrays along an axis of the first one. Modes that no single stride joins are one
+    /// The rows of arrays along an axis of the first one. Modes that no single stride joins take a
     /// launch for each index.
     ///
     /// # Errors
-    /// More rows or columns than a launch has.
+    /// More rows or columns than a launch supports.
     ///
     /// # Panics
     /// The first array is left out.
@@ -128,7 +127,7 @@ impl<const N: usize> RowsOf<N> {
         let mut modes: Vec<usize> =
             (0..shape.len()).filter(|&mode| mode != axis && shape[mode] != 1).collect();
         modes.sort_by_key(|&mode| (inner == Some(mode), std::cmp::Reverse(first.strides[mode])));
-        // Joined from the innermost on as long as every array has one stride for all.
+        // Join modes from the innermost on, as long as every array has one stride for them.
         let (mut rows, mut strides) = (1usize, [0i64; N]);
         while let Some(&mode) = modes.last() {
             let along = operands.map(|operand| stride(operand, mode));
@@ -192,16 +191,16 @@ impl<const N: usize> RowsOf<N> {
         RowProblem { kernel: operation, variant, rows, columns, dtype, aligned }
     }
 
-    /// The plan of a kernel on each of them; `None` if no instance computes them.
+    /// The plan of a kernel for each launch; `None` if no instance computes it.
     pub fn plan<K: RowKernel<N>>(&self, operation: &'static str, on: &On<'_>, kernel: &K) -> Option<RowPlan> {
         let problem = self.problem(operation, self.launches.first()?, kernel);
         on.plan::<Planned<K, N>>(&problem).ok()
     }
 
-    /// Launches a kernel on all of them, with scalars by the launch's number.
+    /// Launches a kernel for all rows, with the scalars of each launch's index.
     ///
     /// # Errors
-    /// Rows that are longer than the kernel holds, and those of the launches.
+    /// Rows longer than the kernel supports, and the errors of the launches.
     ///
     /// # Safety
     /// The arrays are on the stream's device until the work is complete, and the scalars are what
@@ -232,8 +231,8 @@ impl<const N: usize> RowsOf<N> {
     }
 }
 
-/// The scalars of a kernel along rows of `N` arrays, which has an instance for each shape: numbers
-/// by their bits.
+/// The scalars of a kernel along rows of `N` arrays, floats as bits. The kernel has an instance for
+/// each shape.
 pub trait RowKernel<const N: usize>: Copy + Eq + Hash + 'static {
     /// The shapes in the order of the instances.
     const SHAPES: &'static [RowInstance] = plan::SHAPES;
@@ -249,7 +248,7 @@ pub trait RowKernel<const N: usize>: Copy + Eq + Hash + 'static {
     /// Launches the plan's instance for the element type.
     ///
     /// # Errors
-    /// Those of a launch.
+    /// The errors of a launch.
     ///
     /// # Safety
     /// The arrays hold the rows, and are accessible until the work is complete.
@@ -277,16 +276,16 @@ impl RowLaunch<'_> {
     /// Launches the plan's instance of a kernel.
     ///
     /// # Errors
-    /// Those of a launch.
+    /// The errors of a launch.
     ///
     /// # Safety
-    /// The arguments are what the kernel's contract demands.
+    /// The arguments are as the kernel's contract requires.
     pub unsafe fn launch<P: Params>(
         &self,
         kernels: &[Kernel<P>],
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
-        // SAFETY: the arguments are what the contract demands; the plan holds whole rows of this
+        // SAFETY: the arguments are as the contract requires; the plan holds whole rows of this
         // alignment.
         unsafe { self.launch_grid(kernels, self.plan.grid(), arguments) }
     }
@@ -294,17 +293,17 @@ impl RowLaunch<'_> {
     /// Launches the plan's instance of a kernel with another grid.
     ///
     /// # Errors
-    /// Those of a launch.
+    /// The errors of a launch.
     ///
     /// # Safety
-    /// Grid and arguments are what the kernel's contract demands.
+    /// Grid and arguments are as the kernel's contract requires.
     pub unsafe fn launch_grid<P: Params>(
         &self,
         kernels: &[Kernel<P>],
         grid: Grid,
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
-        // SAFETY: grid and arguments are what the kernel's contract demands.
+        // SAFETY: grid and arguments are as the kernel's contract requires.
         unsafe { self.to.launch(&kernels[self.plan.instance()], grid, arguments) }
     }
 }
@@ -363,7 +362,7 @@ mod tests {
         let both = |other, axis| RowsOf::new("softmax", [Operand::Rows(Some(&dense)), other], axis).unwrap();
         let rows = both(Operand::Rows(Some(&dense)), 2);
         assert_eq!((rows.rows, rows.columns, rows.launches.len(), rows.aligned), (6, 8, 1, true));
-        // The second array has gaps between its matrices: a launch for each.
+        // The second array has gaps between its matrices: each takes a launch.
         let gaps = array(&[2, 3, 8], &[32, 8, 1]);
         let rows = both(Operand::Rows(Some(&gaps)), 2);
         let addresses = [0, 1].map(|launch| rows.launches[launch].map(|array| array.address));

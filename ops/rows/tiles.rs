@@ -16,7 +16,7 @@ pub struct Tiles {
     pub tile_columns: u32,
     /// The 8-bit type: a [`Code`](crate::code::Code).
     pub code: u32,
-    /// Whether the elements of both sides are vectors at multiples of their size.
+    /// Whether vectors of both sides are at multiples of their size.
     pub aligned: bool,
 }
 
@@ -116,7 +116,7 @@ mod host {
     /// The matrices of floats, 8-bit elements and scales; a tile of all elements is a whole matrix.
     ///
     /// # Errors
-    /// Rows of more than two strides, and more elements than a launch has.
+    /// Rows of more than two strides, or more elements than a launch supports.
     pub fn matrices(name: &'static str, arrays: [&Array; 3], tile: TileOf) -> Result<Matrices> {
         let [x, q, scales] = arrays;
         let rank = x.shape.len();

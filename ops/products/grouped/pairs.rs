@@ -115,7 +115,7 @@ pub(crate) unsafe fn multiply<P: Pairs>(
     }
     launches::check_hopper(P::NAME, stream)?;
     let sources: Vec<_> = products.iter().flat_map(|of| of.operands.map(Source::Matrices)).collect();
-    // Held until all has been launched.
+    // Held until everything is launched.
     // SAFETY: the arrays are on the stream's device until the work is complete.
     let (_work, rows) = unsafe { operand::aligned(P::NAME, stream, &sources)? };
     let operands =

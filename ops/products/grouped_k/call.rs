@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::{CopyA, CopyB, GroupedKKernels, Outer, ROWS, TAIL_THREADS, grouped_k_tails};
 use crate::launches;
@@ -135,7 +135,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let sources = [a, b].map(Source::Groups);
     let tails = [a, b].map(|x| 2 * groups * ROWS as usize * x.shape[1].next_multiple_of(8));
     let aligned: usize = sources.iter().map(|source| source.bytes()).sum();
-    // Held until all has been launched.
+    // Held until everything is launched.
     let work = Workspace::new(stream, tails.iter().sum::<usize>() + aligned)?;
     let mut next = work.as_ref().map_or(0, |work| work.address());
     let tails = [(a, tails[0]), (b, tails[1])].map(|(x, bytes)| {

@@ -361,7 +361,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     .map(|bytes| bytes.next_multiple_of(ALIGN));
     let (gate_up, down) = (Source::Matrices(gate_up), Source::Matrices(down));
     let aligned = gate_up.bytes() + down.bytes();
-    // Held until all has been launched.
+    // Held until everything is launched.
     let work = Workspace::new(stream, pieces.iter().sum::<usize>() + aligned)?;
     let mut next = work.as_ref().map_or(0, |work| work.address());
     let [choices, weights, places, counts, ends, permuted, inner] = pieces.map(|bytes| {

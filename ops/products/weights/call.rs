@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::codes::{E4m3, Rows};
 use super::kernel::{Finish, warps};
@@ -398,7 +398,7 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, earl
                 let mut matrix = Array { dtype: y.dtype, shape: vec![m, k], strides, address };
                 let aligned = if plan.many.is_some() { Aligned::Matrices(&matrix).bytes() } else { 0 };
                 let of_plan = if plan.many.is_some() { whole(plan.bytes(&problem)) } else { 0 };
-                // Held until all has been launched.
+                // Held until everything is launched.
                 let work = Workspace::new(stream, of_plan + converted + aligned)?;
                 let work_at = work.as_ref().map_or(0, Workspace::address);
                 let mut next = work_at + of_plan as u64;

@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::Activation;
 use super::kernel::{ActivatedKernels, GatedPairKernels};
@@ -72,7 +72,7 @@ impl Launch for GatedPairs {
     }
 }
 
-/// Type and shape of the result: with a bias those of x, of a product those of its factors.
+/// Type and shape of the result: with a bias as x, of a product as its factors.
 pub fn results(
     operation: &'static str,
     kind: Kind,
@@ -128,7 +128,7 @@ fn halves(x: &Array, interleaved: bool) -> Operands {
             && (0..last).all(|mode| x.shape[mode] <= 1 || x.strides[mode] % 2 == 0);
         if are_pairs {
             gate.strides[..last].iter_mut().for_each(|stride| *stride /= 2);
-            // Only the size of the elements counts.
+            // Only the size of the elements matters.
             gate.dtype = if bytes == 2 { Dtype::F32 } else { Dtype::I64 };
             return Operands::Pairs(gate);
         }

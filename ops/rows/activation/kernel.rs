@@ -1,4 +1,4 @@
-//! Activations with a bias, and gated ones: elementwise, in f32.
+//! Activations with a bias, and gated activations: elementwise, in f32.
 
 use moye_device::algorithm::{MAP_THREADS, MapModes, map};
 use moye_device::arch::{Bf16x2, F16x2, overlap_launches};
@@ -28,14 +28,14 @@ const SILU: u32 = Activation::Silu as u32;
 const GELU: u32 = Activation::Gelu as u32;
 const GELU_TANH: u32 = Activation::GeluTanh as u32;
 
-/// The activations that no function of the language computes.
+/// ReLU, its square and the identity, which `math` lacks.
 #[inline(always)]
 fn rectified(x: f32, activation: u32) -> f32 {
     let y = if activation == NONE { x } else { math::relu(x) };
     if activation == RELU2 { y * y } else { y }
 }
 
-/// Calls `$map` with the function of an activation: the branch is uniform, and outside the loads.
+/// Calls `$map` with the function of an activation: the branch is uniform, and precedes the loads.
 macro_rules! with_activation {
     ($activation:ident, |$f:ident| $map:expr) => {
         match $activation {

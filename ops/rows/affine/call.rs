@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::*;
 use crate::prelude::*;
@@ -66,7 +66,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The factors of x and y and the constant, `None` for what takes no part.
+    /// The factors of x and y, and the constant; `None` for an absent term.
     pub fn scalars(self, options: &Options) -> [Option<f64>; 3] {
         match self {
             Self::Add => [Some(1.0), Some(options.float("alpha")), None],
@@ -80,7 +80,7 @@ impl Kind {
     }
 }
 
-/// Type and shape of the result: of sums the type of both inputs, which are broadcast.
+/// Type and shape of the result: a sum has the type of its inputs, which are broadcast.
 pub fn results(
     operation: &'static str,
     kind: Kind,

@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::{Slots, WORDS, append_16, append_32, append_128};
 use crate::prelude::*;
@@ -35,7 +35,7 @@ impl Launch for Append {
     }
 }
 
-/// The type of the result, that of the cache.
+/// The type of the result: the cache's.
 pub fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayType>> {
     let [x, slots, cache] = [0, 1, 2].map(|index| given(inputs, index));
     let modes_of_slots = (cache.shape.len() + 1).saturating_sub(x.shape.len());

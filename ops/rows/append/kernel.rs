@@ -30,8 +30,8 @@ pub struct Slots {
 ///
 /// # Safety
 /// A grid of `ceil(count / (WORDS * MAP_THREADS))` blocks for the words of `modes`. Operands have
-/// their elements, the cache its slots; `cache` overlaps none of the inputs. No slot is that of two
-/// rows.
+/// their elements, the cache its slots; `cache` overlaps none of the inputs. No two rows have the
+/// same slot.
 #[kernel(
     threads = MAP_THREADS,
     instances = (append_128<u128>, append_32<u32>, append_16<u16>)

@@ -1,5 +1,5 @@
 //! Rows into a cache at slots: the keys or values of new tokens into a KV cache, contiguous or in
-//! pages, as `reshape_and_cache` of vLLM has it.
+//! pages, like vLLM's `reshape_and_cache`.
 //!
 //! The elements are copied bit by bit: f32, f16 or bf16. Slots are i32 or i64, on the device. A row
 //! whose slot is not in the cache, a negative one for example, is not written.

@@ -1,9 +1,9 @@
-//! Shapes that break kernels, and shapes that are measured.
+//! Test cases that stress the kernels, and benchmark cases.
 
 use moye_runtime::operation::{Case, Value};
 
 /// Rows shorter and longer than each shape of kernels, ragged, single, and along other axes; with
-/// targets that are ignored, ones that are outside of the classes, and gradients of losses.
+/// ignored targets, targets outside the classes, and gradients of losses.
 pub const CASES: &[Case] = &[
     Case::new(&[Some(&[5, 3]), Some(&[5]), None])
         .options(&[("ignore_index", Value::Int(1))])

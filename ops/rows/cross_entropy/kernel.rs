@@ -15,13 +15,13 @@ pub struct Strides {
     pub x: RowStride,
     /// Strides of the gradient.
     pub dx: RowStride,
-    /// The distance of two targets.
+    /// Stride between targets.
     pub targets: i64,
-    /// The distance of two gradients of losses.
+    /// Stride between gradients of losses.
     pub dloss: i64,
-    /// The distance of two losses.
+    /// Stride between losses.
     pub loss: i64,
-    /// The distance of two logarithms.
+    /// Stride between logarithms.
     pub lse: i64,
 }
 
@@ -29,8 +29,8 @@ pub struct Strides {
 /// logarithm of the sum of exponentials `lse(x)`, and the loss's gradient times `scale`, and times
 /// the row's `dloss` unless its address is 0; a block for each `C::ROWS` rows, or a cluster for
 /// each row; shapes that are `AHEAD` step over the rows.
-/// A row whose target is `ignore` has loss and gradient 0; one whose target is outside of `0..n`
-/// has NaN. The address of a result that is not wanted is 0.
+/// A row whose target is `ignore` has loss and gradient 0; a target outside `0..n` yields NaN. The
+/// address of a result that is not wanted is 0.
 ///
 /// # Safety
 /// `x` and `dx`, the same or disjoint, hold `m` rows of `n` elements, aligned to `C::ALIGN` bytes;
@@ -75,7 +75,7 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
     loop {
         let load = RowCopy::<T, C>::get_slice(thread::<C>());
         let tXgX = load.partition_s(team.rows(x, (m, n), ld.x)); // (CPY, CPY_M, CPY_N)
-        // In flight while the target and its logit are read, which wait for each other.
+        // In flight while the target and then its logit are read.
         let mut tXrX = stage.take(&team, &tXgX); // (CPY, CPY_M, CPY_N)
         stage.start(&load.partition_s(team.rows_at(x, (m, n), ld.x, team.next_tile())));
         let row = team.row();
@@ -103,7 +103,7 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
             _ => team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0],
         };
         team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
-        // For the block alone: the values of a cluster's blocks are exchanged at once.
+        // Per block: the values of a cluster's blocks are exchanged together.
         let of_block = team.reduce_in_block(tXrX.reduce_rows(f32::max), f32::max)[0];
         let base = if of_block == f32::NEG_INFINITY { 0.0 } else { of_block };
         tXrX.apply(|x| math::fast::exp2((x - base) * LOG2_E));
@@ -145,7 +145,8 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
             let gD = team.rows(dx, (m, n), ld.dx); // (BLK_M, BLK_N)
             team.store(&tXrX, &load.partition_d(gD));
             if holder == Some(thread_idx().x % C::THREADS) && !is_ignored && team.writes() {
-                // After its vector, by the same thread: a comparison for each column takes longer.
+                // Written after its vector, by the same thread: comparing every column takes
+                // longer.
                 let p = math::fast::exp2((at_target - base) * LOG2_E) * inverse;
                 let of_target = scale * (p - every - (1.0 - smoothing));
                 dx.write(i64::from(row) * ld.dx.row + target * ld.dx.element, of_target.convert());

@@ -2,12 +2,12 @@
 //! exponentials and the gradient if a call has them.
 //!
 //! `loss = lse(x) - (1 - label_smoothing) x[target] - label_smoothing mean(x)`. Logits are f32, f16
-//! or bf16, computed in f32; losses and logarithms are f32. The gradient, that of the loss times
-//! `grad_scale` and, if a call has it, times `dloss` of the row, may be written in place of the
-//! logits: for losses without a reduction it is the backward pass. A row whose target is
-//! `ignore_index` has loss and gradient 0. One whose target is outside of the classes has NaN in
-//! both; nothing is read or written there. As in PyTorch a row with NaN or plus infinity has loss
-//! NaN, and one whose target's logit is minus infinity has loss infinity.
+//! or bf16, computed in f32; losses and logarithms are f32. The gradient is the loss's times
+//! `grad_scale` and, if a call has it, times `dloss` of the row. It may overwrite the logits: for
+//! losses without a reduction it is the backward pass. A row whose target is `ignore_index` has
+//! loss and gradient 0. A target outside the classes yields NaN in both; nothing is read or written
+//! out of bounds. As in PyTorch, a row with NaN or plus infinity has loss NaN, and a row whose
+//! target's logit is minus infinity has loss infinity.
 
 mod call;
 mod cases;
@@ -85,7 +85,7 @@ impl<'a, T: CrossEntropyKernels, I: Element> CrossEntropy<'a, T, I> {
     setters! {
         /// The target of rows that have loss and gradient 0, -100 by default.
         ignore_index: i64;
-        /// The share of the target that all classes have, from 0 to 1.
+        /// Label smoothing: the weight, from 0 to 1, that all classes share.
         label_smoothing: f32;
         /// A factor of the gradient.
         grad_scale: f32;

@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::{
     self, CumsumAcrossKernels, CumsumKernels, CumsumLongKernels, THREADS, THREADS_LONG, cumsum_clear,
@@ -26,15 +26,15 @@ enum Share {
 }
 
 impl Share {
-    /// Elements are contiguous across the rows of [`Share::Lane`].
+    /// Chosen by the strides, and by the number of blocks relative to the SMs.
     fn new(of: &Along<2>, card: &Rates) -> Self {
         let &Along { rows, groups, columns, arrays: [x, _], .. } = of;
         let bytes = of.dtype.bytes();
         let (chunks, all) = (columns.div_ceil(kernel::chunk(bytes)), rows * groups);
-        // As many warps as have an element, up to a block.
+        // Up to a block of warps, as long as each has an element.
         let parts = columns.div_ceil(kernel::part(bytes)).clamp(1, WARPS).next_power_of_two();
         let (blocks, resident) = (all.div_ceil(WARPS / parts), BLOCKS * card.multiprocessors);
-        // A few more rows than blocks at a time would take as long as twice the blocks.
+        // A last wave of few blocks would take as long as a full one.
         let idle = blocks.next_multiple_of(resident) - blocks;
         if columns > 1 && rows >= 16 && x.place.element != 1 && x.place.row == 1 {
             Self::Lane
@@ -88,7 +88,7 @@ impl Launch for Cumsum {
     }
 }
 
-/// Element type and shape of the sums: those of x.
+/// Element type and shape of the sums: as x.
 pub fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayType>> {
     Ok(vec![given(inputs, 0).clone()])
 }
@@ -108,7 +108,7 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
         (of.columns as usize).is_multiple_of(vector) && of.arrays.iter().all(|x| x.is_of_vectors(vector));
     let share = Share::new(&of, &on.card());
     let bytes = if let Share::Long { words, .. } = share { 8 * words as usize } else { 0 };
-    // Held until all has been launched.
+    // Held until everything is launched.
     let work = on.workspace(bytes)?;
     let states = work.as_ref().map_or(0, Workspace::address);
     let cumsum = Cumsum { of, share, states, aligned, exclusive: call.options.bool("exclusive") };

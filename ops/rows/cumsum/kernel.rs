@@ -29,7 +29,7 @@ static_layout! {
     SumsAcross = layout!((32, 16, 2));
 }
 
-/// Elements of a part of a chunk, which a warp has.
+/// Elements of a part of a chunk, which one warp sums.
 pub const fn part(bytes_of_element: usize) -> u32 {
     32 * HELD as u32 * (16 / bytes_of_element) as u32
 }
@@ -53,7 +53,7 @@ fn first_of<T: Element, const N: usize>(part: u32) -> u32 {
     (part * (32 * N as u32) + lane_id()) * const { (16 / T::BYTES) as u32 }
 }
 
-/// The vectors of a lane from an element on, of a row that ends at `end`.
+/// Loads the vectors of a lane from an element on, of a row that ends at `end`.
 ///
 /// # Safety
 /// The elements before `end` are readable; if `aligned`, they are whole vectors, contiguous, and at
@@ -77,8 +77,8 @@ unsafe fn load<T: Element, const N: usize>(
     unsafe { read_all(&from, stride, aligned) }
 }
 
-/// The sums before each of a lane's vectors, of the warp's elements alone, and the sum of all of
-/// them.
+/// The sums before each of a lane's vectors, of only the warp's elements, and the sum of all its
+/// elements.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn sums_of_warp<T: Element + Convert<f32>, const N: usize>(words: &[[u32; 4]; N]) -> ([f32; N], f32) {
@@ -96,21 +96,20 @@ fn sums_of_warp<T: Element + Convert<f32>, const N: usize>(words: &[[u32; 4]; N]
     (before, total)
 }
 
-/// The sums before elements of a lane, and how results take them.
+/// The sums before a lane's elements, and whether results are exclusive.
 struct Before<'a, const N: usize> {
     /// The sum before the warp's elements.
     warp: f32,
-    /// The sums before each of the lane's vectors, of the warp's elements alone.
+    /// The sums before each of the lane's vectors, of only the warp's elements.
     vectors: &'a [f32; N],
     /// Whether a result leaves out its element.
     exclusive: bool,
 }
 
-/// Writes the sums of a lane's vectors from an element on, from the sum before the warp's elements
-/// on.
+/// Writes the sums of a lane's vectors from an element on.
 ///
 /// # Safety
-/// Same contract as [`load`], of elements that are writable.
+/// Same contract as [`load`], but the elements are writable.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn store<T: Element + Convert<f32>, const N: usize>(
@@ -141,7 +140,7 @@ unsafe fn store<T: Element + Convert<f32>, const N: usize>(
 }
 
 /// `y[i] = x[0] + ... + x[i]` along rows of `n`, or to `x[i - 1]` if `exclusive`, summed in f32.
-/// A row has `parts` warps of a block. Grid: `(ceil(rows parts / WARPS), groups)`.
+/// `parts` warps of a block compute a row. Grid: `(ceil(rows parts / WARPS), groups)`.
 ///
 /// # Safety
 /// `x` and `y`, the same or disjoint, hold the groups of `m` rows; `parts` is a power of two, 16 at
@@ -174,7 +173,7 @@ pub unsafe fn cumsum<T: Element + Convert<f32>>(
     let (x, y) = (x.offset(of_x.row(block_idx().y, row)), y.offset(of_y.row(block_idx().y, row)));
     let (mut sums, mut carry, mut parity) = (sums, 0.0f32, 0u32);
     let (mut base, mut first) = (0, first_of::<T, HELD>(part));
-    // All threads of the block have as many chunks.
+    // All threads of the block have the same number of chunks.
     while base < n {
         let words = load::<T, HELD>(x, of_x.element, first, end, aligned);
         let (before, mut total) = sums_of_warp::<T, HELD>(&words);
@@ -198,7 +197,7 @@ pub unsafe fn cumsum<T: Element + Convert<f32>>(
     }
 }
 
-/// Clears the words of a scan of long rows: 0 is a sum that is not there. Grid:
+/// Clears the words of a scan of long rows: 0 is an unpublished sum. Grid:
 /// `ceil(count / THREADS)`.
 ///
 /// # Safety
@@ -210,7 +209,8 @@ pub unsafe fn cumsum_clear(states: GlobalMut<u64>, count: u32) {
     states.offset(i).write_if(i < count, 0);
 }
 
-/// Sums that other blocks wait for. The word of a published sum has a one above the sum's bits.
+/// Sums that other blocks wait for. The word of a published sum has bit 32 set above the sum's
+/// bits.
 #[derive(Clone, Copy)]
 struct State(GlobalMut<u64>);
 
@@ -220,11 +220,12 @@ impl State {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn publish(self, at: u32, sum: f32) {
-        // SAFETY: the caller's contract; the word holds the sum at once.
+        // SAFETY: only this thread publishes the word, which was 0; one reduction writes flag and
+        // sum.
         unsafe { u64::reduce_add_global(self.0.offset(at).address(), 1 << 32 | u64::from(sum.to_bits())) }
     }
 
-    /// The word, 0 as long as the sum is not there; one of the sum 0 where not `wanted`.
+    /// The word, 0 until the sum is published; a published 0 if not `wanted`.
     ///
     /// # Safety
     /// The word is readable.
@@ -232,12 +233,12 @@ impl State {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn poll(self, at: u32, wanted: bool) -> u64 {
         let address = self.0.offset(at).address();
-        // SAFETY: the word is one of the workspace. Other blocks write it: an atomic operation
-        // reads it.
+        // SAFETY: the word is in the workspace. Other blocks write it, so an atomic operation reads
+        // it.
         if wanted { unsafe { u64::atomic_add_global(address, 0) } } else { 1 << 32 }
     }
 
-    /// Waits for a sum that was polled for.
+    /// Waits for a sum, from the word that a poll returned.
     ///
     /// # Safety
     /// Some block publishes it without waiting for this one.
@@ -246,14 +247,14 @@ impl State {
     unsafe fn wait(self, at: u32, polled: u64) -> f32 {
         let mut word = polled;
         while word == 0 {
-            // SAFETY: the word is one of the workspace, which some block writes.
+            // SAFETY: the word is in the workspace, and some block writes it.
             word = unsafe { self.poll(at, true) };
         }
         f32::from_bits(word as u32)
     }
 
-    /// The sum before chunk `at` of a row of `chunks`, whose words these are and whose own sum is
-    /// `total`, in the first lane.
+    /// The sum before chunk `at` of the row of `chunks` that has these words, in the first lane;
+    /// the chunk's sum is `total`.
     ///
     /// # Safety
     /// All lanes of one warp of the chunk's block call it, and the chunks before it are published
@@ -264,11 +265,10 @@ impl State {
         let (lane, in_32, of_1024) = (lane_id(), at % 32, at / 1024);
         let of_32 = Self(self.0.offset(chunks));
         let before_1024 = Self(of_32.0.offset(chunks.div_ceil(32)));
-        // SAFETY: the words are of the row, and some block publishes each of them that is waited
-        // for.
+        // SAFETY: the words are the row's, and some block publishes each word that is waited for.
         unsafe {
-            // All are read before the first is waited for, the last by one lane: atomic operations
-            // on one word follow one another.
+            // Poll all words before the first wait, and the last word by one lane only: atomic
+            // operations on one word are serialised.
             let places = [at - in_32 + lane, of_1024 * 32 + lane, of_1024];
             let polled = [
                 self.poll(places[0], lane < in_32),
@@ -289,10 +289,10 @@ impl State {
     }
 }
 
-/// [`cumsum`] with a block for each chunk of a row. The sum before a chunk is that before its 1,024
-/// chunks, plus those of the 32s of chunks before its own, plus those of the chunks before it in
-/// its 32: in the same order whichever block is first, so that the result has the same bits in
-/// every run. A block waits only for blocks of lower indices, which a GPU starts first.
+/// [`cumsum`] with a block for each chunk of a row. The sum before a chunk is the sum before its
+/// group of 1,024 chunks, plus the sums of earlier groups of 32 in it, plus the sums of earlier
+/// chunks in its group of 32. The order does not depend on the blocks' timing, so every run returns
+/// the same bits. A block waits only for blocks of lower indices, which a GPU starts first.
 /// Grid: `(chunks, rows, groups)`.
 ///
 /// # Safety
@@ -350,8 +350,8 @@ pub unsafe fn cumsum_long<T: Element + Convert<f32>>(
     store(y, of_y.element, opaque(first)..n, aligned, &held, before);
 }
 
-/// [`cumsum`] of rows whose elements are contiguous across rows: a lane of each warp of a block has
-/// a row. Grid: `(ceil(m / 32), groups)`.
+/// [`cumsum`] of rows whose elements are contiguous across rows: a lane of each warp of a block
+/// computes a row. Grid: `(ceil(m / 32), groups)`.
 ///
 /// # Safety
 /// Same contract as [`cumsum`].

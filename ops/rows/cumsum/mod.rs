@@ -1,6 +1,6 @@
 //! Cumulative sums along an axis, inclusive or exclusive.
 //!
-//! Elements are f32, f16 or bf16, summed in f32 in an order that depends on the shape alone. A row
+//! Elements are f32, f16 or bf16, summed in f32 in an order that depends only on the shape. A row
 //! that is long beside the card has a block for each chunk.
 
 mod call;

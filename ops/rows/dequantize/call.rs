@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::{DequantizeKernels, HELD, THREADS};
 use crate::prelude::*;
@@ -25,7 +25,7 @@ impl Launch for Dequantize {
     }
 }
 
-/// The tile that scales of a shape are of.
+/// The tile to which scales of a shape belong.
 pub fn tile_of_scales(shape: &[usize], scales: &[usize]) -> Result<TileOf> {
     let tiles = [(None, None), (Some(1), None), (Some(1), Some(128)), (Some(128), Some(128))];
     let mut tiles = tiles.into_iter().map(|(rows, columns)| TileOf { rows, columns });

@@ -16,8 +16,8 @@ pub const HELD: usize = 4;
 /// `y`.
 ///
 /// # Safety
-/// `q` and `y` hold the matrices, and `scales` an element for each tile. What is written is
-/// disjoint from the others.
+/// `q` and `y` hold the matrices, and `scales` an element for each tile. `y` is disjoint from the
+/// others.
 #[kernel(
     threads = THREADS,
     min_blocks = 4,
@@ -76,7 +76,7 @@ pub unsafe fn dequantize<T: Element>(
         let (row, column) = (opaque(row), opaque(column));
         let existing = existing(row, column);
         let (bytes, of_first, mut all) = (held[k], first_scales[k], [0.0f32; 8]);
-        // A vector of ragged tiles may have elements of two.
+        // A vector may span two ragged tiles.
         let is_one = tiles.tile_columns >= tiles.columns || tiles.tile_columns.is_multiple_of(vector);
         for part in 0..vector / 4 {
             let values = decode(tiles.code, (bytes >> (32 * part)) as u32);

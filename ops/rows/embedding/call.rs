@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::{WORDS, embedding_16, embedding_32, embedding_128};
 use crate::prelude::*;
@@ -59,7 +59,7 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let (last, bytes) = (indices.shape.len(), elements * table.dtype.bytes());
     let in_words = |array: &Array, mode: usize| stride_in_words(array, mode, elements);
     let shape: Vec<_> = indices.shape.iter().copied().chain([table.shape[1] / elements]).collect();
-    // An index is that of all words of a row, and a column that of all rows.
+    // All words of a row share its index; all rows share the columns.
     let of_indices: Vec<_> = indices.strides.iter().copied().chain([0]).collect();
     let of_columns: Vec<_> = std::iter::repeat_n(0, last).chain([in_words(table, 1)]).collect();
     let of_out: Vec<_> = (0..=last).map(|mode| in_words(out, mode)).collect();

@@ -9,7 +9,7 @@ pub const WORDS: u32 = 4;
 
 static_layout! { Words = layout!((1, WORDS as i64)); }
 
-/// `out[i, j] = table[indices[i], j]` of words `W`, zeros for an index outside of 0 to `rows - 1`.
+/// `out[i, j] = table[indices[i], j]` of words `W`, zeros for an index outside 0 to `rows - 1`.
 /// The inputs of `modes` are the indices and the column in the table, whose rows are `ld` words
 /// apart. Indices have 64 bits if `wide`.
 ///

@@ -1,8 +1,8 @@
-//! Rows of a table by indices, as `torch.nn.functional.embedding` has it.
+//! Rows of a table by indices, like `torch.nn.functional.embedding`.
 //!
 //! The elements are copied bit by bit: f32, f16 or bf16. Indices are i32 or i64, on the device. An
-//! index outside of the table's rows, a negative one for example, gives a row of zeros and reads
-//! nothing: a table that is split over devices gives the other devices' rows so.
+//! index outside the table, negative for example, yields a row of zeros and reads nothing: a table
+//! that is split over devices yields zeros for the other devices' rows.
 
 mod call;
 mod cases;

@@ -1,13 +1,13 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::{Bins, HistogramKernels, THREADS, histogram_clear};
 use crate::prelude::*;
 
 /// Elements of a block at least.
 const PART: u32 = 16 * THREADS;
-/// Blocks of an SM that hide the latency of memory.
+/// Blocks per SM that hide memory latency.
 const BLOCKS: u32 = 4;
-/// The most bins: f32 represents every whole number up to this one.
+/// The most bins: f32 represents every integer up to this one.
 const MOST: i64 = 1 << 24;
 
 /// The histogram of rows in groups.
@@ -20,7 +20,7 @@ struct Histogram {
     columns: u32,
     /// The address of the counts.
     counts: u64,
-    /// The distance of two counts.
+    /// Stride between counts.
     stride: i64,
     /// The bits of the range.
     range: [u32; 2],

@@ -1,5 +1,5 @@
-//! Histograms: a block counts in shared memory, in several copies of few bins, and adds its counts
-//! to those of the others. Counts are integers, so that their order does not matter.
+//! Histograms: a block counts in shared memory, in several copies if there are few bins, and adds
+//! its counts to the result. Counts are integers, so their order does not matter.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::Place;
@@ -37,7 +37,7 @@ impl Bins {
         Self { low, high, count, factor: count as f32 / (high - low) }
     }
 
-    /// The bin of a value in the range, `count` or more otherwise.
+    /// The bin of a value, `count` or more if it is out of range.
     #[inline(always)]
     pub fn of(self, value: f32) -> u32 {
         if !(value >= self.low && value <= self.high) {
@@ -77,7 +77,8 @@ macro_rules! binned {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn each(part: RowPart, x: Global<Self>, stride: i64, bins: Bins, mut f: impl FnMut(u32)) {
-                // SAFETY: the caller's contract; past the end the last element is read again.
+                // SAFETY: the row is readable; indices past the end are clamped to the last
+                // element.
                 let read = |at: u32| unsafe { x.read(i64::from(at.min(part.to - 1)) * stride) };
                 part.strided(read, |value, _| {
                     let is_bin = value >= 0 && value < bins.count as $integer;
@@ -104,7 +105,7 @@ pub unsafe fn histogram_clear(counts: GlobalMut<i64>, bins: u32, stride: i64) {
 /// `n` elements.
 ///
 /// # Safety
-/// `x` holds the rows, and `counts` a number for each bin, `stride` apart, disjoint from `x`.
+/// `x` holds the rows, and `counts` an element for each bin, `stride` apart, disjoint from `x`.
 #[kernel(
     threads = THREADS,
     shared = (shared: SharedArray<u32, Counts>),
@@ -132,7 +133,7 @@ pub unsafe fn histogram<T: Binned>(
         });
         return;
     }
-    // Warps in turn have copies, as lanes that add to the same bin wait for each other.
+    // Warps use copies in turn, as additions to the same bin are serialised.
     let copies = (ROOM / bins.count).min(THREADS / 32);
     let (own, all) = (thread / 32 % copies * bins.count, copies * bins.count);
     let mut shared = shared;

@@ -1,9 +1,9 @@
 //! Histograms of a whole array: `histc` counts floats in bins of equal width from `low` to `high`,
 //! as `torch.histc` does, `bincount` the integers 0 to `bins - 1`.
 //!
-//! The last bin has `high` too; what is out of the range, and NaN, is not counted. Counts are
+//! The last bin includes `high`; values out of range and NaN are not counted. Counts are
 //! int64, and the same in every run. The bin of a value is computed in f32. Unlike PyTorch, `histc`
-//! does not look for the range of the elements, and `bincount` ignores negative integers.
+//! does not find the range of the elements, and `bincount` ignores negative integers.
 
 mod call;
 mod cases;

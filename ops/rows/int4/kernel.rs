@@ -1,4 +1,4 @@
-//! Groups of 4-bit elements: a lane has units of eight of them, and the lanes of a group are
+//! Groups of 4-bit elements: a lane holds units of eight elements, and the lanes of a group are
 //! neighbours.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
@@ -60,7 +60,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// The value as it is stored.
+    /// The value rounded to its stored type.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn rounded(self, value: f32) -> f32 {
@@ -68,7 +68,7 @@ impl Numbers {
         if self.wide { value } else { half.convert() }
     }
 
-    /// The number that has these bits.
+    /// The value of these bits.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn of_bits(self, bits: u32) -> f32 {
@@ -99,11 +99,11 @@ impl Numbers {
     }
 
     /// # Safety
-    /// The number is writable by this thread alone.
+    /// The element is writable, and no other thread accesses it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn write(self, at: i64, value: f32) {
-        // SAFETY: the number is this thread's to write.
+        // SAFETY: the element is writable, and no other thread accesses it.
         unsafe {
             if self.wide {
                 self.pointer.cast::<f32>().write(at, value);
@@ -157,7 +157,7 @@ fn unit<T: Element + Convert<f32>>(lower: &[u32; 4], upper: &[u32; 4]) -> [f32; 
     all
 }
 
-/// Reduces the values of a group's lanes, which have two units each.
+/// Reduces the values of a group's lanes, each of which holds two units.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn of_group(value: f32, log_group: u32, f: impl Fn(f32, f32) -> f32) -> f32 {
@@ -179,8 +179,8 @@ fn of_group(value: f32, log_group: u32, f: impl Fn(f32, f32) -> f32) -> f32 {
 /// `(ceil(rows units / (HELD THREADS)), matrices)`.
 ///
 /// # Safety
-/// `x` holds the matrices, `q` a byte for each two elements, `scales` and `minima` a number for
-/// each group. What is written is disjoint from `x`.
+/// `x` holds the matrices, `q` a byte for each two elements, `scales` and `minima` an element
+/// for each group. The results are disjoint from `x`.
 #[kernel(threads = THREADS, instances = quantize_int4<f32 | f16 | bf16>, table = QuantizeKernels)]
 pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
     x: Global<T>,
@@ -208,13 +208,13 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
             (all[j], all[j + 8]) = (low[j], high[j]);
         }
         if !aligned {
-            // In place of what does not exist is what changes neither extreme.
+            // Missing elements repeat the first one, which changes neither extreme.
             #[allow(clippy::needless_range_loop, reason = "loops over arrays of the kernel unroll")]
             for j in 0..16 {
                 all[j] = if (j as u32) < existing { all[j] } else { low[0] };
             }
         }
-        // The maximum of NaN and a number is the number: NaN counts for neither extreme.
+        // `max` and `min` ignore NaN, which changes neither extreme.
         let (scale, base, least, far) = if has_minima {
             let (mut low, mut high) = (all[0], all[0]);
             for &x in &all[1..] {
@@ -224,7 +224,7 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
                 (low, high) = (f32::INFINITY, f32::NEG_INFINITY);
             }
             let (low, high) = (of_group(low, log_group, f32::min), of_group(high, log_group, f32::max));
-            // A group of NaN alone has neither.
+            // A group of only NaN has no extremes.
             let (low, range) = if low <= high { (minima.rounded(low), high - low) } else { (0.0, 0.0) };
             (scales.rounded(range / 15.0), low, 0.0, [low, high])
         } else {
@@ -237,13 +237,13 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
         };
         let inverse = if scale < LEAST { 0.0 } else { 1.0 / scale };
         let code = |x: f32| (x - base) * inverse;
-        // The sum of all is NaN if an element is.
+        // The sum is NaN if any element is.
         let mut sum = 0.0f32;
         for x in &all {
             sum += x;
         }
-        // Rare: rounding of the scale or the minimum, or no finite number. Limits for each element
-        // would take as long as all the rest.
+        // Rarely taken: rounding of the scale or the minimum, or values that are not finite.
+        // Clamping every element would double the time.
         let is_within = code(far[0]) > least - 0.5 && code(far[1]) < least + 15.5;
         if !is_within || sum.is_nan() {
             for x in &mut all {
@@ -257,11 +257,11 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
         }
         let mut words = [0u32; 2];
         for (&code, j) in all.iter().zip(0..) {
-            // A sum is rounded to even.
+            // The addition rounds to nearest even.
             let bits = (code + (f32::from_bits(ONE) - least)).to_bits();
             words[j / 8] = words[j / 8].wrapping_add(bits << (4 * (j % 8)));
         }
-        // Less the bits of ONE in each of the summands.
+        // Subtract the bits of ONE from each summand.
         let of_one = ONE.wrapping_mul(0x1111_1111);
         let mut word =
             u64::from(words[1].wrapping_sub(of_one)) << 32 | u64::from(words[0].wrapping_sub(of_one));
@@ -279,7 +279,7 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
     }
 }
 
-/// `y = scale (q - 8)`, or with minima `y = scale q + minimum`. Grid as of [`quantize_int4`].
+/// `y = scale (q - 8)`, or with minima `y = scale q + minimum`. Same grid as [`quantize_int4`].
 ///
 /// # Safety
 /// Same contract as [`quantize_int4`], but `y` is written instead of `x` read.

@@ -4,7 +4,7 @@
 //! `quantize_int4` has a scale a group, a seventh of the greatest magnitude: an element is
 //! `round(x / scale) + 8`, from 1 to 15. `quantize_uint4` has a scale and a minimum: an element is
 //! `round((x - minimum) / scale)`, from 0 to 15. Scales and minima are f32 or f16, and elements are
-//! computed from them as they are stored. Elements of a group whose scale is below 1e-30, and NaN,
+//! computed with the stored values. Elements of a group whose scale is below 1e-30, and NaN,
 //! become 0, or with a minimum the minimum; NaN does not change the scale. The scale of a group
 //! with an infinite element is infinite, and so is a scale that f16 cannot hold.
 

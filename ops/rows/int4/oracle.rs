@@ -54,5 +54,6 @@ pub fn reference(kind: Kind, inputs: &Inputs, options: &Options) -> Vec<Vec<f64>
     vec![codes.chunks(2).map(|pair| pair[0] + 16.0 * pair[1]).collect(), scales, minima]
 }
 
-/// None of bytes, scales and minima, which are computed alike; of floats that of their type.
+/// 0 for bytes, scales and minima, which are computed the same way; the rounding of their type for
+/// floats.
 pub const TOLERANCE: fn(Dtype) -> f64 = |dtype| rounding(dtype);

@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::{NormKernels, Output, Strides};
 use crate::code::Code;
@@ -7,9 +7,9 @@ use crate::prelude::*;
 /// The norm and its options.
 #[derive(Clone, Copy)]
 pub struct Kind {
-    /// Whether the mean is taken off, and there is a bias.
+    /// Whether the mean is subtracted, and there is a bias.
     pub center: bool,
-    /// Whether the result has 8 bits, and a scale a row.
+    /// Whether the result is 8-bit, with a scale for each row.
     pub quantized: bool,
 }
 
@@ -19,7 +19,7 @@ struct Norm {
     /// The bits of `eps`.
     eps: u32,
     center: bool,
-    /// The type of 8 bits, or the [`Output`].
+    /// The [`Code`] of 8-bit results, or the [`Output`].
     code: u32,
 }
 
@@ -56,7 +56,7 @@ impl RowKernel<7> for Norm {
     }
 }
 
-/// The names of result types: that of x, and others.
+/// The names of result types; "same" is the type of x.
 pub const TYPES: &[&str] = &["same", "float32", "float16", "bfloat16"];
 
 /// The result type of an option for the type of x, and how the kernel names it.

@@ -29,9 +29,9 @@ pub enum Output {
 pub struct Strides {
     /// Strides of x.
     pub x: RowStride,
-    /// Strides of the weight, between elements alone.
+    /// Strides of the weight; only the one between elements is used.
     pub weight: RowStride,
-    /// Strides of the bias, between elements alone.
+    /// Strides of the bias; only the one between elements is used.
     pub bias: RowStride,
     /// Strides of the residual.
     pub residual: RowStride,
@@ -39,7 +39,7 @@ pub struct Strides {
     pub y: RowStride,
     /// Strides of the sum.
     pub sum: RowStride,
-    /// Strides of the scales, between rows alone.
+    /// Strides of the scales; only the one between rows is used.
     pub scales: RowStride,
 }
 
@@ -81,8 +81,8 @@ unsafe fn store<T: Element, U: Element, C: RowShape, L: StaticLayout>(
 /// # Safety
 /// `x`, `y`, `residual` and `sum` hold `m` rows of `n` elements, `weight` and `bias` `n` elements,
 /// and `scales` `m`, at the strides `ld`. Rows, `weight` and `bias` are aligned to `C::ALIGN`
-/// bytes, and `n` is at most `C::COLUMNS`, times the blocks of a cluster. What is written is the
-/// same as, or disjoint from, each of the others.
+/// bytes, and `n` is at most `C::COLUMNS`, times the blocks of a cluster. Each result is the
+/// same as, or disjoint from, each of the other arrays.
 #[kernel(
     threads = C::BLOCK,
     // 64 registers a thread; rows that start anywhere may have more.
@@ -155,14 +155,14 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
             of_bias.apply(&team, &mut tXrX, &load.partition_s(gB), f32::add);
         }
         if scales.address() == 0 {
-            // A branch a type: an instance each would be three times as many kernels.
+            // A branch for each type: instances would triple the number of kernels.
             match code {
                 F32 => store::<T, f32, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
                 F16 => store::<T, f16, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
                 _ => store::<T, bf16, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
             }
         } else {
-            // Out of bounds it is 0, or NaN, which a maximum leaves out.
+            // Out of bounds it is 0 or NaN, which a maximum ignores.
             let amax = tXrX.fold_rows(&tXrX.rows(0.0f32), |max, x| max.max(x.abs())); // (CPY_M)
             let (scale, inverse) = scale_of(code, team.reduce(amax, f32::max)[0]);
             if let Some(row) = team.leader().filter(|&row| row < m) {

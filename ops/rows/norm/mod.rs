@@ -2,11 +2,11 @@
 //!
 //! RMSNorm is `y = h / sqrt(mean(h^2) + eps) * weight`, LayerNorm
 //! `y = (h - mean(h)) / sqrt(variance(h) + eps) * weight + bias`. Elements are f32, f16 or bf16,
-//! computed in f32; the variance is that of the deviations from the mean, which are exact to the
-//! last bits however large the mean is. The sum `h` is kept in `sum`, if a call has it. The result
-//! has the type of `x`, or another one of these. A NaN or an infinite element makes its whole row
-//! NaN, except that RMSNorm of a row with an infinite element gives 0 for the finite ones, as in
-//! PyTorch.
+//! computed in f32; the variance is computed from the deviations from the mean, which are exact to
+//! the last bits however large the mean is. The sum `h` is kept in `sum`, if a call has it. The
+//! result has the type of `x`, or another one of these. A NaN or an infinite element makes its
+//! whole row NaN, except that RMSNorm of a row with an infinite element returns 0 for the finite
+//! ones, as in PyTorch.
 //!
 //! The quantised forms write int8, e4m3 or e5m2 and a scale a row, with the rules of `quantize`,
 //! from the f32 values of the row.

@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::{
     AnyColumns, Columns, ColumnsKernels, Half8, HalfCluster, NormBackwardKernels, PartialColumns, Stats,
@@ -13,7 +13,7 @@ use moye_device::algorithm::*;
 struct Rows {
     /// The address of the statistics, or 0.
     stats: u64,
-    /// The addresses of both kinds of sums, 0 for one that is not wanted.
+    /// The addresses of both sums, 0 for a sum that is not wanted.
     sums: [u64; 2],
     /// The bits of `eps`.
     eps: u32,
@@ -57,7 +57,7 @@ impl RowKernel<5> for Rows {
     }
 }
 
-/// The same with sums of columns, by blocks that step over all rows.
+/// [`Rows`] with sums of columns, by blocks that step over all rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct RowsAndSums {
     rows: Rows,
@@ -69,14 +69,14 @@ macro_rules! summing {
     ($($shape:ident: $blocks:literal $(, longer than $longest:literal)?;)+) => {
         /// The instances.
         const INSTANCES: &[RowInstance] = &[$(RowInstance::of::<$shape>()$(.longer_than($longest))?),+];
-        /// The same, with their blocks on an SM.
+        /// The instances, with their blocks per SM.
         const SUMMING: &[RowInstance] =
             &[$(RowInstance::of::<$shape>().resident($blocks)$(.longer_than($longest))?),+];
         /// Whether an instance holds the sums, for elements of 4 and of 2 bytes.
         const HOLDS: &[[bool; 2]] = &[$([RowSums::<f32, $shape, 2>::HOLDS, RowSums::<f16, $shape, 2>::HOLDS]),+];
     };
 }
-// In the order of the kernel's instances. Registers limit the blocks on an SM: 128 a thread, or 64
+// In the order of the kernel's instances. Registers limit the blocks per SM: 128 a thread, or 64
 // with half of the elements.
 summing! {
     Half8: 8;
@@ -126,7 +126,7 @@ impl RowKernel<5> for RowsAndSums {
 struct Slices {
     /// The address of the statistics.
     stats: u64,
-    /// The addresses of both kinds of sums, 0 for one that is not wanted.
+    /// The addresses of both sums, 0 for a sum that is not wanted.
     sums: [u64; 2],
     /// Tiles of a slice.
     tiles: u32,
@@ -218,14 +218,14 @@ pub unsafe fn compute(name: &'static str, center: bool, on: &On<'_>, call: &Call
     let blocks = rows.columns.div_ceil(Columns::COLUMNS).max(1).saturating_mul(launches.max(1));
     let slices = (4 * on.card().multiprocessors / blocks).clamp(1, tiles.max(1));
     let tiles_of_slice = tiles.div_ceil(slices).max(1);
-    // Several launches would have the workspaces of as many grids.
+    // Several launches would need a workspace each.
     let kernel = RowsAndSums { rows: plain, groups: 0 };
     let held = if launches == 1 { rows.plan(name, on, &kernel).map(|plan| plan.groups()) } else { None };
     let groups = held.unwrap_or(tiles.div_ceil(tiles_of_slice));
     let stats = if held.is_some() { 0 } else { u64::from(rows.rows) * size_of::<Stats>() as u64 };
     let partials = u64::from(groups) * u64::from(rows.columns) * 4;
     let bytes = u64::from(launches) * (stats + 2 * partials);
-    // Held until all has been launched.
+    // Held until everything is launched.
     let work = on.workspace(bytes.max(16) as usize)?;
     let base = work.as_ref().map_or(0, Workspace::address);
     let stats_of = |launch: usize| base + launch as u64 * stats;

@@ -1,6 +1,6 @@
-//! The gradients of RMSNorm and LayerNorm: a kernel for the gradient of x, which also forms the
-//! sums of columns for the gradients of weight and bias where its blocks hold them, and a kernel of
-//! these sums for other rows. The order is that of the plan.
+//! The gradients of RMSNorm and LayerNorm: a kernel for the gradient of x, which also sums columns
+//! for the gradients of weight and bias if its blocks hold the sums, and a kernel of these sums for
+//! other rows. The plan determines the order of the sums.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::moments::moments;
@@ -9,7 +9,7 @@ use moye_device::algorithm::*;
 use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
-/// The mean of a row in two parts, rounded and the rest, and one over its deviation; 0.
+/// The mean of a row in two parts, rounded and rest; one over its deviation; and 0.
 pub type Stats = [f32; 4];
 
 /// The strides of the arrays.
@@ -28,9 +28,9 @@ pub struct Strides {
     pub dx: RowStride,
 }
 
-/// `dx` for `y = normed(x) * weight`, where a row is normed as LayerNorm does with `center`, else
-/// as RMSNorm does; plus `dsum`. A block for each `C::ROWS` rows, or a cluster for each row. The
-/// address of `weight` or `dsum` is 0 without it.
+/// `dx` for `y = normed(x) * weight`, by LayerNorm if `center`, else by RMSNorm; plus `dsum`.
+/// A block computes `C::ROWS` rows, or a cluster one row. The address of an absent `weight` or
+/// `dsum` is 0.
 ///
 /// Shapes that hold [`RowSums`] also write the sums of `dy normed(x)` to `dweight` and of `dy` to
 /// `dbias`, a row for each block, or cluster, which steps over the rows; the address of a sum that
@@ -43,8 +43,8 @@ pub struct Strides {
 /// `dx` is the same as, or disjoint from, each of the others.
 #[kernel(
     threads = C::BLOCK,
-    // 64 registers a thread with half of the elements, or 128; rows that start anywhere, and
-    // chunks, may have more.
+    // 64 registers a thread with half of the elements, or 128; unaligned rows and chunks may use
+    // more.
     min_blocks = if C::ALIGN == 1 || <<C as RowShape>::Blocks as RowBlocks>::CHUNKS { 1 } else { 16_384 / (C::BLOCK * C::ELEMENTS) },
     shared = (
         scratch: SharedArray<f32, RowScratch>,
@@ -100,7 +100,7 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
         let mut tXrX = of_x.take(&team, &tXgX); // (CPY, CPY_M, CPY_N)
         let mut tXrG = of_dy.take(&team, &load.partition_s(gG)); // (CPY, CPY_M, CPY_N)
         next(&team, team.next_tile());
-        // As in the forward pass. The blocks of a row exchange here once, and once below.
+        // As in the forward pass. The blocks of a row exchange values once here and once below.
         let (means, squares) = moments(&mut team, &mut tXrX, &tXgX, n, center);
         let scale = math::fast::rsqrt(squares / n as f32 + eps);
         tXrX.apply(|x| x * scale);
@@ -120,7 +120,7 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
             let gW = team.rows(weight, (m, n), ld.weight); // (BLK_M, BLK_N), of equal rows
             team.apply_loaded(&mut tXrG, &load.partition_s(gW), |g, w| g * w);
         }
-        // dx = scale (g - mean(g) - x mean(g x)), for normed x and without mean(g) of RMSNorm.
+        // dx = scale (g - mean(g) - x mean(g x)), for normed x; RMSNorm has no mean(g).
         let products = tXrX.zip(&tXrG, f32::mul).reduce_rows(f32::add)[0];
         let sum = if center { tXrG.reduce_rows(f32::add)[0] } else { 0.0 };
         let [products, sum] = team.sum_in_block([products, sum]);
@@ -165,8 +165,8 @@ macro_rules! shapes {
     )+ };
 }
 // Threads of a row and of a block, elements of a thread, alignment, the blocks of a row. A thread
-// with half of the elements of the shapes of the language takes 64 registers for two rows, so that
-// an SM has 1,024 of them.
+// with half of the elements of moye_device's shapes takes 64 registers for two rows, so that an SM
+// runs 1,024 threads.
 shapes! {
     /// Eight lanes share a row of at most 128 elements.
     Half8: (8, 128, 16, 16, OneBlock);
@@ -174,7 +174,7 @@ shapes! {
     HalfCluster: (512, 512, 16, 16, ClusterBlocks);
     /// A warp for each row: 256 columns of 8 rows.
     Columns: (32, 256, 8, 16, OneBlock);
-    /// [`Columns`], of rows that start anywhere.
+    /// [`Columns`] for unaligned rows.
     AnyColumns: (32, 256, 8, 1, OneBlock);
     /// A warp for each row: 128 columns of 32 rows.
     PartialColumns: (32, 1024, 4, 1, OneBlock);
@@ -185,8 +185,8 @@ static_layout! {
     pub Sums<C: RowShape> = layout!((C::COLUMNS as i64, C::ROWS as i64));
 }
 
-/// Sums the values of the block's rows for each column, and calls `write` with the column and
-/// the sum. `V` values of a thread are in neighbouring columns.
+/// Sums the block's rows for each column, and calls `write` with the column and the sum. Groups of
+/// `vector` values of a thread are in neighbouring columns.
 ///
 /// # Safety
 /// All threads of the block call it together.
@@ -202,7 +202,7 @@ unsafe fn sum_rows<C: RowShape, L: StaticLayout>(
     let (row, lane) = (thread / C::THREADS, thread % C::THREADS);
     for i in 0..Fragment::<f32, L>::SIZE {
         let column = i as u32 / vector * (C::THREADS * vector) + lane * vector + i as u32 % vector;
-        // SAFETY: each thread writes its own places.
+        // SAFETY: the threads write disjoint places.
         unsafe { sums.write(row * C::COLUMNS + column, values[i]) };
     }
     sync_threads();
@@ -210,7 +210,7 @@ unsafe fn sum_rows<C: RowShape, L: StaticLayout>(
     while column < C::COLUMNS {
         let mut sum = 0.0;
         for row in 0..C::ROWS {
-            // SAFETY: written before the barrier.
+            // SAFETY: all sums were written before the barrier.
             sum += unsafe { sums.read(row * C::COLUMNS + column) };
         }
         write(column, sum);
@@ -219,9 +219,9 @@ unsafe fn sum_rows<C: RowShape, L: StaticLayout>(
     sync_threads();
 }
 
-/// Sums of columns over a slice of rows: of `dy normed(x)` to `dweight`, of `dy` to `dbias`, `n`
-/// for each slice. A block for each `C::COLUMNS` columns of each slice of `tiles` times `C::ROWS`
-/// rows, the columns first. The address of a sum that is not wanted is 0.
+/// Sums of columns over slices of rows: of `dy normed(x)` to `dweight`, of `dy` to `dbias`, `n`
+/// for each slice. A block computes `C::COLUMNS` columns of a slice of `tiles` times `C::ROWS`
+/// rows; columns vary fastest over blocks. The address of a sum that is not wanted is 0.
 ///
 /// # Safety
 /// `x` and `dy` hold `m` rows of `n` elements, `ldx` and `ldg` apart, aligned to `C::ALIGN` bytes;
@@ -268,7 +268,7 @@ pub unsafe fn norm_backward_columns<T: Element + Convert<f32>, C: RowShape>(
     }
     let vector = if C::ALIGN == 16 { 16 / T::BYTES as u32 } else { 1 };
     let (first, sums_of_slice) = (block * C::COLUMNS, i64::from(slice) * i64::from(n));
-    // Not in a loop over both, which would index the fragments at run time.
+    // Not a loop over both, which would index the fragments at run time.
     sum_rows::<C, _>(&tXrW, sums, vector, |column, sum| {
         if dweight.address() != 0 && first + column < n {
             dweight.write(sums_of_slice + i64::from(first + column), sum);
@@ -281,8 +281,7 @@ pub unsafe fn norm_backward_columns<T: Element + Convert<f32>, C: RowShape>(
     });
 }
 
-/// The sums of columns of `m` rows of partial sums, which are contiguous; a block for each 128
-/// columns.
+/// The column sums of `m` contiguous rows of partial sums; a block computes 128 columns.
 ///
 /// # Safety
 /// `partials` holds `m` rows of `n` elements, and `to` `n`, `ld` apart.
@@ -311,7 +310,7 @@ pub unsafe fn norm_backward_sum<T: Element>(
         team.load(&load.partition_s(gX)) // (CPY, CPY_M, CPY_N)
     };
     let mut tXrX = loaded(0); // (CPY, CPY_M, CPY_N)
-    // Four tiles in flight; rows after the last are 0.
+    // Four tiles in flight; rows out of bounds are 0.
     let mut tile = 1;
     while tile < m.div_ceil(PartialColumns::ROWS) {
         let tXrY = [loaded(tile), loaded(tile + 1), loaded(tile + 2), loaded(tile + 3)];

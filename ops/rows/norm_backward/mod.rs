@@ -1,11 +1,11 @@
 //! The gradients of RMSNorm and LayerNorm along the last axis: of x, weight and bias, from x and
 //! the gradient of the result.
 //!
-//! `x` is what was normed: the sum with the residual, where the forward pass added one. `dsum`, the
-//! gradient of that sum from elsewhere, is added to `dx`. The means and deviations are computed
-//! again. The gradients of weight and bias are sums over all rows, in f32: sums of the rows of a
-//! block, or of slices of rows, then the sum of these, both in an order that the plan decides, so
-//! that two runs give the same bits. Elements are f32, f16 or bf16.
+//! `x` is the input of the norm: the sum with the residual, if the forward pass added one. `dsum`,
+//! the gradient of that sum from elsewhere, is added to `dx`. Means and deviations are recomputed.
+//! The gradients of weight and bias are sums over all rows, in f32: partial sums of a block's rows,
+//! or of slices of rows, and then their sum, both in an order that the plan determines, so that two
+//! runs return the same bits. Elements are f32, f16 or bf16.
 //!
 //! A NaN or an infinite element of a row makes the row's gradients NaN, and those of weight and
 //! bias in all columns that it reaches, as in PyTorch.
@@ -90,12 +90,12 @@ pub struct NormBackward<'a, T: Kernels> {
 }
 
 impl<'a, T: Kernels> NormBackward<'a, T> {
-    /// The gradients of RMSNorm of each row of `x`, from that of the result.
+    /// The gradients of RMSNorm of each row of `x`, from the gradient of the result.
     pub fn rms(x: Matrix<'a, T>, dy: Matrix<'a, T>) -> Self {
         Self { x, dy, weight: None, dsum: None, eps: 1e-6, center: false }
     }
 
-    /// The gradients of LayerNorm of each row of `x`, from that of the result.
+    /// The gradients of LayerNorm of each row of `x`, from the gradient of the result.
     pub fn layer(x: Matrix<'a, T>, dy: Matrix<'a, T>) -> Self {
         Self { eps: 1e-5, center: true, ..Self::rms(x, dy) }
     }

@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::{
     QuantizeKernels, QuantizeRowsKernels, QuantizeWholeKernels, SIDE, Step, THREADS, WHOLE,
@@ -10,7 +10,7 @@ use crate::tiles::{Matrices, TileOf, matrices, scales_of, tile_of};
 
 pub const NAME: &str = "quantize";
 
-/// Blocks of an SM that take the tiles in turn where all elements have one scale.
+/// Blocks per SM that step over the tiles where all elements have one scale.
 const BLOCKS: u32 = 3;
 
 /// Rows with a scale each, as elements of this [`Code`].
@@ -41,7 +41,7 @@ impl RowKernel<3> for Rows {
 struct Tiled {
     of: Matrices,
     whole: Option<Whole>,
-    /// The transpose of one matrix in tiles of 128 x 128, and whether four bytes of a row are a
+    /// The transpose of one matrix in tiles of 128 x 128, and whether four bytes of a row form a
     /// word.
     transposed: Option<(Placed, bool)>,
 }
@@ -88,7 +88,7 @@ struct Transposed {
     extents: [u32; 3],
     /// The matrices and their transposes.
     arrays: [Placed; 2],
-    /// Whether four bytes of a row of either are a word.
+    /// Whether four bytes of a row of either form a word.
     aligned: [bool; 2],
 }
 
@@ -115,7 +115,7 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
     Ok(vec![ArrayType { dtype, shape }, scales, ArrayType { dtype, shape: transposed }])
 }
 
-/// The rows that have a scale, if kernels hold them.
+/// The rows with a scale each, if kernels hold them.
 fn rows(x: &Array, q: &Array, scales: &Array, tile: TileOf) -> Option<RowsOf<3>> {
     let last = x.shape.len().checked_sub(1)?;
     let block = match tile {
@@ -187,12 +187,12 @@ unsafe fn quantize(
         // SAFETY: the call's arrays are on the stream's device until the work is complete.
         return unsafe { on.launch(&Tiled { of, whole: None, transposed }) };
     }
-    // Tiles that the registers of a block hold.
+    // Tiles that fit in the registers of a block.
     let (tiles, vector) = (&mut of.tiles, (16 / x.dtype.bytes()) as u32);
     tiles.tile_columns = tiles.columns.min(THREADS * WHOLE as u32 * vector);
     tiles.tile_rows = (THREADS * WHOLE as u32 / tiles.tile_columns.div_ceil(vector)).min(tiles.rows);
     let blocks = tiles.count().1.min((BLOCKS * on.card().multiprocessors / of.count).max(1));
-    // Held until all has been launched.
+    // Held until everything is launched.
     let work = on.workspace(4 * (blocks * of.count) as usize)?;
     let magnitudes = work.as_ref().map_or(0, Workspace::address);
     // SAFETY: the call's arrays are on the stream's device until the work is complete, and the
@@ -214,7 +214,7 @@ unsafe fn transpose(on: &On<'_>, q: &Array, to: &Array) -> Result<()> {
         }
         array
     };
-    // A row has itself as its transpose: a matrix of one row, and of one column.
+    // A single row is its own transpose: a matrix of one row, and of one column.
     let (q, mut to) = (matrix(q), matrix(to));
     if rank < 2 {
         to.strides.swap(0, 1);

@@ -15,11 +15,11 @@ use moye_device::prelude::*;
 pub const THREADS: u32 = 256;
 /// Vectors that a thread of a tile holds: all of 128 x 128 elements of 16 bits.
 const HELD: usize = 8;
-/// Vectors that a thread loads in turn after the ones that it holds.
+/// Vectors that a thread loads at a time after those that it holds.
 const REST: usize = 1;
 /// Vectors of a thread in a tile where all elements have one scale.
 pub const WHOLE: usize = 4;
-/// Bytes of a side of a tile that is transposed, and elements of one with a scale.
+/// Bytes of a side of a transposed tile, and elements of a side of a tile with a scale.
 pub const SIDE: u32 = 128;
 
 static_layout! {
@@ -36,7 +36,7 @@ static_layout! {
 /// # Safety
 /// `x` and `q` hold `m` rows of `n` elements, `ldx` and `ldq` apart, and `scales` an element for
 /// each, `lds` apart. Rows of `x` are aligned to `C::ALIGN` bytes, those of `q` to as many of its
-/// elements; `n` is at most `C::COLUMNS`. What is written is disjoint from `x`.
+/// elements; `n` is at most `C::COLUMNS`. The results are disjoint from `x`.
 #[kernel(
     threads = C::BLOCK,
     shared = (scratch: SharedArray<f32, RowScratch>, stage: RowStage<T, C>),
@@ -83,7 +83,7 @@ pub unsafe fn quantize_rows<T: Element + Convert<f32>, C: RowShape>(
 pub enum Step {
     /// The magnitudes of the tiles.
     Magnitudes,
-    /// The elements, by the greatest of the magnitudes.
+    /// The elements, scaled by the maximum of the magnitudes.
     Elements,
 }
 
@@ -94,7 +94,7 @@ struct VectorPlace {
     existing: u32,
 }
 
-/// A tile, whose threads have its vectors in turn.
+/// A tile, whose vectors are dealt to the threads in turn.
 #[derive(Clone, Copy)]
 struct TileOf<T: Element> {
     x: Global<T>,
@@ -134,7 +134,7 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         VectorPlace { row: self.first_row + row, column: self.first_column + column, existing }
     }
 
-    /// The vectors of a thread from one on.
+    /// Loads the vectors of a thread from `from` on.
     ///
     /// # Safety
     /// The tile is readable.
@@ -146,15 +146,15 @@ impl<T: Element + Convert<f32>> TileOf<T> {
             let VectorPlace { row, column, existing } = self.place(from + i * THREADS);
             *to = (self.x.offset(self.of_x.at(block_idx().y, row, column)), existing);
         }
-        // SAFETY: the caller's contract; aligned tiles have whole vectors.
+        // SAFETY: the tile is accessible; aligned tiles have whole vectors.
         unsafe { read_all(&all, self.of_x.element, self.tiles.aligned) }
     }
 
-    /// Converts and writes the vectors of a thread from one on, and calls `keep` with row and
-    /// column of four bytes in the tile, and these.
+    /// Converts and writes the vectors of a thread from `from` on, and calls `keep` with row,
+    /// column and value of each four bytes of the tile.
     ///
     /// # Safety
-    /// The tile is writable, and no other thread has these vectors.
+    /// The tile is writable, and no other thread writes these vectors.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store<const N: usize>(
@@ -164,7 +164,7 @@ impl<T: Element + Convert<f32>> TileOf<T> {
         inverse: f32,
         mut keep: impl FnMut(u32, u32, u32),
     ) {
-        // Recompute the places: to keep them from the load would take too many registers.
+        // Recompute the places: keeping them since the load would take too many registers.
         let (Self { of_q, tiles, .. }, from) = (self, opaque(from));
         for (word, i) in words.iter().zip(0..) {
             let VectorPlace { row, column, existing } = self.place(from + i * THREADS);
@@ -178,7 +178,7 @@ impl<T: Element + Convert<f32>> TileOf<T> {
             if existing > 0 {
                 keep(row_in, column_in, low);
             }
-            // SAFETY: the caller's contract; aligned tiles have whole vectors.
+            // SAFETY: the tile is accessible; aligned tiles have whole vectors.
             unsafe {
                 if const { 16 / T::BYTES == 8 } {
                     let high = encode(tiles.code, scaled(4));
@@ -229,12 +229,12 @@ impl<T: Element + Convert<f32>> TileOf<T> {
     }
 }
 
-/// [`quantize_rows`] of tiles of any shape, with a block for each, and unless its address is 0 the
-/// transpose of one matrix in tiles of 128 x 128. Grid: `(tiles, matrices)`.
+/// [`quantize_rows`] for tiles of any shape, a block for each; also writes the transpose of one
+/// matrix in tiles of 128 x 128, unless its address is 0. Grid: `(tiles, matrices)`.
 ///
 /// # Safety
 /// `x` and `q` hold the matrices, `scales` an element for each tile, and `transposed` the transpose
-/// of the matrix. What is written is disjoint from `x`. With `aligned_transposed` four bytes of a
+/// of the matrix. The results are disjoint from `x`. With `aligned_transposed` four bytes of a
 /// row of `transposed` are at multiples of 4.
 #[kernel(
     threads = THREADS,
@@ -295,7 +295,7 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
 }
 
 /// [`quantize`] with one scale, in two launches: the magnitude of each block's tiles, and the
-/// elements by the greatest of them. A block takes every `n`th tile of a matrix, of which each
+/// elements, scaled by their maximum. A block takes every `n`th tile of a matrix, of which each
 /// thread holds its vectors. Grid: `(n, matrices)`, `n` at most the number of tiles.
 ///
 /// # Safety
@@ -338,8 +338,8 @@ pub unsafe fn quantize_whole<T: Element + Convert<f32>>(
         }
         return;
     }
-    // In reverse order: the elements that the launch before has read last are in L2. It has waited
-    // for those before it, so that `x` may be read.
+    // In reverse order: the elements that the previous launch read last are in L2. That launch has
+    // waited for its predecessors, so `x` may be read.
     let mut i = block.x + (count - 1 - block.x) / blocks.x * blocks.x;
     let mut held = load(i);
     overlap_launches();
@@ -353,7 +353,7 @@ pub unsafe fn quantize_whole<T: Element + Convert<f32>>(
         scales.write(0, scale);
     }
     loop {
-        // Past the first tile the number is greater than all.
+        // Before the first tile the index wraps to above `count`.
         let before = i.wrapping_sub(blocks.x);
         let next = load(before);
         tile(i).store(&held, thread, inverse, |_, _, _| ());
@@ -368,7 +368,7 @@ pub unsafe fn quantize_whole<T: Element + Convert<f32>>(
 struct Transposed {
     to: GlobalMut<u8>,
     place: Place,
-    /// Whether four bytes of a row are a word at a multiple of 4.
+    /// Whether four bytes of a row form a word at a multiple of 4.
     aligned: bool,
     /// Rows and columns of the matrix that is transposed.
     rows: u32,
@@ -377,7 +377,7 @@ struct Transposed {
 
 impl Transposed {
     /// Writes the transpose of a tile of a matrix; `word` returns four bytes of it from a row and a
-    /// column on. A thread has four by four at a time.
+    /// column on. A thread transposes four by four at a time.
     ///
     /// # Safety
     /// All threads of the block call it, and `shared` belongs to them; `word` may read it, as other
@@ -417,7 +417,7 @@ impl Transposed {
             sync_threads();
             for (turned, quad) in all.iter().zip(0..) {
                 for (&word, i) in turned.iter().zip(0..) {
-                    // Shifted, so that the lanes have different banks.
+                    // Skewed, so that the lanes access different banks.
                     shared.set(((warp + 8 * quad + lane) % 32, 4 * lane + i), word);
                 }
             }
@@ -436,7 +436,7 @@ impl Transposed {
 
 /// The transposes of matrices of `rows` x `columns` bytes.
 /// Grid: `(ceil(columns / SIDE), ceil(rows / SIDE), matrices)`. Four bytes of a row
-/// are a word of `q` if `aligned`, and of the transposes if `aligned_transposed`.
+/// form a word of `q` if `aligned`, and of the transposes if `aligned_transposed`.
 ///
 /// # Safety
 /// `q` holds the matrices, and `transposed` those of `columns` x `rows`, disjoint from them.

@@ -4,8 +4,8 @@
 //! A scale is the greatest magnitude of its elements divided by the greatest value of the type
 //! (127, 448 or 57,344), and 1 if that magnitude is below 1e-30. Elements are multiplied by its
 //! inverse in f32, rounded to nearest, ties to even, and saturated. NaN remains NaN in e4m3 and
-//! e5m2, becomes 0 in int8, and does not change the scale. `transposed`, if a call has it, gets the
-//! transposes of the last two axes too.
+//! e5m2, becomes 0 in int8, and does not change the scale. `transposed`, if given, receives the
+//! transposes of the last two axes.
 
 mod call;
 mod cases;

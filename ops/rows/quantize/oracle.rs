@@ -1,4 +1,4 @@
-//! Quantisation. Scales are f32, and so is the product that is rounded.
+//! Quantisation. Scales and the rounded products are f32.
 
 use crate::code::{Code, scale_of};
 use crate::prelude::*;
@@ -28,5 +28,5 @@ pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
     vec![q, scales, transposed]
 }
 
-/// None: elements and scales are computed alike.
+/// 0: elements and scales are computed as in the kernel.
 pub const TOLERANCE: fn(Dtype) -> f64 = |_| 0.0;

@@ -1,5 +1,5 @@
-//! From a call to launches: of the modes that are reduced the longest is reduced first, in slices,
-//! to states in a workspace, which the next passes reduce along the others.
+//! Builds the launches of a call. The longest of the reduced modes is reduced first, in slices, to
+//! states in a workspace, which the next passes reduce along the other modes.
 
 use super::kernel::{ReduceKernels, Rows, Rule, Share, THREADS};
 use crate::prelude::*;
@@ -63,13 +63,13 @@ struct Pass {
     rule: [u32; 2],
 }
 
-/// The fewest elements of a slice, of which some vectors are in flight.
+/// The fewest elements of a slice, enough for several vectors in flight.
 const SLICE: u32 = 4096;
-/// The fewest elements of a slice whose warps have an element of a row each.
+/// The fewest elements of a slice where each warp reads one element of a row.
 const SLICE_ACROSS: u32 = 128;
-/// Blocks of an SM that hide the latency of memory.
+/// Blocks per SM that hide memory latency.
 const BLOCKS: u32 = 4;
-/// The most elements of a row that a warp reads on its own.
+/// The most elements of a row that a single warp reads.
 const WARP_COLUMNS: u32 = 4096;
 /// The most elements of a row that a few lanes read.
 const LANES_COLUMNS: u32 = 256;
@@ -92,7 +92,7 @@ impl Launch for Pass {
     }
 }
 
-/// How a pass divides its rows.
+/// The division of the rows of a pass.
 struct Division {
     /// The threads of a row.
     share: Share,
@@ -167,7 +167,7 @@ pub fn results(
     Ok(vec![ArrayType { dtype: if kind.is_index() { Dtype::I64 } else { x.dtype }, shape }])
 }
 
-/// A mode of what a pass reads: its strides there, in the results and in row-major order.
+/// A mode of a pass's source: its strides in the source, in the results and in row-major order.
 type Mode = crate::groups::Mode<3>;
 
 /// A mode of the rows of a pass, and whether a later pass reduces it.
@@ -189,7 +189,7 @@ fn passes(name: &'static str, kind: Kind, call: &Call<'_>, card: &Rates) -> Resu
     let (mut kept, mut reduced) = (Vec::<Mode>::new(), Vec::<Mode>::new());
     for (mode, &extent) in x.shape.iter().enumerate() {
         if axes.as_ref().is_none_or(|axes| axes.contains(&mode)) {
-            // Along one axis an index is that of the element in its row.
+            // Along one axis an index is the element's in its row.
             let index = if axes.is_some() { 1 } else { row_major[mode] };
             // Only an index depends on the order.
             let index = if kind.is_index() { index } else { 0 };
@@ -304,7 +304,7 @@ pub unsafe fn compute(name: &'static str, kind: Kind, on: &On<'_>, call: &Call<'
         return Ok(());
     }
     let (passes, bytes) = passes(name, kind, call, &on.card())?;
-    // Held until all has been launched.
+    // Held until everything is launched.
     let work = on.workspace(bytes)?;
     let base = work.as_ref().map_or(0, Workspace::address);
     passes.into_iter().try_for_each(|mut pass| {

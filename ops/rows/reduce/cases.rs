@@ -1,4 +1,4 @@
-//! Shapes that break kernels, and shapes that are measured.
+//! Test cases that stress the kernels, and benchmark cases.
 
 use moye_runtime::operation::{Axes, Case, Value};
 
@@ -35,7 +35,7 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[2, 40, 300])]).options(OUTER),
 ];
 
-/// The cases of one axis or of the whole array, which argmax and argmin take.
+/// The cases of one axis or the whole array, for argmax and argmin.
 pub const OF_INDICES: &[Case] = CASES.split_at(14).0;
 
 /// 64 MB and more of bf16: rows of a head to rows of a vocabulary, columns, and a whole array.

@@ -25,11 +25,11 @@ pub enum Share {
     Lanes,
     /// The lanes of a warp.
     Warp,
-    /// All of a block.
+    /// All threads of a block.
     Block,
     /// A lane of each warp of a block: rows whose elements are contiguous across rows.
     Lane,
-    /// The same, of as many rows as have an element in a vector of 16 bytes.
+    /// [`Lane`](Self::Lane), but each lane reduces the rows that share a vector of 16 bytes.
     Vectors,
 }
 
@@ -46,7 +46,7 @@ impl Share {
     }
 }
 
-/// The rows of a launch, in groups. A block of the grid's `y` has a slice of each of its rows.
+/// The rows of a launch, in groups. Along the grid's `y`, blocks reduce the slices of their rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, KernelParam)]
 #[repr(C)]
 pub struct Rows {
@@ -64,19 +64,19 @@ pub struct Rows {
     pub from_states: bool,
     /// Whether states are written instead of results.
     pub to_states: bool,
-    /// Distances of the elements of `x`.
+    /// Strides of the elements of `x`.
     pub stride: RowStride,
-    /// The distance of two groups in `x`.
+    /// Stride between groups in `x`.
     pub group: i64,
-    /// The distances of the results of two groups, and of two rows.
+    /// Strides of the results between groups and between rows.
     pub result: RowStride,
-    /// The distances of the indices of elements.
+    /// Strides of the indices of elements.
     pub index: RowStride,
-    /// The distance of the indices of two groups.
+    /// Stride of the indices between groups.
     pub index_group: i64,
 }
 
-/// The way in which a kernel reads rows: one with vectors across rows has more registers.
+/// The access pattern of a kernel: vectors across rows take more registers.
 pub trait Way {
     /// Whether the threads' share is [`Share::Vectors`].
     const BY_VECTORS: bool;
@@ -96,7 +96,7 @@ impl Way for Across {
     const BY_VECTORS: bool = true;
 }
 
-/// The rule of a result.
+/// Factors of elements and result.
 #[derive(Clone, Copy, KernelParam)]
 #[repr(C)]
 pub struct Rule {
@@ -157,8 +157,8 @@ impl Reduce for ArgMax {
 ///
 /// # Safety
 /// `x` holds the rows, elements or states; `y` holds a result for each row, i64 for [`ArgMax`], or
-/// `states` holds a state for each row and slice. What is written is disjoint from `x`. With more
-/// than one slice states are written. With [`Share::Vectors`] `x` has elements, and each vector of
+/// `states` holds a state for each row and slice. The results are disjoint from `x`. With more
+/// than one slice, states are written. With [`Share::Vectors`] `x` has elements, and each vector of
 /// neighbouring rows is at a multiple of 16 bytes.
 #[kernel(
     threads = THREADS,

@@ -1,11 +1,11 @@
 //! Reductions along an axis, along several, or of a whole array: sum, mean, norm, max, min,
-//! log-sum-exp, variance, argmax and argmin. The result has no such axes. As in NumPy, argmax and
+//! log-sum-exp, variance, argmax and argmin. The result lacks these axes. As in NumPy, argmax and
 //! argmin take one axis, or the whole array.
 //!
-//! Elements are f32, f16 or bf16, computed in f32; indices are i64. As in PyTorch the maximum of
-//! NaN is NaN, and argmax finds the first one; of equal elements it finds the first. Long rows are
-//! reduced in slices, whose states a second launch combines in order: the same bits in every run.
-//! So are the states of axes that no single stride joins.
+//! Elements are f32, f16 or bf16, computed in f32; indices are i64. As in PyTorch, a NaN makes the
+//! maximum NaN, and argmax returns the first NaN, else the first of equal elements. Long rows are
+//! reduced in slices, whose states a second launch combines in order, so that every run returns the
+//! same bits. Axes that no single stride joins are reduced in the same way.
 
 mod call;
 mod cases;
@@ -161,9 +161,9 @@ impl<'a, T: ReduceKernels> Reduce<'a, T> {
     }
 
     runs! {
-        /// Computes it on the default stream of a device. `y` has one row, one column, or both
-        /// in place of what is reduced, or with [`modes`](Self::modes) the result's elements
-        /// row by row. Its elements are those of `x`, or i64 for indices.
+        /// Computes it on the default stream of a device. `y` has extent 1 along reduced
+        /// axes, or with [`modes`](Self::modes) the result's elements row by row. It has the
+        /// element type of `x`, or i64 for indices.
         fn run, run_on<U: Element>(self, stream, y: &mut MatrixMut<'_, U>) {
             let name = self.declaration.name;
             let mut call = TypedCall::new(self.declaration, stream);

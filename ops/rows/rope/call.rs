@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::*;
 use crate::prelude::*;
@@ -172,7 +172,7 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let head = |array: &Array| of.head.map_or(0, |head| array.strides[head]);
     let part = |array: &Array| array.strides[last] * if adjacent { vector } else { pairs } as i64;
     let stride = |table: Option<&Array>, mode: usize| table.map_or(0, |table| table.strides[mode]);
-    // Few enough heads of a block for all SMs, and else all, which share the angles.
+    // Heads of a block share its angles: as many as leave work for all SMs.
     let threads = on.card().multiprocessors as usize * 1024;
     let vectors =
         u32::try_from(shape.iter().product::<usize>().saturating_mul(heads as usize).div_ceil(threads));

@@ -37,24 +37,24 @@ unsafe impl KernelParam for RopeAngles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 #[repr(C)]
 pub struct RopeForm {
-    /// Between the heads of the tensor.
+    /// Stride between the heads of the tensor.
     pub head: i64,
-    /// Between the heads of the result.
+    /// Stride between the heads of the result.
     pub head_out: i64,
-    /// From the first elements of a thread's pairs to the second ones; with vectors of adjacent
-    /// pairs to the second vector.
+    /// Offset from the first elements of a thread's pairs to the second; with vectors of adjacent
+    /// pairs, to the second vector.
     pub part: i64,
     /// `part` in the result.
     pub part_out: i64,
-    /// Between the rows of cosines.
+    /// Stride between the rows of cosines.
     pub cos_row: i64,
-    /// Between the columns of cosines.
+    /// Stride between the columns of cosines.
     pub cos_column: i64,
-    /// Between the rows of sines.
+    /// Stride between the rows of sines.
     pub sin_row: i64,
-    /// Between the columns of sines.
+    /// Stride between the columns of sines.
     pub sin_column: i64,
-    /// Rows of cosines and sines. Positions past the last row give NaN.
+    /// Rows of cosines and sines. Positions past the last row yield NaN.
     pub rows: i64,
     /// The number of heads.
     pub heads: u32,
@@ -70,14 +70,14 @@ pub struct RopeForm {
     pub wide_positions: u32,
     /// Whether cosines and sines are f32: 1 or 0.
     pub f32_tables: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
 }
 
 /// Sine and cosine of a number of turns, within 2^-22.
 #[inline(always)]
 fn sin_cos_turns(turns: f64) -> (f32, f32) {
-    // Added to a number below 2^51, it leaves the nearest whole one.
+    // Added to a value below 2^51, it rounds to the nearest integer.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     let quarters = 4.0 * (turns - ((turns + ROUND) - ROUND)) as f32;
     let quarter = (quarters + 12_582_912.0) - 12_582_912.0;
@@ -98,8 +98,8 @@ fn sin_cos_turns(turns: f64) -> (f32, f32) {
 /// `(a cos - b sin, b cos + a sin)`. Without positions their address is 0, and each token's index
 /// is its position; without cosines and sines they are those of `angles`.
 ///
-/// The modes have no heads: a place is a vector of pairs of the first one, whose inputs are the
-/// element of `x`, the position, the token's number and the pair's.
+/// The modes exclude heads: a place is a vector of pairs of the first head, whose inputs are the
+/// offsets of the element in `x` and of the position, and the indices of token and pair.
 ///
 /// # Safety
 /// A grid of `(ceil(count / MAP_THREADS), ceil(heads / heads_of_block))` blocks for the vectors of
@@ -199,7 +199,7 @@ unsafe fn rotate<T: Element + Convert<f32>, L: StaticLayout>(
     }
 }
 
-/// Cosines and sines of the pairs of a vector, of the sign of the rotation.
+/// Cosines and sines of the pairs of a vector, with the sign of the rotation.
 ///
 /// # Safety
 /// The tables have `form.rows` rows of all pairs, where the pairs `exist`.

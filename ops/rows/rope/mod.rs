@@ -1,9 +1,9 @@
 //! Rotary position embedding: pairs of elements are rotated by the angle of their token's position.
 //!
 //! Pair `i` of `rotary / 2` has the angle `position * base^(-2 i / rotary)`, computed as a fraction
-//! of a turn in float64, or the cosines and sines that are given. Pairs are element `i` of each
+//! of a turn in float64, or the given cosines and sines. Pairs are element `i` of each
 //! half of the rotated elements, or adjacent ones; the other elements of a head stay as they are.
-//! The result may be `x`. Queries and keys in one array, as a product of both has them, are the
+//! The result may be `x`. Queries and keys in one array, such as the result of one product, are
 //! heads of one call.
 
 mod call;
@@ -72,7 +72,7 @@ pub struct Rope<'a> {
 }
 
 impl<'a> Rope<'a> {
-    /// Rotations of heads of `elements` elements, by the number of the token and base 10,000.
+    /// Rotations of heads of `elements` elements, by the index of the token and base 10,000.
     pub fn new(elements: usize) -> Self {
         let (base, rotary, interleaved, inverse) = (10_000.0, 0, false, false);
         Self { elements, base, rotary, interleaved, inverse, positions: None, tables: [None, None] }
@@ -88,7 +88,7 @@ impl<'a> Rope<'a> {
     }
 
     /// Cosines and sines instead of a base: a row for each position, a column for each pair.
-    /// Positions past the last row give NaN.
+    /// Positions past the last row yield NaN.
     #[must_use]
     pub fn tables(self, cos: Matrix<'a, f32>, sin: Matrix<'a, f32>) -> Self {
         Self { tables: [Some(cos), Some(sin)], ..self }

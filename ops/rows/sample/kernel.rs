@@ -1,9 +1,10 @@
-//! Sampling from logits: a block computes a row. All sums are of integers and all choices depend on
-//! the elements alone, so that the result is the same in every run.
+//! Sampling from logits: a block computes a row. All sums are of integers, and all choices depend
+//! only on the elements, so that the result is the same in every run.
 //!
 //! The elements that reach the 128th greatest of the maxima of 256 groups are collected in shared
-//! memory. Thresholds are found by digits of 8 bits, as in a radix sort, of the distance from the
-//! lowest order they may have: among those elements, or where it is below them in the whole row.
+//! memory. A threshold is found by 8-bit digits, as in a radix sort, of its distance from the
+//! lowest possible order: among the collected elements, or in the whole row if it may be below
+//! them.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::Place;
@@ -29,7 +30,7 @@ static_layout! {
     Counts = layout!(2);
     /// The weight of each digit, by halves: (digit, half).
     Bins = layout!((256, 2));
-    /// The digit that is found, and what elements with it have to weigh.
+    /// The digit found, and the weight still required of elements with it.
     Chosen = layout!(2);
     /// A value for each warp.
     Warps = layout!(32);
@@ -65,7 +66,7 @@ fn value(order: u32) -> f32 {
     f32::from_bits(if order >> 31 == 1 { order & 0x7fff_ffff } else { !order })
 }
 
-/// 32 random bits of an element: splitmix64, Steele, Lea and Flood, "Fast splittable pseudorandom
+/// 32 random bits for an element: splitmix64, Steele, Lea and Flood, "Fast splittable pseudorandom
 /// number generators".
 #[inline(always)]
 pub fn random(seed: u64, row: u32, index: u32) -> u32 {
@@ -76,8 +77,8 @@ pub fn random(seed: u64, row: u32, index: u32) -> u32 {
     ((z ^ z >> 31) >> 32) as u32
 }
 
-/// The score of an element of log2 probability `log`, of which the greatest is drawn with the
-/// probabilities: the Gumbel-max trick, in base 2.
+/// The score of an element of log2 probability `log`: the element of the greatest score is drawn
+/// with its probability, by the Gumbel-max trick in base 2.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn score(log: f32, bits: u32) -> f32 {
@@ -120,7 +121,8 @@ impl<T: Element + Convert<f32>> Elements<T> {
                     i += THREADS;
                 }
             } else {
-                // Few vectors reach it; NaN as a bound, or among the values, excludes none.
+                // Few vectors reach the bound. A NaN bound excludes no vector, and NaN values
+                // exclude none.
                 let bound = value(least);
                 self.part.for_each_of::<T, 2>(self.x, self.stride, |values, at| {
                     if Max::of(values, |i| i) < bound {
@@ -136,8 +138,8 @@ impl<T: Element + Convert<f32>> Elements<T> {
         }
     }
 
-    /// Adds to the weight of a digit, of which two words of 32 bits have the halves: additions of
-    /// 64 bits to shared memory are loops.
+    /// Adds to the weight of a digit, held as two 32-bit halves: 64-bit additions to shared memory
+    /// are loops.
     ///
     /// # Safety
     /// The bins are written, and no thread reads them meanwhile.
@@ -160,7 +162,7 @@ impl<T: Element + Convert<f32>> Elements<T> {
     /// element is above `to`.
     ///
     /// # Safety
-    /// The row is readable, and all threads of the block are here.
+    /// The row is readable, and all threads of the block call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn select(
@@ -178,7 +180,7 @@ impl<T: Element + Convert<f32>> Elements<T> {
         while shift > const { if T::BYTES == 4 { 0 } else { 13 } } {
             let digit = shift.min(8);
             shift -= digit;
-            // SAFETY: all threads are here; bins are written before they are added to and read.
+            // SAFETY: all threads call it; bins are cleared before additions and reads.
             unsafe {
                 if thread < 512 {
                     bins.set((thread % 256, thread / 256), 0);
@@ -274,11 +276,11 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
     let x = x.offset(of_x.row(block.y, block.x));
     let stride = of_x.element;
     let mut elements = Elements { x, stride, part, found, count: 0, least: u32::MAX, bins, chosen };
-    // An order and an index, of which the greatest order and then the least index is greatest.
+    // An order and an index; pairs compare by greatest order, then by least index.
     let pair = |order: u32, index: u32| u64::from(order) << 32 | u64::from(!index);
     let larger = |a: u64, b: u64| if a > b { a } else { b };
 
-    // The index is that of the greatest element's vector: a comparison for each vector is enough.
+    // The index is that of the greatest element's vector: one comparison per vector is enough.
     let mut own = 0;
     part.for_each_of::<T, 2>(x, stride, |values, at| {
         let max = values[1..].iter().fold(values[0], |max, &value| max.max(value));
@@ -339,7 +341,8 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
         }
         let top_p = f32::from_bits(rule.top_p);
         if top_p < 1.0 {
-            // Probabilities as whole multiples of 2^-40 of the greatest: their sum has no order.
+            // Probabilities as integer multiples of 2^-40 of the greatest: their sum does not
+            // depend on order.
             let weight = |order: u32| (math::fast::exp2(log(order)) * 1_099_511_627_776.0) as u64;
             let enough = |all: u64| ((all as f32 * top_p) as u64).max(1);
             least = elements.select(least.min(greatest), greatest, enough, weight);

@@ -3,8 +3,8 @@
 //! leave, in this order. At temperature 0 it is the first of the greatest elements.
 //!
 //! Elements are f32, f16 or bf16. A filter keeps all of several equal elements, or none of them.
-//! The draw depends on the seed, the number of the row, and its elements alone. NaN and minus
-//! infinity are drawn only from rows that have nothing else.
+//! The draw depends only on the seed, the row's index, and its elements. NaN and minus infinity are
+//! drawn only from rows that have nothing else.
 
 mod call;
 mod cases;
@@ -84,11 +84,11 @@ impl<'a, T: SampleKernels> Sample<'a, T> {
     options! {
         /// Divides the logits; 0 for the first greatest one.
         temperature: f32 as Float;
-        /// How many of the greatest are left, with those equal to the last one; 0 for all.
+        /// The number of greatest elements to keep, with elements equal to the last one; 0 for all.
         top_k: u32 as Int;
-        /// The probability of the greatest ones that are left.
+        /// The total probability of the greatest elements to keep.
         top_p: f32 as Float;
-        /// The least probability that is left, relative to the greatest.
+        /// The least probability to keep, relative to the greatest.
         min_p: f32 as Float;
         /// The seed, 0 by default.
         seed: i64 as Int;
@@ -96,8 +96,8 @@ impl<'a, T: SampleKernels> Sample<'a, T> {
 
     setters! {
         /// A column with a seed for each row, on the device, to which the
-        /// [`seed`](Self::seed) is added: a row's draw depends on its own seed, not on its
-        /// number.
+        /// [`seed`](Self::seed) is added: a row's draw depends on its seed, not on its
+        /// index.
         seeds: Matrix<'a, i64> as Some;
     }
 

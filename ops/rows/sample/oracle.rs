@@ -19,7 +19,7 @@ pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
         sorted.sort_by(|&a, &b| x[row[b]].partial_cmp(&x[row[a]]).expect("numbers"));
         let at = |rank: usize| x[row[sorted[rank]]];
         let weight = |value: f64| ((value - at(0)) * factor).exp();
-        // Ranks that may be drawn, with all that are equal to the last one.
+        // Ranks that may be drawn, with all elements equal to the last one.
         let with_equal =
             |count: usize| (count..row.len()).find(|&rank| at(rank) < at(count - 1)).unwrap_or(row.len());
         let mut allowed = row.len();

@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::SoftmaxKernels;
 use crate::prelude::*;
@@ -8,11 +8,11 @@ use crate::prelude::*;
 struct Softmax {
     /// The bits of the factor of x.
     scale: u32,
-    /// Whether the result is the logarithm.
+    /// Whether to compute the logarithm.
     log: bool,
     /// Rows of a matrix.
     period: u32,
-    /// The last element of the first row that takes part; all if it is `i32::MAX`.
+    /// The last visible element of the first row; `i32::MAX` if all are visible.
     diagonal: i32,
 }
 
@@ -60,7 +60,7 @@ pub fn results(
     Ok(vec![x.clone()])
 }
 
-/// How far elements of the first row take part, if they do not all.
+/// The last visible element of the first row, if the call is causal.
 pub fn diagonal(shape: &[usize], options: &Options) -> Option<i64> {
     let [rows, columns] =
         [2, 1].map(|mode| shape.len().checked_sub(mode).map_or(1, |mode| shape[mode] as i64));

@@ -9,9 +9,9 @@ use moye_device::prelude::*;
 
 /// `y = softmax(scale x + bias)`, or its logarithm, along rows; a block for each `C::ROWS` rows, or
 /// a cluster for each row; shapes that are `AHEAD` step over the rows. Elements where `mask` is 0,
-/// and those of row `i` from `i % period + diagonal + 1` on (unless `diagonal` is `i32::MAX`), are
-/// as minus infinity. `mask` and `bias` are matrices of `period` rows that repeat, or their address
-/// is 0.
+/// and those of row `i` from `i % period + diagonal + 1` on (unless `diagonal` is `i32::MAX`),
+/// count as minus infinity. `mask` and `bias` are matrices of `period` rows that repeat, or their
+/// address is 0.
 ///
 /// # Safety
 /// `x` and `y`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldy` apart, `mask`
@@ -85,14 +85,14 @@ pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
                 tXrX.apply_at(&tXcX, hide);
             }
         }
-        // The greatest is taken off before the scale, which would magnify its rounding error or
-        // overflow. For a negative scale that is the least element.
+        // Subtract the maximum before scaling, which would magnify its rounding error or overflow.
+        // For a negative scale that is the least element.
         let sign = if scale < 0.0 { -1.0 } else { 1.0 };
         tXrX.apply(|x| x * sign);
         team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
-        // For the block alone: maximum and sum of a cluster's blocks are exchanged at once.
+        // Per block: maximum and sum of a cluster's blocks are exchanged together.
         let max = team.reduce_in_block(tXrX.reduce_rows(f32::max), f32::max)[0];
-        // A block whose elements are all minus infinity, or that has none.
+        // The block has no elements, or all are minus infinity.
         let base = if max == f32::NEG_INFINITY { 0.0 } else { max };
         let factor = scale * sign * LOG2_E;
         tXrX.apply(|x| (x - base) * factor);

@@ -5,8 +5,8 @@
 //! mask of attention: element `j` of row `i` of a matrix of `m` rows of `n` elements takes part if
 //! `j <= i + n - m + offset`.
 //!
-//! Elements are f32, f16 or bf16, computed in f32. As in PyTorch a row with NaN or plus infinity is
-//! NaN, and so is a row of minus infinity alone.
+//! Elements are f32, f16 or bf16, computed in f32. As in PyTorch, a row with NaN or plus infinity
+//! is NaN, and so is a row of only minus infinity.
 
 mod call;
 mod cases;
@@ -80,7 +80,7 @@ impl<'a, T: SoftmaxKernels> Softmax<'a, T> {
     setters! {
         /// A factor of `x`.
         scale: f32;
-        /// Where `mask` is 0, `x` takes no part: a matrix of the shape of `x`, or of one row.
+        /// Hides the elements of `x` where it is 0: a matrix of the shape of `x`, or of one row.
         mask: Matrix<'a, u8> as Some;
         /// Added to the scaled `x`: a matrix of the shape of `x`, or of one row.
         bias: Matrix<'a, T> as Some;

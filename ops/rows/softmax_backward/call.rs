@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::SoftmaxBackwardKernels;
 use crate::prelude::*;
@@ -26,7 +26,7 @@ impl RowKernel<3> for SoftmaxBackward {
     }
 }
 
-/// Element type and shape of the gradient: those of y and dy.
+/// Element type and shape of the gradient: as y and dy.
 pub fn results(
     name: &'static str,
     _: bool,

@@ -1,4 +1,4 @@
-//! Shapes that break kernels, and shapes that are measured.
+//! Test cases that stress the kernels, and benchmark cases.
 
 use moye_runtime::operation::{Case, Value};
 

@@ -54,7 +54,7 @@ pub unsafe fn softmax_backward<T: Element + Convert<f32>, C: RowShape>(
         let mut tXrY = of_y.take(&team, &load.partition_s(gY)); // (CPY, CPY_M, CPY_N)
         let tXrG = of_dy.take(&team, &load.partition_s(gG)); // (CPY, CPY_M, CPY_N)
         next(&team, team.next_tile());
-        // Out of bounds dy is 0, so that the sums have nothing of it.
+        // Out of bounds dy is 0, and adds nothing to the sums.
         if log {
             let sum = team.reduce(tXrG.reduce_rows(f32::add), f32::add); // (CPY_M)
             tXrY.apply(|y| math::fast::exp2(y * LOG2_E));

@@ -1,5 +1,5 @@
-//! Unit tests of parts of the library. They are apart from it: as tests of the library they would
-//! compile all of its kernels for the simulator once more.
+//! Unit tests of parts of the library. Inside the library they would compile all of its kernels for
+//! the simulator again.
 #![allow(dead_code, reason = "the tests need some of it")]
 
 #[path = "../code.rs"]

@@ -48,8 +48,8 @@ struct Row<T: Element> {
 }
 
 impl<T: Element + Convert<f32>> Row<T> {
-    /// Calls `f` with the order and the index of each of the thread's elements that may reach
-    /// `least`.
+    /// Calls `f` with the order and the index of the elements of each of the thread's vectors that
+    /// reach `least`.
     ///
     /// # Safety
     /// The row is readable.
@@ -71,7 +71,7 @@ impl<T: Element + Convert<f32>> Row<T> {
     /// The number of the block's elements for which `is` holds.
     ///
     /// # Safety
-    /// The row is readable, all threads of the block are here, and `scratch` belongs to them.
+    /// The row is readable, all threads of the block call it, and `scratch` belongs to them.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn count(
@@ -94,7 +94,7 @@ impl<T: Element + Convert<f32>> Row<T> {
 ///
 /// # Safety
 /// `x` holds the rows, `values` and `indices` (i32, or i64 if `wide`) hold `k` elements for each;
-/// `k` is from 1 to `MOST` and at most `n`. What is written is disjoint from `x`.
+/// `k` is from 1 to `MOST` and at most `n`. The results are disjoint from `x`.
 #[kernel(
     threads = THREADS,
     shared = (
@@ -122,7 +122,7 @@ pub unsafe fn topk<T: Element + Convert<f32>>(
     let part = RowPart { from: 0, to: n, part: thread, parts: THREADS };
     let row = Row { x: x.offset(of_x.row(block_idx().y, block_idx().x)), stride: of_x.element, part };
 
-    // Groups without elements have the order 0, below that of any element.
+    // Groups without elements have order 0, below any element.
     let (mut max, mut any) = (f32::NEG_INFINITY, false);
     part.for_each_of::<T, 2>(row.x, row.stride, |values, _| {
         (max, any) = (max_nan_f32(max, Max::of(values, |i| i)), true);
@@ -185,7 +185,7 @@ pub unsafe fn topk<T: Element + Convert<f32>>(
                 }
             }
         } else {
-            // Among the equal elements the first are taken, until there are k.
+            // Take the first of the equal elements, until there are k.
             let mut fewest = 0;
             while fewest < limit {
                 let middle = fewest + (limit - fewest) / 2;
@@ -203,7 +203,7 @@ pub unsafe fn topk<T: Element + Convert<f32>>(
         sync_threads();
     }
 
-    // Equal elements count only if the greater ones are too few.
+    // Equal elements count only if there are too few greater ones.
     let equal = if above < k { equal } else { 0 };
     let candidate = |i: u32| {
         let at = if i < above { (i, 0) } else { (i - above, 1) };

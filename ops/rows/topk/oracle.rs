@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Values and indices; of equal elements the first one comes first.
+/// Values and indices; equal elements are in the order of their indices.
 pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
     let (ty, x) = input(inputs, 0);
     let (axis, k) = (options.int("axis"), options.int("k") as usize);

@@ -1,4 +1,4 @@
-//! From a call to launches.
+//! Builds the launches of a call.
 
 use super::kernel::SwishKernels;
 use crate::prelude::*;

@@ -58,7 +58,7 @@ fn array<T: Element>(buffer: &Buffer<T>, shape: &[usize]) -> Option<Array> {
     Some(Array::row_major(&ty, buffer.address()))
 }
 
-/// Computes a call, or says why not.
+/// Computes a call, or returns the error message.
 #[allow(dead_code, reason = "some operation needs it")]
 fn run(
     device: &Device,
@@ -245,7 +245,7 @@ fn integers_are_refused_with_the_operand_and_what_it_takes() {
 fn topk_has_nan_first_and_the_first_of_equal_elements_whatever_is_masked() {
     use moye::{Matrix, MatrixMut};
     let device = Device::sim();
-    // Masked but for 7 elements, 2,000 above all others, and NaN among zeros.
+    // A row masked except for 7 elements, a row of 2,000 greater elements, and NaN among zeros.
     let mut rows = [[f32::NEG_INFINITY; 4000]; 3];
     (0..7).for_each(|i| rows[0][500 * i + 3] = i as f32);
     rows[1] = std::array::from_fn(|i| if i % 2 == 0 { 1.0 + (i / 512) as f32 } else { 0.0 });
@@ -283,13 +283,13 @@ fn hidden_elements_have_no_probability_and_no_gradient_whatever_they_are() {
     assert_eq!(got[..4], [0.5, 0.5, 0.0, 0.0]);
     assert!(got[4..7].iter().all(|y| (y - third).abs() < 1e-6) && got[7] == 0.0, "{got:?}");
     assert!(got[8..].iter().all(|y| y.is_nan()), "plus infinity takes part: {got:?}");
-    // A row of which nothing takes part is that of minus infinity alone.
+    // A row whose elements are all hidden is like a row of minus infinity.
     let of = Softmax::new(x).causal(-2).mask(Matrix::row_major(&mask, 1, 4).unwrap());
     of.run(&device, &mut MatrixMut::row_major(&mut y, 3, 4).unwrap()).unwrap();
     let got = y.download().unwrap();
     assert!(got[..4].iter().all(|y| y.is_nan()), "{got:?}");
     assert_eq!(got[4..8], [1.0, 0.0, 0.0, 0.0]);
-    // The gradients of what is hidden.
+    // The gradients of hidden elements.
     for (hidden, log) in [(0.0, false), (-INF, true)] {
         let given = if log { [0.0f32, 0.0, 0.0].map(|x| x - 3f32.ln()) } else { [third; 3] };
         let y = device.upload(&[given[0], hidden, given[1], given[2]]).unwrap();
@@ -331,7 +331,7 @@ fn options_that_no_kernel_has_are_refused_with_what_they_may_be() {
         ),
     ];
     for (name, shape, given, wanted) in cases {
-        // Only the operations of the features are there.
+        // Only enabled operations exist.
         let Some(refused) = refused(name, shape, given) else { continue };
         assert!(refused.contains(wanted), "{refused}");
     }

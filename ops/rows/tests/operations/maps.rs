@@ -1,5 +1,5 @@
-//! Elementwise operations beyond the cases of the harness: in place, special values, and what they
-//! refuse.
+//! Elementwise operations beyond the cases of the harness: in place, special values, and refused
+//! calls.
 
 use crate::{array, run};
 use half::{bf16, f16};

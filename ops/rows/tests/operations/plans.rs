@@ -1,4 +1,4 @@
-//! Plans of kernels along rows: for rows that no shape holds, which a block takes in chunks, and
+//! Plans of kernels along rows: for rows that no shape holds, which a block reads in chunks, and
 //! for each kind of call.
 
 use super::{array, run};
@@ -169,7 +169,7 @@ fn gradients_of_norms_need_no_place_for_the_gradient_of_the_weight() {
                 run(&device, backward, &operands, &[])
             };
             call(&of_dx, array(&dw, &[n])).unwrap();
-            // With the gradient of the weight another plan adds in another order.
+            // With the gradient of the weight, a different plan sums in a different order.
             call(&of_dx, None).unwrap();
             let wanted = dx.download().unwrap();
             let refused = call(&of_x, array(&dw, &[n])).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! NaN, infinities, and arrays without elements: what float64 has, or an error with the shape.
+//! NaN, infinities, and arrays without elements: results as in float64, or an error with the shape.
 
 use moye::operation::{ArrayType, Axes, Case, Declaration, Dtype, Options, Value, harness};
 
@@ -43,7 +43,7 @@ const BINS: &[Case] = &[Case::new(&[M])
     .options(&[("low", Value::Float(0.0)), ("high", Value::Float(2.0)), ("bins", Value::Int(3))])
     .values(OF_X)];
 
-/// Other operations have tests of what they do where PyTorch differs, or has nothing.
+/// Where PyTorch differs or has no counterpart, separate tests cover the other operations.
 const SPECIAL: &[(&str, &[Case])] = &[
     ("add", BOTH),
     ("axpby", BOTH),
@@ -72,14 +72,14 @@ fn declared(name: &str) -> Option<&'static Declaration> {
 fn nan_and_infinities_lead_to_what_float64_has() {
     for device in harness::devices() {
         for (name, cases) in SPECIAL {
-            // Only the operations of the features are there.
+            // Only enabled operations exist.
             let Some(declaration) = declared(name) else { continue };
             harness::check_on(&Declaration { cases, ..*declaration }, &device, |_| true);
         }
     }
 }
 
-/// Rows without elements, besides no rows, which each operation has a case of.
+/// Rows without elements; every operation has a case without rows.
 const EMPTY: &[(&str, &[Case])] = &[
     ("axpby", &[Case::new(&[Some(&[3, 0]), Some(&[3, 0])])]),
     ("cumsum", &[Case::new(&[Some(&[3, 0])])]),
