@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stream = CudarcStream::new(&cuda)?;
     let mut turned = stream.device().alloc_zeroed::<f32>(m * n)?;
     for _ in 0..3 {
-        // SAFETY: the views are used on this stream alone.
+        // SAFETY: the views are used only on this stream.
         unsafe {
             let (a, b, mut c) = (stream.read(&a)?, stream.read(&b)?, stream.write(&mut c)?);
             let (a, b) = (Matrix::row_major(&a, m, k)?, Matrix::row_major(&b, k, n)?);
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let exact: f32 = (0..k).map(|l| host_a[i * k + l] * host_b[l * n + j]).sum();
         assert_eq!(result[i * n + j], exact, "row {i}, column {j}");
     }
-    // SAFETY: the buffer is used on this stream alone.
+    // SAFETY: the buffer is used only on this stream.
     let lent = unsafe { stream.lend(&mut turned)? };
     let transposed = cuda.clone_dtoh(&*lent)?;
     assert!((0..m * n).all(|at| transposed[at % n * m + at / n] == result[at]));

@@ -6,7 +6,7 @@ use crate::memory::{Element, Shared};
 use crate::tensor::{StaticLayout, Tensor};
 
 impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<TmaCopy<T, L, R, CLUSTER>> {
-    /// Has a tile loaded into a stage that is being filled. By one thread.
+    /// Issues the load of a tile into a stage that is being filled. One thread calls it.
     ///
     /// # Safety
     /// The tile is in the block's shared memory, aligned to the swizzle's period (128 bytes without

@@ -1,6 +1,6 @@
 //! A static layout costs nothing on the device: kernels that index through constant layouts,
-//! composed, divided and swizzled, compile to no more instructions than kernels with the arithmetic
-//! by hand.
+//! composed, divided and swizzled, compile to no more instructions than kernels with handwritten
+//! arithmetic.
 
 #[path = "../../builder/tests/fixtures/krate.rs"]
 #[allow(dead_code, reason = "shared with the builder's own tests")]
@@ -198,8 +198,8 @@ fn work(kernel: &Function) -> usize {
     kernel.len() - kernel.count_where(|name| name.starts_with("cvta."))
 }
 
-/// Asserts that the kernel with layouts has no more instructions than the kernel by hand, and the
-/// same accesses.
+/// Asserts that the kernel with layouts has no more instructions than the handwritten kernel, and
+/// the same accesses.
 fn costs_nothing(name: &str) {
     if !builds_ptx() {
         return;

@@ -8,7 +8,7 @@ use moye::layout::{ComposedLayout, layout};
 use moye_device::analysis::shared_access;
 
 pub fn run(device: &Device) -> moye::Result<()> {
-    // A column of 33 elements: a row of the tile, which this copy does not read, is in 32 banks.
+    // Columns of 33 elements: a row of the tile, which this copy does not read, spans 32 banks.
     for tile in [layout!((32, 32):(32, 1)), layout!((32, 32):(33, 1))] {
         let access = shared_access(ComposedLayout::plain(tile), 32, 1);
         println!("a warp along a row, {tile}: {} words in a bank", access.conflict_degree());

@@ -21,6 +21,6 @@ pub fn run(device: &Device) -> moye::Result<()> {
     println!("{}", COPY.try_access_d(odd).unwrap_err());
 
     let product = Product::<f32>::random(device, Fast::Mn, Fast::Mn);
-    // A block of 256 threads for each tile of 128 x 128 of C.
+    // A block of 256 threads for each 128 x 128 tile of C.
     product.run(device, &ladder_double_buffered, (128, 128), 256)
 }

@@ -9,7 +9,7 @@ use moye_device::atom::TiledMma;
 use moye_device::atom::mma::UniversalFma;
 
 pub fn run(device: &Device) -> moye::Result<()> {
-    // The operands of a whole tile are in registers. How many that is depends on how the threads
+    // The operands of a whole tile are in registers. Their number depends on how the threads
     // divide C.
     for atoms in [layout!((32, 8, 1)), layout!((16, 16, 1))] {
         let mma = TiledMma::<UniversalFma<f32>>::new(atoms);
@@ -18,6 +18,6 @@ pub fn run(device: &Device) -> moye::Result<()> {
     }
 
     let product = Product::<f32>::random(device, Fast::Mn, Fast::Mn);
-    // A block of 256 threads for each tile of 128 x 128 of C.
+    // A block of 256 threads for each 128 x 128 tile of C.
     product.run(device, &ladder_overlapped, (128, 128), 256)
 }

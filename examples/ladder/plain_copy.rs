@@ -7,7 +7,7 @@ use moye::layout::{Tiler, layout, zipped_divide};
 use moye_device::layout::tuple;
 
 pub fn run(device: &Device) -> moye::Result<()> {
-    // 32 x 8 threads divide a tile of 32 x 32: four elements each.
+    // 32 x 8 threads divide a 32 x 32 tile: four elements each.
     let parts = zipped_divide(layout!((32, 32)), Tiler::shape(tuple!((32, 8))));
     println!("((THR_M, THR_N), (REST_M, REST_N)): {parts}");
 

@@ -80,7 +80,7 @@ impl Product<f32> {
     }
 }
 
-/// The elements of a matrix of rows of `k`, as they are in memory, and its leading dimension.
+/// The elements of a matrix of rows of `k` in memory order, and its leading dimension.
 fn stored<T: Element + Scalar>(rows: &[f64], k: usize, fast: Fast) -> (Vec<T>, i64) {
     let count = rows.len() / k;
     let (leading, columns) = if fast == Fast::K { (k, count) } else { (count, k) };
@@ -111,7 +111,7 @@ impl Matrix {
         Self { m, n, elements: (0..m * n).map(|_| rng.random()).collect() }
     }
 
-    /// Launches a kernel, a block of 256 threads for each tile of 32 x 32, and compares the result.
+    /// Launches a kernel, a block of 256 threads for each 32 x 32 tile, and compares the result.
     pub fn moves(&self, device: &Device, kernel: &Move, transposes: bool) -> Result<()> {
         let (m, n) = (self.m, self.n);
         let (from, to) = (i64::from(m), i64::from(if transposes { n } else { m }));

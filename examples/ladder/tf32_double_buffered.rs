@@ -9,7 +9,7 @@ use moye_device::atom::TiledMma;
 use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
 
 pub fn run(device: &Device) -> moye::Result<()> {
-    // Four warps, two by two. The tile of 32 x 32 gives each of them two atoms of N side by side:
+    // Four warps, two by two. In a 32 x 32 tile each computes two adjacent atoms along N:
     // as many as one `ldmatrix` of four matrices fills.
     const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> =
         TiledMma::tiled(layout!((2, 2, 1):(2, 1, 1)), [32, 32, 8]);
@@ -19,7 +19,7 @@ pub fn run(device: &Device) -> moye::Result<()> {
     // M is A's fast axis, or K is: the second kernel reads both operands by `ldmatrix`.
     for (step, a_fast) in [(ladder_tf32_nn, Fast::Mn), (ladder_tf32_tn, Fast::K)] {
         let product = Product::<f32>::random(device, a_fast, Fast::K);
-        // A block of 128 threads for each tile of 128 x 128 of C.
+        // A block of 128 threads for each 128 x 128 tile of C.
         product.run(device, &step, (128, 128), 128)?;
     }
     Ok(())

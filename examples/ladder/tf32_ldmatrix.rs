@@ -10,7 +10,7 @@ use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
 use moye_device::atom::{TiledCopy, TiledMma, make_tiled_copy_a};
 
 pub fn run(device: &Device) -> moye::Result<()> {
-    // The copy is made of the product: it brings every lane what `mma.sync` wants of it.
+    // The copy is built from the product: each lane loads the registers that `mma.sync` needs.
     const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
     const READ: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_a(&MMA);
 
@@ -22,6 +22,6 @@ pub fn run(device: &Device) -> moye::Result<()> {
     }
 
     let product = Product::<f32>::random(device, Fast::K, Fast::K);
-    // A warp for each tile of 16 x 8 of C.
+    // A warp for each 16 x 8 tile of C.
     product.run(device, &ladder_tf32_ldmatrix, (16, 8), 32)
 }

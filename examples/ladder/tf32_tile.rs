@@ -8,7 +8,7 @@ use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
 use moye_device::atom::{Operand, TiledMma};
 
 pub fn run(device: &Device) -> moye::Result<()> {
-    // The kernel is that of step 4 with another tiled MMA.
+    // The kernel of step 4 with a different tiled MMA.
     const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
     println!("{} threads multiply {}", MMA.threads(), MMA.tile_mnk());
     // (thread, value) to the element: which of A's 16 x 8 elements lane 5 holds.
@@ -19,6 +19,6 @@ pub fn run(device: &Device) -> moye::Result<()> {
     }
 
     let product = Product::<f32>::random(device, Fast::Mn, Fast::K);
-    // A warp for each tile of 16 x 8 of C.
+    // A warp for each 16 x 8 tile of C.
     product.run(device, &ladder_tf32_tile, (16, 8), 32)
 }

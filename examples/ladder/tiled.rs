@@ -10,7 +10,7 @@ use moye_device::atom::mma::UniversalFma;
 use moye_device::atom::{TiledCopy, TiledMma};
 
 pub fn run(device: &Device) -> moye::Result<()> {
-    // 256 threads copy a tile of 128 x 8: the threads cover 32 x 8 of it, so each has 4 elements.
+    // 256 threads copy a 128 x 8 tile: the threads cover 32 x 8 of it, so each copies 4 elements.
     const COPY: TiledCopy<UniversalCopy<f32>, f32> = TiledCopy::new(layout!((32, 8)), layout!((1, 1)));
     println!("a thread's part of a tile of A, (CPY, CPY_M, CPY_K): {}", COPY.partition_s(layout!((128, 8))));
 
@@ -19,6 +19,6 @@ pub fn run(device: &Device) -> moye::Result<()> {
     println!("a thread's part of a tile of C, (MMA, MMA_M, MMA_N): {}", MMA.partition_c(layout!((128, 128))));
 
     let product = Product::<f32>::random(device, Fast::Mn, Fast::Mn);
-    // A block of 256 threads for each tile of 128 x 128 of C.
+    // A block of 256 threads for each 128 x 128 tile of C.
     product.run(device, &ladder_tiled, (128, 128), 256)
 }

@@ -2,8 +2,8 @@
 
 use moye_runtime::operation::{Case, Dtype};
 
-/// Half a unit in the last place of a number of this type, relative to it: the error of an element
-/// that is rounded once.
+/// Half a unit in the last place of this type, relative to the value: the error of an element that
+/// is rounded once.
 pub fn rounding(dtype: Dtype) -> f64 {
     // Bits of the fraction and the leading one.
     let precision = match dtype {
@@ -34,8 +34,8 @@ pub fn promoted_sums() -> f64 {
     4.0 * 2f64.powi(-13)
 }
 
-/// The error of elements of this type that are rounded from values with an `error`: those within it
-/// of the middle of two numbers may become either, which are two halves of a unit apart.
+/// The error of elements of this type, rounded from values with an `error`: a value within it of
+/// the midpoint of two elements may round to either, and they are two halves of a unit apart.
 pub fn either(dtype: Dtype, error: f64) -> f64 {
     (2.0 * rounding(dtype) * error).sqrt()
 }

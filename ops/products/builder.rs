@@ -1,4 +1,4 @@
-//! The methods of typed builders that differ in names and types alone, and options.
+//! Macros for builder methods that differ only in names and types, and options.
 
 use moye_runtime::operation::{OptionOf, Value};
 
@@ -7,7 +7,7 @@ pub const fn option(name: &'static str, about: &'static str, default: Value) -> 
     OptionOf::new(name, about, default)
 }
 
-/// Writes `run` and `run_on` of a builder, from what `run` is documented with, its results, and the
+/// Writes `run` and `run_on` of a builder, from the documentation of `run`, its results, and the
 /// [`TypedCall`](moye_runtime::operation::TypedCall) on a stream.
 macro_rules! runs {
     (
@@ -33,8 +33,8 @@ macro_rules! runs {
         #[doc = concat!("Same as [`", stringify!($run), "`](Self::", stringify!($run), ").")]
         ///
         /// # Safety
-        /// Until the work is complete, no other stream writes the elements of what is read, or
-        /// reads or writes those of what is written.
+        /// Until the work is complete, no other stream writes the elements of the inputs, or
+        /// reads or writes those of the results.
         pub unsafe fn $run_on $(<$generic: $bound>)? (
             &$self,
             $stream: &moye_runtime::Stream,

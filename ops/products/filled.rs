@@ -1,6 +1,6 @@
-//! The mainloops of Hopper with a custom producer: the consumers of `wgmma` are here, and a
-//! [`Fill`] says how a stage is filled. With a [`FillScaled`] partial accumulators of 8-bit floats
-//! are promoted to f32 times their scales.
+//! Hopper mainloops with a custom producer: the `wgmma` consumers are here, and a [`Fill`] loads
+//! the stages. With a [`FillScaled`], partial accumulators of 8-bit floats are multiplied by their
+//! scales and added in f32.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use moye_device::algorithm::clear;
@@ -45,7 +45,7 @@ pub trait Fill<const STAGES: u32, const CLUSTER: u32>: Copy {
         filling: &Filling,
     );
 
-    /// The number of rows of C from the tile's first one on: warpgroups that have none skip the
+    /// The number of rows of C from the tile's first one on: warpgroups without rows skip the
     /// tile's products, and their accumulators are undefined.
     ///
     /// # Safety
@@ -71,7 +71,7 @@ pub struct Filled<
     tCrA: DescriptorTensor<DescriptorsOf<F::StagesA, M, OfA>>,
     /// (1, MMA_N, MMA_K, PIPE)
     tCrB: DescriptorTensor<DescriptorsOf<F::StagesB, M, OfB>>,
-    /// The last stage that was issued, which is not released yet.
+    /// The last issued stage, not released yet.
     before: Option<Full>,
 }
 
@@ -112,7 +112,7 @@ where
 
     #[inline(always)]
     unsafe fn start(fill: F, (sA, sB, pipeline): StagesOf<Self>, _thread: u32, warpgroup: u32) -> Self {
-        // Descriptors are computed from the warpgroup's number, which is uniform.
+        // Descriptors depend on the warpgroup's index, which is uniform.
         let mma = M::get_slice(WARPGROUP * warpgroup);
         Self {
             fill,
@@ -250,8 +250,8 @@ pub trait FillScaled<const STAGES: u32>: Fill<STAGES, 1> {
     unsafe fn scales(&self, tile: &WorkTile) -> TileScales;
 }
 
-/// [`Filled`] with promotion, as [`Promoted`] has it: the products of a K tile, times their scales,
-/// are added in f32.
+/// [`Filled`] with promotion like [`Promoted`]: the products of a K tile, times their scales, are
+/// added in f32.
 pub struct FilledPromoted<F: FillScaled<STAGES>, M: StaticTiledMma<Atom: WgmmaAtom>, const STAGES: u32> {
     filled: Filled<F, M, STAGES>,
     /// The first row of this thread in a tile.
@@ -272,7 +272,7 @@ where
     const THREADS: u32 = Filled::<F, M, STAGES>::THREADS;
     const TILE: (u32, u32, u32) = {
         let tile = Filled::<F, M, STAGES>::TILE;
-        // A scale of B is for the columns of the tile, and an instruction has them all.
+        // One scale of B covers the columns of the tile, all of which an instruction computes.
         assert!(tile.1 == SCALED_K && tile.2 == SCALED_K && M::THREADS == 2 * tile.0);
         tile
     };

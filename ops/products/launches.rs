@@ -19,8 +19,8 @@ pub fn tiles(rows: impl Into<u64>, columns: u32, tile: u32) -> u64 {
     rows.into().saturating_mul(columns.div_ceil(tile).into())
 }
 
-/// A persistent grid for `tiles` tiles, each of a cluster's blocks: one cluster at least, and no
-/// more than run at once or than there are tiles.
+/// A persistent grid for `tiles` tiles, each of one cluster: at least one cluster, and no more than
+/// run at a time or than there are tiles.
 pub fn persistent(
     operation: &'static str,
     on: &Launcher<'_>,

@@ -1,7 +1,7 @@
 //! Products that models run: a folder and a feature each.
 //!
 //! Each folder has all of an operation, as in `moye-rows`: what it is and its builder
-//! (`mod.rs`), its kernel (`kernel.rs`), the way from a call to launches (`call.rs`), the float64
+//! (`mod.rs`), its kernel (`kernel.rs`), the launches of a call (`call.rs`), the float64
 //! reference (`oracle.rs`) and its cases (`cases.rs`).
 //!
 //! # Options that `Matmul` lacks

@@ -1,4 +1,4 @@
-//! Operands of TMA: matrices with K contiguous, and the kernel that brings others into that form.
+//! Operands of TMA: K-contiguous matrices, and the kernel that copies others into that form.
 
 use moye_device::collective::BlockScales;
 use moye_device::prelude::*;
@@ -12,16 +12,16 @@ pub const THREADS: u32 = 256;
 pub struct ScalesAt {
     /// The address; 0: there are none.
     pub address: u64,
-    /// Elements from block to block along the rows; 0 where one scale is for all, as for `k`.
+    /// Stride between blocks along the rows; 0 if all share a scale, as for `k`.
     pub row: u32,
-    /// From block to block along K.
+    /// Stride between blocks along K.
     pub k: u32,
-    /// From matrix to matrix, or from the end of a padded group's rows to the next group.
+    /// Stride between matrices, or from the end of a padded group's rows to the next group.
     pub batch: u32,
 }
 
 impl ScalesAt {
-    /// The scales as a mainloop reads them.
+    /// The scales in the form that a mainloop reads.
     #[inline(always)]
     pub const fn scales(self) -> BlockScales {
         let Self { address, row, k, batch } = self;
@@ -33,16 +33,16 @@ impl ScalesAt {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, KernelParam)]
 pub struct Place {
-    /// From matrix to matrix.
+    /// Between matrices.
     pub batch: i64,
-    /// From row to row.
+    /// Between rows.
     pub row: i64,
-    /// From column to column.
+    /// Between columns.
     pub column: i64,
 }
 
 /// Copies matrices of `rows` x `columns` at any strides to contiguous rows of `padded` elements,
-/// of which those past `columns` become 0. Grid: `(ceil(rows * padded / THREADS), matrices)`.
+/// with zeros past `columns`. Grid: `(ceil(rows * padded / THREADS), matrices)`.
 ///
 /// # Safety
 /// `x` has the matrices, and `y` room for them; they are disjoint.
@@ -95,12 +95,12 @@ mod host {
         pub address: u64,
         /// Batches, rows, columns.
         pub shape: [u32; 3],
-        /// Elements from batch to batch and from row to row.
+        /// Strides of batches and rows.
         pub strides: [i64; 2],
     }
 
     impl Rows {
-        /// The rows of all matrices as those of one, if one stride joins them.
+        /// The rows of all matrices as one matrix, if one stride joins them.
         fn joined(self) -> Option<Self> {
             let [batches, rows, columns] = self.shape;
             if batches == 1 {
@@ -156,7 +156,7 @@ mod host {
             && (columns == 1 || at.column == 1)
             && fits(rows, at.row, columns)
             && fits(batches, at.batch, columns);
-        // The stride of a mode of one element is not used, but it must be one that maps take.
+        // The stride of a mode of one element is not used, but maps must accept it.
         let whole = (columns * bytes).next_multiple_of(ALIGN) / bytes;
         let or = |count: usize, stride: i64, other: usize| if count > 1 { stride } else { other as i64 };
         is_taken.then(|| Rows {
@@ -179,8 +179,7 @@ mod host {
         Matrices(&'a Array),
         /// (m, k) or (group, rows, k).
         Groups(&'a Array),
-        /// Matrices whose rows must consist of whole vectors of 16 bytes: TMA is not what loads
-        /// them.
+        /// Matrices whose rows must consist of whole vectors of 16 bytes, without TMA.
         Vectors(&'a Array),
     }
 
@@ -202,7 +201,7 @@ mod host {
             }
         }
 
-        /// Elements of a row as kernels have it: with zeros if the array is copied.
+        /// Elements of a row for kernels: with zeros if the array is copied.
         pub fn columns(self) -> usize {
             let array = self.array();
             if self.taken().is_some() { place(array).0[2] } else { padded(array) }
@@ -217,7 +216,7 @@ mod host {
             (batches * rows * padded(array) * array.dtype.bytes()).next_multiple_of(256)
         }
 
-        /// Refuses extents that kernels do not count.
+        /// Refuses extents that kernels cannot count.
         fn check(self, operation: &'static str) -> Result<()> {
             let (array, ([batches, rows, columns], _)) = (self.array(), place(self.array()));
             let all = if matches!(self, Self::Groups(_)) { batches.saturating_mul(rows) } else { rows };
@@ -280,8 +279,8 @@ mod host {
         }
     }
 
-    /// The rows of operands, and memory for the copies of operands that no tensor map takes, which
-    /// is held until all has been launched.
+    /// The rows of operands, and memory for the copies of operands that no tensor map takes, to be
+    /// held until everything is launched.
     ///
     /// # Safety
     /// The arrays are in memory of the stream's device until the work is complete.
@@ -441,7 +440,7 @@ mod host {
 
     impl Results {
         /// The kernel's parameter of matrices of `rows` rows, without a tensor map: `group` is the
-        /// distance from one to the next.
+        /// stride between them.
         pub fn matrices<O: Element>(self, rows: u32) -> Target<O> {
             let (_, target) = self.plain();
             Target { group: target.group + i64::from(rows) * target.row, ..target }
@@ -452,7 +451,7 @@ mod host {
     pub struct Mapped(Option<TensorMap>);
 
     impl Mapped {
-        /// The kernel's parameter, which it reads if there is a map.
+        /// The kernel's parameter; read only if there is a map.
         pub fn pass(&self) -> Map {
             self.0.as_ref().map_or(Map::from_words([0; 16]), KernelArg::pass)
         }
@@ -473,7 +472,7 @@ mod host {
         (0..ends.len()).map(of).collect()
     }
 
-    /// Matrices one below the other, (groups * n, k), as (groups, n, k).
+    /// Stacked matrices, (groups * n, k), as (groups, n, k).
     pub fn stacked<T: Element>(
         operation: &'static str,
         name: &str,
@@ -493,7 +492,7 @@ mod host {
         Ok(Array { shape: vec![groups, n, k], strides: vec![n as i64 * row, row, column], ..b })
     }
 
-    /// Results of groups one below the other, (groups * m, n), as (groups, m, n).
+    /// Stacked results of groups, (groups * m, n), as (groups, m, n).
     pub fn stacked_results<T: Element>(
         operation: &'static str,
         c: &mut MatrixMut<'_, T>,

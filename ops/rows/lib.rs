@@ -1,7 +1,7 @@
 //! Operations along rows and by elements: a folder and a feature each.
 //!
 //! Each folder has all of an operation: what it is and its builder (`mod.rs`), its kernel
-//! (`kernel.rs`), the way from a call to launches (`call.rs`), the float64 reference (`oracle.rs`)
+//! (`kernel.rs`), the launches of a call (`call.rs`), the float64 reference (`oracle.rs`)
 //! and its cases (`cases.rs`). The kernels are written with the row shapes of
 //! [`moye_device::algorithm`]: the threads that share a row hold it in registers, so that it is
 //! read once and written once. Elementwise kernels are maps of vectors.

@@ -1,5 +1,4 @@
-//! Launches on several streams of the simulator: what orders them, and which accesses of two
-//! streams race.
+//! Launches on several streams of the simulator: their order, and races between two streams.
 
 use moye::{Buffer, Device, Error, GlobalMut, Grid, Kernel, LaunchBounds, Stream};
 use moye_sim::intrinsics::{load_global, store_global, thread_idx};

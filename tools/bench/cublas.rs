@@ -239,7 +239,7 @@ impl Drop for Cublas {
 /// `cublasSetWorkspace`).
 const WORKSPACE_BYTES: usize = 32 << 20;
 
-/// How cuBLASLt chooses its algorithm.
+/// The choice of cuBLASLt's algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// The first choice of its heuristic, with a workspace.

@@ -18,7 +18,7 @@ fn softmax(x: &Tensor) -> Result<Tensor> {
 #[test]
 fn views_are_read_in_place_and_results_have_the_type_of_the_operand() -> Result<()> {
     for (dtype, tolerance) in [(DType::F32, 1e-6), (DType::F16, 1e-3), (DType::BF16, 8e-3)] {
-        // Neither dense nor from the first element of its storage on.
+        // Neither dense nor at the start of its storage.
         let x = random(&[40, 3, 7], dtype)?.transpose(0, 2)?.narrow(2, 5, 33)?; // (7, 3, 33)
         let y = Declared::new(&SOFTMAX).run(&[Some(&x)])?;
         let [y] = &y[..] else { panic!("one result") };

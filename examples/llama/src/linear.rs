@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The weight of a linear layer, and its bias.
 pub struct Weight {
-    /// Rows below each other; each part has one format.
+    /// Parts stacked along rows; each has one format.
     parts: Vec<Part>,
     /// The number of columns.
     columns: usize,
@@ -142,7 +142,7 @@ fn halves(format: Format, blocks: &[u8]) -> Vec<f16> {
 }
 
 impl Weight {
-    /// The weight of tensors below each other, given by their names without `.weight` and their
+    /// The weight of stacked tensors, given by their names without `.weight` and their
     /// rows, with `columns` columns each. If `biased`, the tensors `NAME.bias` are its bias if they
     /// exist.
     ///
@@ -276,8 +276,8 @@ fn vector(file: &Gguf, name: &str, elements: usize) -> Result<Vec<f16>> {
 pub struct Input<'a> {
     /// The rows.
     pub x: Matrix<'a, f16>,
-    /// The weights and the epsilon of a norm of the rows before the product, for quantised weights
-    /// alone.
+    /// The weights and the epsilon of a norm of the rows before the product, only for quantised
+    /// weights.
     pub norm: Option<(Matrix<'a, f16>, f32)>,
 }
 

@@ -36,8 +36,8 @@ const ENDS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|endof
 /// The name of the way in which text is split before merges.
 const PRE: &str = "tokenizer.ggml.pre";
 
-/// How text is split before merges, by the name in `tokenizer.ggml.pre`. The expressions are those
-/// of the models' `tokenizer.json`.
+/// The splitting of text before merges, by the name in `tokenizer.ggml.pre`. The expressions are
+/// those of the models' `tokenizer.json`.
 const CUTS: [(&[&str], Cut); 4] = [
     (&["gpt-2", "default"], Cut::Words),
     (&["smollm"], Cut::WordsAndDigits),
@@ -59,7 +59,7 @@ const CUTS: [(&[&str], Cut); 4] = [
 enum Cut {
     /// GPT-2's words.
     Words,
-    /// GPT-2's words, and each digit alone.
+    /// GPT-2's words, and each digit separately.
     WordsAndDigits,
     By(&'static str),
 }

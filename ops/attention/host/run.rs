@@ -1,4 +1,4 @@
-//! Attention as an operation: a checked call is planned and launched.
+//! Attention as an operation: checks, plans and launches a call.
 
 use super::builder::Attention;
 use super::e4m3;
@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 /// Attention of elements `T`.
 struct Attend<T>(PhantomData<T>);
 
-/// A call as it is launched: all on which its launches depend.
+/// A checked call: everything that determines its launches.
 #[derive(Clone, Copy, Debug)]
 struct Call<T: Element> {
     arguments: Arguments<T>,
@@ -71,7 +71,7 @@ impl<T: AttentionElement> Operation for Attend<T> {
     }
 
     fn cost(plan: &Plan<T>, _: &Problem<T>, _: &Rates) -> f64 {
-        // A reduction by the last block to arrive is tried by tuning alone (record 17).
+        // Only tuning tries a reduction by the last block to arrive (record 17).
         f64::from(u8::from(plan.in_last_block))
     }
 
@@ -101,7 +101,8 @@ impl<T: AttentionElement> Operation for Attend<T> {
             counters: GlobalMut::from_address(counters.as_ref().map_or(0, Counters::address)),
             ..arguments
         };
-        // SAFETY: the caller's contract: the tensors of the arguments are in the device's memory.
+        // SAFETY: the tensors of the arguments are in the device's memory until the work is
+        // complete.
         unsafe {
             match plan.code {
                 Code::Sm80(kernel, _) => {
@@ -128,7 +129,7 @@ impl<T: AttentionElement> Operation for Attend<T> {
     }
 }
 
-/// The error where TMA takes the tensors of a plan's problem, but not those of the call.
+/// The error if TMA takes the tensors of a plan's problem, but not those of the call.
 fn not_by_tma() -> Error {
     let detail = "TMA cannot load these tensors; copy them to contiguous buffers".to_owned();
     Error::Unsupported { operation: OPERATION, detail }
@@ -143,13 +144,13 @@ fn partial<T: Element>(plan: &Plan<T>, problem: &Problem<T>) -> [usize; 2] {
     [rows * problem.sizes.1, 2 * rows]
 }
 
-/// Bytes of the workspace of a plan, or the error of one that is too large.
+/// Bytes of the workspace of a plan, or an error if it is too large.
 fn workspace<T: Element>(plan: &Plan<T>, problem: &Problem<T>) -> Result<usize> {
     at_most("thread blocks", plan.blocks, MAX_BLOCKS[0].into())?;
     let rows = u64::from(problem.arguments.q_length) * u64::from(plan.pack);
     at_most("query rows of a tile's heads", rows, MAX_ROWS)?;
     if plan.splits > 1 {
-        // The combine kernel has a warp for each row, and counts rows in u32.
+        // The combine kernel computes one row per warp, and counts rows in u32.
         let rows = blocks(&problem.arguments, 1, 1, 1);
         at_most("query rows of a call with splits", rows, MAX_ROWS)?;
     }
@@ -183,7 +184,7 @@ fn planned<T: AttentionElement>(
         .map_err(|error| if T::VARIANTS.is_empty() { e4m3::not_by_tma(call) } else { error })
 }
 
-/// The largest number of query rows that the kernels count.
+/// The largest number of query rows that the kernels can count.
 const MAX_ROWS: u64 = i32::MAX as u64;
 
 /// An error if `value` is above `limit`.
@@ -206,8 +207,8 @@ pub unsafe fn run<T: AttentionElement>(
     let device = stream.device();
     let Some((problem, checked)) = checked(call, device, o)? else { return Ok(()) };
     // SAFETY: `Problem::of` has checked bounds and alignment of all tensors. `o` and the
-    // log-sum-exp are borrowed mutably and share no element with the operands. The caller answers
-    // for other streams, and for lengths, offsets and page numbers in device memory.
+    // log-sum-exp are borrowed mutably and share no element with the operands. The caller is
+    // responsible for other streams, and for lengths, offsets and page numbers in device memory.
     unsafe { operation::run::<Attend<T>>(stream, &problem, &checked) }
         .map_err(|error| planned(call, device, &problem).err().unwrap_or(error))
 }

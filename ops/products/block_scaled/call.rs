@@ -37,7 +37,7 @@ pub const TILES: &[&str] = &["auto", "128x256", "192x128", "128x128", "64x64"];
 /// A kernel: a block's tile, blocks of a cluster and of an SM's time.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
-    /// The number among the kernels of the type of results.
+    /// The index among the kernels of the result type.
     instance: usize,
     name: &'static str,
     tile: (u32, u32),
@@ -49,7 +49,7 @@ struct Plan {
     rate: f64,
 }
 
-/// The tiles; a type of results has kernels of some of them.
+/// The tiles; each result type has kernels for some of them.
 const PLANS: [Plan; 4] = [
     Plan {
         instance: 0,
@@ -100,12 +100,12 @@ struct Arguments {
     columns: ScalesAt,
     ends: Ends,
     c: Results,
-    /// The address of the scales of a result of 8 bits, and their strides: from the end of a
-    /// padded group to the next, and of rows and blocks.
+    /// The address of the scales of an 8-bit result, and their strides: from the end of a padded
+    /// group to the next, and of rows and blocks.
     out_scales: (u64, Place),
 }
 
-/// A type of results with its kernels.
+/// A result type with its kernels.
 trait Kernels: BlockScaledKernels + Out {
     /// The kernel's parameters for `rows` rows of results.
     fn target(results: Results, stream: &Stream, rows: u32) -> Result<(Mapped, Target<Self>)>;
@@ -130,7 +130,7 @@ kernels! {
 struct BlockScaled<O>(PhantomData<O>);
 
 impl<O: Kernels> BlockScaled<O> {
-    /// The number of the kernel of a tile for a kind of operands.
+    /// The index of the kernel of a tile for a kind of operands.
     fn instance(tile: &str, kind: &str) -> Option<usize> {
         let is = |name: &str| {
             let of_type = name.strip_prefix("block_scaled_").and_then(|name| name.split_once('_'));
@@ -139,7 +139,7 @@ impl<O: Kernels> BlockScaled<O> {
         O::KERNELS.iter().position(|kernel| is(kernel.name()))
     }
 
-    /// Refuses what no kernel computes.
+    /// Refuses calls that no kernel computes.
     fn check(problem: &Problem, dtype: Dtype) -> Result<()> {
         let tiles = |kind: &str| {
             let has = |plan: &&Plan| Self::instance(plan.name, kind).is_some();
@@ -179,7 +179,7 @@ impl<O: Kernels> Operation for BlockScaled<O> {
     }
 
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
-        // A group's last tile is half empty on average.
+        // On average a group's last tile is half empty.
         let rows =
             problem.m.div_ceil(plan.tile.0 * plan.cluster) + problem.groups.saturating_sub(1).div_ceil(2);
         let workers = u64::from((card.multiprocessors / plan.cluster).max(1));
@@ -210,13 +210,13 @@ impl<O: Kernels> Operation for BlockScaled<O> {
         };
         let tiles = launches::tiles(m / rows + groups, n, plan.tile.1);
         let grid = launches::persistent(NAME, on, tiles, plan.cluster, plan.threads)?;
-        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
+        // SAFETY: the maps are of the operands, which stay in the device's memory until the work is
+        // complete.
         unsafe { on.launch(&O::KERNELS[plan.instance], grid, (&a, &b, c.pass(), target, scalars)) }
     }
 }
 
-/// Scales of `wanted` blocks, or of one for all along any mode; the blocks may have any of several
-/// numbers of rows.
+/// Checks that the scales have one of the `wanted` shapes, or extent 1 along any mode.
 fn check_scales(name: &str, shape: &[usize], wanted: &[Vec<usize>]) -> Result<()> {
     let fits = |wanted: &Vec<usize>| {
         shape.len() == wanted.len()
@@ -266,8 +266,7 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
     Ok(results)
 }
 
-/// The part of a kernel's name that says the types of operands, or that scales of B belong to
-/// rows.
+/// The part of a kernel's name for the types of operands, or for scales of rows of B.
 fn kind([a, b]: [Dtype; 2], by_rows: bool) -> &'static str {
     match (a, b, by_rows) {
         (Dtype::E4m3, Dtype::E4m3, false) => "",
@@ -279,7 +278,7 @@ fn kind([a, b]: [Dtype; 2], by_rows: bool) -> &'static str {
     }
 }
 
-/// Whether a scale of B belongs to each of its rows, and whether to a whole one.
+/// Whether each row of B has separate scales, and whether a single one.
 fn by_rows(b: &Array, scale_b: &Array) -> (bool, bool) {
     let ([_, n, _], [_, rows, along_k]) = (operand::place(b).0, operand::place(scale_b).0);
     (rows == n && n > 1, along_k == 1)
@@ -309,7 +308,7 @@ macro_rules! of_results {
     };
 }
 
-/// The address and the strides of scales: 0 where one scale is for all.
+/// The address and the strides of scales: 0 along modes that share a scale.
 pub fn scales(operation: &'static str, name: &str, of: &Array, padded: bool) -> Result<ScalesAt> {
     let ([batches, rows, blocks], at) = operand::place(of);
     let extents = [rows, blocks, batches];

@@ -14,7 +14,7 @@ pub trait Tiling: 'static {
     type SmemA: StaticLayout;
     /// (N, 128, PARTS * PIPE)
     type SmemB: StaticLayout;
-    /// Warpgroups one below the other.
+    /// Warpgroups stacked along M.
     type Mma: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>;
 }
 
@@ -81,9 +81,10 @@ pub struct Arguments {
     pub scale_a: BlockScales,
     /// The scales of B: 128 x 128 or, by rows, 1 x 128. Null: all are 1.
     pub scale_b: BlockScales,
-    /// Scales of whole rows of B, applied to the sums: `row` and `batch` alone count. Null: none.
+    /// Scales of whole rows of B, applied to the accumulators: only `row` and `batch` are used.
+    /// Null: none.
     pub columns: BlockScales,
-    /// The scales of a result of 8 bits.
+    /// The scales of an 8-bit result.
     pub scales: OutScales,
     /// The rows of A of each matrix of B.
     pub groups: Groups,
@@ -99,7 +100,7 @@ pub struct Arguments {
 /// of clusters of `CLUSTER` blocks.
 ///
 /// # Safety
-/// The maps are of (M, K, 1) and (N, K, groups) in memory of the device, made by [`CopyA`] and
+/// The maps are of (M, K, 1) and (N, K, groups) in memory of the device, built by [`CopyA`] and
 /// [`CopyB`]; there is a scale for each block, and an end for each group, none below the one
 /// before. The map of C is by [`StoreC`], of (M, N), and needed if `target.tensor` is set. `target`
 /// has the groups' rows, and so have the scales of a result of 8 bits, which overlap no operand. M,

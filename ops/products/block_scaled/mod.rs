@@ -1,5 +1,5 @@
-//! Products of 8-bit floats with scales: of blocks, 1 x 128 elements of A and 128 x 128 or 1 x 128
-//! of B, of rows, or of whole matrices.
+//! Products of 8-bit floats with scales for blocks (1 x 128 elements of A and 128 x 128 or 1 x 128
+//! of B), for rows, or for whole matrices.
 
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod kernel;
@@ -144,7 +144,7 @@ mod host {
         }
 
         /// By group: `b` and its scales are those of all groups one below the other, and `ends` is
-        /// a row with the end of each group's rows of `a`, none below the one before.
+        /// a row with the end of each group's rows of `a`, in nondecreasing order.
         pub fn groups(self, ends: Matrix<'a, i32>) -> Self {
             Self { ends: Some(ends), ..self }
         }
@@ -169,7 +169,7 @@ mod host {
             }
         }
 
-        /// A call with what is read.
+        /// A call with its inputs.
         fn call<'s>(&self, stream: &'s Stream, dtype: Dtype) -> Result<TypedCall<'s>> {
             let Some([scale_a, scale_b]) = &self.scales else {
                 let detail = "there are no scales; set them with `scales`".to_owned();

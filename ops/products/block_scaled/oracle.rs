@@ -5,8 +5,8 @@ use moye_runtime::number::{F8E4M3, Scalar as _};
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 use std::iter;
 
-/// An element of scales (rows, blocks), of which a mode of extent 1 counts for all. A scale is for
-/// 128 of `rows` rows, or for one.
+/// An element of scales (rows, blocks), broadcast along modes of extent 1. A scale is for 128 of
+/// `rows` rows, or for one.
 fn scale((ty, scales): &(ArrayType, Vec<f64>), rows: usize, mut at: [usize; 3]) -> f64 {
     if ty.shape[ty.shape.len() - 2] != rows {
         at[1] /= 128;
@@ -42,7 +42,7 @@ pub fn block_scaled(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options)
     vec![c]
 }
 
-/// A result of 8 bits, and its scales. Elements of no group are kept.
+/// An 8-bit result, and its scales. Elements of no group keep their value.
 pub fn quantised(c: &[f64], n: usize) -> Vec<Vec<f64>> {
     let of = crate::operand::unwritten;
     let (mut q, mut scales) = (Vec::new(), Vec::new());

@@ -9,7 +9,7 @@ use moye_device::collective::*;
 use moye_device::number::F8E4M3;
 use moye_device::prelude::*;
 
-/// A mainloop of `wgmma` whose instructions are one below the other, one for each warpgroup.
+/// A `wgmma` mainloop whose instructions are stacked along M, one for each warpgroup.
 pub trait Tile8: Mainloop<Accumulator = f32, Mma: StaticTiledMma<Atom: WgmmaAtom>> + 'static {}
 impl<M: Mainloop<Accumulator = f32, Mma: StaticTiledMma<Atom: WgmmaAtom>> + 'static> Tile8 for M {}
 
@@ -18,7 +18,7 @@ impl<M: Mainloop<Accumulator = f32, Mma: StaticTiledMma<Atom: WgmmaAtom>> + 'sta
 pub struct ByColumns {
     /// A scale for each column and matrix of B.
     pub scales: BlockScales,
-    /// The number of columns. Columns past it have the last one's.
+    /// The number of columns. Columns past the end are clamped to the last.
     pub end: u32,
 }
 
@@ -36,7 +36,7 @@ impl<M: Tile8> TileEpilogue<M> for ByColumns {
         }
         let first = tile.n * M::TILE.1 + accumulator_column(team.thread % 32);
         for eight in 0..const { M::TILE.1 / 8 } {
-            // Opaque, or all places are computed first and take registers.
+            // Opaque: otherwise all places are computed first and take registers.
             let column = opaque(first) + 8 * eight;
             let [low, high] = [column.min(self.end - 1), (column + 1).min(self.end - 1)];
             // SAFETY: each column of each matrix has a scale.
@@ -51,7 +51,7 @@ impl<M: Tile8> TileEpilogue<M> for ByColumns {
     }
 }
 
-/// Where the scales of a result of 8 bits go: one for 1 x 128 elements.
+/// The destination of the scales of an 8-bit result: one for 1 x 128 elements.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct OutScales {
@@ -66,12 +66,12 @@ pub struct OutScales {
     pub group: i64,
 }
 
-/// A type of results: f32, f16, bf16, or e4m3 with scales.
+/// A result type: f32, f16, bf16, or e4m3 with scales.
 pub trait Out: Element {
-    /// How a tile leaves the registers.
+    /// The sink of a tile.
     type Sink<M: Tile8>: Sink<M>;
 
-    /// The sink to the rows of `groups` in `target`, of which `c` is the map if it has one.
+    /// The sink to the rows of `groups` in `target`, with its map `c` if it has one.
     fn sink<M: Tile8>(
         c: &TensorMap,
         target: Target<Self>,
@@ -132,7 +132,7 @@ pub struct Quantised {
 
 /// The greatest e4m3.
 const GREATEST: f32 = 448.0;
-/// Elements that have a scale.
+/// Elements with one scale.
 const BLOCK: u32 = 128;
 /// Blocks of eight columns of a block.
 const EIGHTS: u32 = BLOCK / 8;
@@ -207,7 +207,7 @@ impl Quantised {
             let eight = 4 * four;
             let pairs = [pair(eight), pair(eight + 1), pair(eight + 2), pair(eight + 3)];
             if aligned > 0 {
-                // A lane gets the eight bytes of one eight.
+                // A lane receives the eight bytes of one group of eight.
                 let [low, high] = quad_transpose([pairs[0] | pairs[1] << 16, pairs[2] | pairs[3] << 16]);
                 let column = block * BLOCK + 8 * (eight + quad);
                 let address = c.offset(line + i64::from(column)).address();
@@ -227,7 +227,7 @@ impl Quantised {
                     let column = column + second;
                     let at = line + i64::from(column) * self.target.column;
                     let bits = (pairs[i as usize] >> (8 * second)) as u8;
-                    // SAFETY: the element is in bounds, and one lane's.
+                    // SAFETY: the element is in bounds, and only this lane writes it.
                     unsafe {
                         c.offset(at).write_if(exists && column < columns, F8E4M3::from_bits(bits));
                     }

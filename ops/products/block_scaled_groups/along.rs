@@ -1,4 +1,4 @@
-//! From a call of products along rows to launches.
+//! Builds the launches of products along rows.
 
 use super::NAME_K as NAME;
 use super::kernels::number;
@@ -30,7 +30,7 @@ struct Problem {
 const ALIGN: usize = 256;
 
 impl Problem {
-    /// The K tiles of the copies: each group has one more than its rows need at most.
+    /// The K tiles of the copies: each group has at most one more than its rows need.
     const fn tiles(&self) -> u32 {
         self.rows.div_ceil(SCALED_K) + self.groups
     }
@@ -43,7 +43,7 @@ impl Problem {
     }
 }
 
-/// An operand and its scales: addresses, strides, columns with one scale, and what is contiguous.
+/// An operand and its scales: addresses, strides, columns with one scale, and the contiguous mode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct From {
     x: u64,
@@ -57,7 +57,7 @@ struct From {
 /// A kernel with results `O`.
 type Entry<O> = Kernel<(TensorMap, TensorMap, Target<O>, Operands, Groups)>;
 
-/// A type of results.
+/// A result type.
 trait Kernels: Element {
     /// Its kernels by [`number`].
     const KERNELS: &'static [Entry<Self>];
@@ -76,7 +76,7 @@ kernels! {
     f32: block_scaled_k_f32 block_scaled_k_f32_e4m3_e5m2 block_scaled_k_f32_e5m2_e4m3 block_scaled_k_f32_e5m2_e5m2;
 }
 
-/// The mainloop of e4m3: all have its tile.
+/// The mainloop of e4m3: all types have its tile.
 type AnyLoop = Loop<SM90_64x128x32_F32E4M3E4M3_SS_TN>;
 
 /// Addresses and strides.

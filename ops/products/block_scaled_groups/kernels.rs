@@ -6,7 +6,7 @@ use moye_runtime::{Error, Result};
 /// Element types of results.
 pub const RESULTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16, Dtype::F32];
 
-/// The number of the types of operands: e4m3 by e4m3, e4m3 by e5m2, e5m2 by e4m3, e5m2 by e5m2.
+/// The index of the operand types: e4m3 by e4m3, e4m3 by e5m2, e5m2 by e4m3, e5m2 by e5m2.
 /// The first one has results of bf16, f16 and f32, the others of bf16 and f32.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
 //! Lists of products of 8-bit floats with the scales of their blocks: the mainloop is
-//! [`FilledPromoted`], whose operands and scales a tile's product says.
+//! [`FilledPromoted`]; a tile's product determines its operands and scales.
 
 use crate::block_scaled::kernel::{Mma, Smem};
 use crate::filled::{FillScaled, FilledPromoted, TileScales};
@@ -30,7 +30,7 @@ impl FillScaled<STAGES> for FillListed<Bytes> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn scales(&self, tile: &WorkTile) -> TileScales {
-        // SAFETY: there is the product.
+        // SAFETY: the product exists.
         let Listed { m, n, scale_a, scale_b, .. } = unsafe { self.products.of(tile.batch) };
         TileScales { of: [scale_a.scales(), scale_b.scales()], rows: [m, n] }
     }

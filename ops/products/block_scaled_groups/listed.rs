@@ -30,7 +30,7 @@ pub struct ScaledProduct<'a, A: Float8 = F8E4M3, B: Float8 = F8E4M3> {
 /// different shapes, in one launch, to results `O` of bf16 or f32, or of f16 if all operands are
 /// e4m3.
 ///
-/// The list's table is made once, in the device's memory, and each run computes all products.
+/// The list's table is built once, in the device's memory, and each run computes all products.
 ///
 /// ```
 /// use moye::number::F8E4M3;
@@ -57,7 +57,7 @@ pub struct BlockScaledList<'a, O: Element, A: Float8 = F8E4M3, B: Float8 = F8E4M
 }
 
 impl<'a, O: Element, A: Float8, B: Float8> BlockScaledList<'a, O, A, B> {
-    /// The products, to the results of the same place, (m, n). K is contiguous in `a` and `b`, and
+    /// The products, to the results of the same index, (m, n). K is contiguous in `a` and `b`, and
     /// their rows begin at multiples of 16 bytes.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl<'a, O: Element, A: Float8, B: Float8> BlockScaledList<'a, O, A, B> {
     /// Computes all products on the default stream.
     ///
     /// # Errors
-    /// Those of [`Device::launch`].
+    /// The errors of [`Device::launch`].
     pub fn run(&self) -> Result<()> {
         // SAFETY: the default stream runs its work in order.
         unsafe { self.run_on(&self.table.device().default_stream()) }
@@ -115,7 +115,7 @@ impl<'a, O: Element, A: Float8, B: Float8> BlockScaledList<'a, O, A, B> {
     /// Computes all products on a stream of the same device.
     ///
     /// # Errors
-    /// Those of [`Device::launch`], and [`Error::WrongDevice`] for another device's stream.
+    /// The errors of [`Device::launch`], and [`Error::WrongDevice`] for another device's stream.
     ///
     /// # Safety
     /// Until the work is complete, the list lives, and no other stream writes the operands, or

@@ -175,7 +175,7 @@ mod host {
 
     impl<'a, A: Float8, B: Float8> BlockScaledK<'a, A, B> {
         /// The transposes of a group's rows of `a`, (rows, m), times its rows of `b`, (rows, n).
-        /// `ends` is a row with the end of each group's rows, none below the one before.
+        /// `ends` is a row with the end of each group's rows, in nondecreasing order.
         pub fn new(a: Matrix<'a, A>, b: Matrix<'a, B>, ends: Matrix<'a, i32>) -> Self {
             Self { a, b, scales: None, ends }
         }

@@ -6,8 +6,8 @@ use moye_runtime::operation::{ArrayType, Options};
 type Inputs<'a> = &'a [Option<(ArrayType, Vec<f64>)>];
 type Operand = Option<(ArrayType, Vec<f64>)>;
 
-/// The scale of the element (row, column) of blocks of (rows, columns) elements; an extent of 1
-/// counts for all.
+/// The scale of the element (row, column) for blocks of (rows, columns) elements; broadcast along
+/// extents of 1.
 fn scale(of: &Operand, [row, column]: [usize; 2], [rows, columns]: [usize; 2]) -> f64 {
     let (ty, scales) = of.as_ref().expect("it is given with its operand");
     let at = |mode: usize, at: usize| if ty.shape[mode] == 1 { 0 } else { at };

@@ -1,4 +1,4 @@
-//! From a declared list of products to a launch.
+//! Builds the launch of a declared list of products.
 
 use super::NAME_PAIRS as NAME;
 use super::kernels::number;

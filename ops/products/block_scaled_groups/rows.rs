@@ -2,9 +2,9 @@
 //!
 //! `wgmma` takes 8-bit operands whose rows along K are contiguous, and a block's scale is for 128
 //! rows of the operands, wherever a group begins. A kernel therefore copies both operands to
-//! matrices with K contiguous, in which the K tiles of a group are the blocks of 128 rows that it
-//! has rows of, with zeros for the rows of other groups: block `b` of group `g` is tile `b + g`, as
-//! two groups share one block at most.
+//! K-contiguous matrices. The K tiles of a group are the blocks of 128 rows that contain its rows,
+//! with zeros for the rows of other groups: block `b` of group `g` is tile `b + g`, as two groups
+//! share at most one block.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::block_scaled::kernel::{CopyA, CopyB, Square, Tiling};
@@ -25,7 +25,7 @@ pub const COPY_COLUMNS: u32 = 128;
 /// Bytes of a vector.
 const VECTOR: u32 = 16;
 
-/// The K tiles of a group: from its first block of 128 rows on, one at least.
+/// The K tiles of a group: from its first block of 128 rows on, at least one.
 #[derive(Clone, Copy)]
 struct GroupTilesOfK {
     /// The rows.
@@ -78,7 +78,7 @@ pub struct Order {
     pub rows: bool,
 }
 static_layout! {
-    /// A K tile of an operand, as it is read by rows: (column, row), whose rows begin in different
+    /// A K tile of an operand, read by rows: (column, row), with rows that begin in different
     /// banks.
     Tile = layout!((COPY_COLUMNS as i64, SCALED_K as i64):(1, { COPY_COLUMNS as i64 + VECTOR as i64 }));
 }
@@ -88,7 +88,7 @@ static_layout! {
 ///
 /// # Safety
 /// The operand has the groups' rows, and `y` and `scales` room; they are disjoint. There is an end
-/// for each group, none below the one before.
+/// for each group, in nondecreasing order.
 #[kernel(threads = COPY_THREADS, shared = (sX: SharedArray<u8, Tile>))]
 pub unsafe fn block_scaled_k_copy(
     from: Copied,
@@ -99,7 +99,7 @@ pub unsafe fn block_scaled_k_copy(
 ) {
     overlap_launches();
     let (tile, thread) = (block_idx().x, thread_idx().x);
-    // The group of the tile is the last one that begins at it or before.
+    // The group of the tile is the last one that begins at or before it.
     let (mut low, mut high) = (0, groups.count);
     while high - low > 1 {
         let middle = (low + high) / 2;
@@ -269,7 +269,7 @@ where
     ) {
         let c = self.target.c.offset(i64::from(tile.m / self.rows.tiles) * self.target.group);
         let sink = ToSpans::new(Target { c, group: 0, ..self.target }, self.rows);
-        // SAFETY: the group's result is writable; each tile is one team's.
+        // SAFETY: the group's result is writable; one team stores each tile.
         unsafe { Sink::<M>::store(&sink, tCrC, staging, tile, team, mainloop) };
     }
 }
@@ -293,10 +293,10 @@ pub struct Operands {
 /// `c[g] = (scale_a a)[rows of g]^T (scale_b b)[rows of g]` for each group g, by a persistent grid.
 ///
 /// # Safety
-/// The maps are of (M, K, 1) and (N, K, 1) in memory of the device, made by [`CopyA`] and [`CopyB`]
-/// of [`Square`], of operands that [`block_scaled_k_copy`] has written with their scales. There is
-/// an end for each group, none below the one before. `target` has the results, which overlap no
-/// operand.
+/// The maps are of (M, K, 1) and (N, K, 1) in memory of the device, built by [`CopyA`] and
+/// [`CopyB`] of [`Square`], of operands that [`block_scaled_k_copy`] has written with their scales.
+/// There is an end for each group, in nondecreasing order. `target` has the results, which overlap
+/// no operand.
 #[kernel(
     threads = Loop::<A>::THREADS,
     min_blocks = 1,

@@ -1,4 +1,4 @@
-//! From a call to a launch.
+//! Builds the launch of a call.
 
 use super::kernel::{FewKernels, Form, TILE, WARPS, linear_few_f32_4, linear_few_f32_16};
 use crate::launches;
@@ -16,7 +16,7 @@ pub const NAME: &str = "linear_few";
 /// A kernel of elements `T`.
 type FewKernel<T> = Kernel<(Global<T>, Global<T>, Global<T>, GlobalMut<T>, Form)>;
 
-/// A type of elements with its kernels.
+/// An element type with its kernels.
 trait Kernels: Element {
     /// The kernels, each with the rows of x and of W of a block.
     const KERNELS: [(FewKernel<Self>, u32, u32); 2];
@@ -47,7 +47,7 @@ struct Problem {
 struct Arguments {
     x: u64,
     w: u64,
-    /// 0: none.
+    /// The address of the residual; 0: none.
     residual: u64,
     y: u64,
     form: Form,
@@ -89,7 +89,8 @@ impl<T: Kernels> Operation for Few<T> {
         let (kernel, of_x, of_w) = &T::KERNELS[*plan];
         let grid = Grid::new((n.div_ceil(*of_w), m.div_ceil(*of_x)), 32 * WARPS).dependent();
         let [x, w, residual] = [x, w, residual].map(Global::from_address);
-        // SAFETY: the operands have the elements of the form; the caller's contract.
+        // SAFETY: the operands have the elements of the form, and are accessible until the work is
+        // complete.
         unsafe { on.launch(kernel, grid, (x, w, residual, GlobalMut::from_address(y), form)) }
     }
 }
@@ -121,7 +122,7 @@ pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
             x.shape, x.dtype, w.shape, w.dtype, residual.shape, residual.dtype
         ));
     }
-    // Blocks of rows of x are along y of a grid, of which there are 65,535 at most.
+    // Blocks of rows of x are along the grid's y, which has at most 65,535 blocks.
     if m > 4 * 65_535 || [n, k].iter().any(|&extent| extent > i32::MAX as usize / 2) {
         return Err(too_large(&[m as i64, n as i64, k as i64]));
     }

@@ -1,5 +1,5 @@
-//! `y = x W^T` of few rows of x: each row of W is read once, straight into the registers in which
-//! it is multiplied.
+//! `y = x W^T` for few rows of x: each row of W is read once, directly into the registers of the
+//! product.
 //!
 //! ```text
 //! f16, bf16   a lane has 8 consecutive elements of rows i and i + 8 of W: operand A of mma.sync
@@ -25,22 +25,22 @@ const STEP_F32: u32 = 128;
 static_layout! {
     /// Elements of W of a lane for a step: (vector, rows i and i + 8, tile, unit).
     OfW<const TILES: i64> = layout!((8, 2, TILES, 2));
-    /// The same as operands A: (MMA, MMA_M, MMA_K, unit).
+    /// [`OfW`] as operands A: (MMA, MMA_M, MMA_K, unit).
     OperandA<const TILES: i64> =
         layout!(((2, 2, 2), TILES, 2, 2):((1, 8, 2), 16, 4, { 16 * TILES }));
     /// Elements of x of a lane for a step: (vector, MMA_N, unit).
     OfX<const M: i64> = layout!((8, { M / 8 }, 2));
-    /// The same as operands B: (MMA, MMA_N, MMA_K, unit).
+    /// [`OfX`] as operands B: (MMA, MMA_N, MMA_K, unit).
     OperandB<const M: i64> = layout!(((2, 2), M / 8, 2, 2):((1, 2), 8, 4, M));
-    /// The sums of a lane: (MMA, MMA_M, MMA_N).
+    /// The accumulators of a lane: (MMA, MMA_M, MMA_N).
     Sums<const M: i64, const TILES: i64> = layout!(((2, 2), TILES, M / 8));
-    /// The sums of a block: (lane, sum, warp).
+    /// The accumulators of a block: (lane, accumulator, warp).
     OfBlock<const M: i64, const TILES: i64> = layout!((32, { TILES * M / 2 }, { WARPS as i64 }));
     /// Elements of f32 of a lane for a step: (vector, row).
     Vectors<const ROWS: i64> = layout!((4, ROWS));
-    /// The sums of f32 of a lane: (row of W, row of x).
+    /// The f32 accumulators of a lane: (row of W, row of x).
     Products<const M: i64, const ROWS: i64> = layout!((ROWS, M));
-    /// The sums of f32 of a block: (sum, warp along K, row of warps).
+    /// The f32 accumulators of a block: (accumulator, warp along K, row of warps).
     ProductsOfBlock<const M: i64, const ROWS: i64, const ALONG_K: i64> =
         layout!(({ ROWS * M }, ALONG_K, { WARPS as i64 / ALONG_K }));
 }
@@ -122,7 +122,7 @@ pub unsafe fn few<T: Half, const M: i64, const TILES: i64>(
     let (warp, row, quad) = (thread / 32, lane / 4, lane % 4);
     let mma = Mma::<T>::get_slice(lane);
     let (first_n, first_m) = (block.x * TILE * TILES as u32, block.y * M as u32);
-    // Steps past the last one are zeros.
+    // Steps past the end are zeros.
     let load = |step: u32, tCrW: &mut Fragment<T, OfW<TILES>>, tCrX: &mut Fragment<T, OfX<M>>| {
         for unit in 0..2 {
             let at = step * STEP + unit * (STEP / 2) + 8 * quad;
@@ -196,7 +196,7 @@ fn sum_over_lanes<L: StaticLayout>(sums: &mut Fragment<f32, L>, lane: u32) {
 }
 
 /// [`few`] in f32 by FMA: `M` rows of x and `ROWS` rows of W a warp. `ALONG_K` warps of a block
-/// divide K, the others have other rows of W. Grid: `(n / (ROWS * WARPS / ALONG_K), m / M)`,
+/// divide K; the others compute other rows of W. Grid: `(n / (ROWS * WARPS / ALONG_K), m / M)`,
 /// rounded up.
 ///
 /// # Safety
@@ -232,7 +232,7 @@ pub unsafe fn few_f32<const M: i64, const ROWS: i64, const ALONG_K: i64>(
     let mut rC = Fragment::<f32, Products<M, ROWS>>::zeros(); // (row of W, row of x)
     let steps = k.div_ceil(STEP_F32);
     let mut step = along_k;
-    // Steps past the last one load zeros.
+    // Steps past the end load zeros.
     let mut next = load(step);
     while step < steps {
         let (rW, at) = (next, step * STEP_F32 + 4 * lane);

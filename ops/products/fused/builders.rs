@@ -1,4 +1,4 @@
-//! The typed way to each product.
+//! Typed builders of the products.
 
 use super::call::{QKV, RESIDUAL};
 use super::{LINEAR_E4M3, LINEAR_QKV, LINEAR_RESIDUAL};
@@ -49,22 +49,22 @@ impl<'a, T: Element> LinearResidual<'a, T> {
         Self { residual: Some(residual), ..self }
     }
 
-    /// Divides the rows of `a` by the root of their mean square, of which `squares` has the sums:
-    /// (m, parts), as the product before has written them. `eps` is added to the mean.
+    /// Divides the rows of `a` by the root of their mean square. `squares` contains the sums of
+    /// squares, (m, parts), as the previous product wrote them. `eps` is added to the mean.
     pub fn normalised(self, squares: Matrix<'a, f32>, eps: f64) -> Self {
         Self { squares: Some((squares, eps)), ..self }
     }
 
-    /// Computes it on a stream. `squares` gets a sum for each 128 columns of a row: (m,
+    /// Computes it on a stream. `squares` receives a sum for each 128 columns of a row: (m,
     /// ceil(n / 128)), row-major; `None` where they are not needed.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if the shapes do not agree, [`Error::Unsupported`] for elements
-    /// other than f16 and bf16 and on a GPU that is not of sm_90a, and those of a launch.
+    /// other than f16 and bf16 and on a GPU other than sm_90a, and the errors of a launch.
     ///
     /// # Safety
-    /// Until the work is complete, no other stream writes the operands, or reads or writes what is
-    /// written.
+    /// Until the work is complete, no other stream writes the operands, or reads or writes the
+    /// results.
     pub unsafe fn run_on<'m, 'e: 'm>(
         &self,
         stream: &Stream,
@@ -167,7 +167,7 @@ impl<'a, T: Element> LinearQkv<'a, T> {
         Self { adjacent: true, ..self }
     }
 
-    /// The rows of caches are pages of this many tokens, as attention takes them: (page, head,
+    /// The caches have pages of this many tokens, in the layout of attention: (page, head,
     /// token), of `size` columns each. Slot `s` is token `s % page` of page `s / page`.
     pub fn pages(self, page: usize) -> Self {
         Self { page, ..self }

@@ -1,4 +1,4 @@
-//! From calls to launches.
+//! Builds the launches of calls.
 
 use super::kernel::{self as kernels, Extents};
 use super::qkv::{HeadsAt, Qkv};
@@ -130,7 +130,8 @@ impl<T: Grouped + TmaElement, E: Kernels<T>> Operation for Fused<T, E> {
         let tiles = launches::tiles(m.div_ceil(rows), n, plan.tile.1);
         let grid = launches::persistent(Self::NAME, on, tiles, plan.cluster, THREADS)?;
         let extents = Extents { m, n, k, band: 2048 / rows };
-        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
+        // SAFETY: the maps are of the operands, which stay in the device's memory until the work is
+        // complete.
         unsafe { on.launch(&E::KERNELS[*instance], grid, (&a, &b, c.pass(), target, end, extents)) }
     }
 }
@@ -154,7 +155,7 @@ fn extents(operation: &'static str, inputs: &[Option<ArrayType>]) -> Result<[usi
     }
 }
 
-/// Refuses an operand of another shape.
+/// Refuses an operand of a different shape.
 fn check(operation: &'static str, name: &str, of: Option<&ArrayType>, wanted: &[usize]) -> Result<()> {
     match of {
         Some(array) if array.shape != wanted => {
@@ -164,7 +165,7 @@ fn check(operation: &'static str, name: &str, of: Option<&ArrayType>, wanted: &[
     }
 }
 
-/// Sums of squares of a row.
+/// The number of sums of squares of a row.
 const fn parts(columns: usize) -> usize {
     columns.div_ceil(PART as usize)
 }
@@ -240,7 +241,7 @@ pub fn qkv(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayT
     Ok(vec![of(vec![m, heads, size]), of(cache.clone()), of(cache)])
 }
 
-/// Computes a product with the end that `end` makes, whose C is the call's operand number `c`.
+/// Computes a product with the end that `end` returns; C is operand `c` of the call.
 ///
 /// # Safety
 /// Same contract as [`moye_runtime::operation::Declaration::run`]; the end is of the call's arrays.
@@ -268,7 +269,7 @@ unsafe fn product<E: Kernels<bf16> + Kernels<f16>>(
     }
 }
 
-/// The tile of a product of heads: those of 256 columns need one of as many.
+/// The tile of a product of heads: heads of 256 columns need a tile of 256 columns.
 fn tile_of_heads(call: &Call<'_>) -> Result<&'static str> {
     match (call.options.int("size"), call.options.choice("tile")) {
         (256, tile) if tile == TILES[2] => {
@@ -280,7 +281,7 @@ fn tile_of_heads(call: &Call<'_>) -> Result<&'static str> {
     }
 }
 
-/// The address of an operand that may not be there.
+/// The address of an optional operand, or 0.
 fn address(call: &Call<'_>, index: usize) -> u64 {
     call.operands[index].as_ref().map_or(0, |array| array.address)
 }
@@ -327,7 +328,7 @@ pub unsafe fn run_e4m3(stream: &Stream, call: &Call<'_>) -> Result<()> {
     unsafe { product(stream, call, call.options.choice("tile"), Results::of(out), end) }
 }
 
-/// Where heads are: of a cache if there are slots.
+/// The memory of heads: of a cache if there are slots.
 fn heads_at(array: &Array) -> HeadsAt {
     let modes = array.shape.len();
     let stride = |mode: usize| array.strides[mode];

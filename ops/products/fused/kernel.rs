@@ -1,5 +1,5 @@
-//! Products on Hopper whose tiles go through more than a store while they are in registers: the
-//! mainloop is that of products by group, and an [`End`] says the rest.
+//! Products on Hopper with a fused epilogue: the mainloop is that of products by group, and an
+//! [`End`] provides the epilogue and the sink.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::qkv::Qkv;
@@ -16,13 +16,13 @@ pub trait End<T, M: Mainloop>: KernelParam {
     type Output: Element;
     /// Epilogue applied to the accumulators.
     type Epilogue: TileEpilogue<M>;
-    /// How they leave the registers.
+    /// Sink of the tile.
     type Sink: Sink<M>;
 
     /// The epilogue.
     fn epilogue(&self, extents: Extents) -> Self::Epilogue;
 
-    /// The sink to `target`, of which `c` is the map if it has one.
+    /// The sink to `target`, with its map `c` if it has one.
     fn sink(&self, c: &TensorMap, target: Target<Self::Output>, extents: Extents) -> Self::Sink;
 }
 
@@ -43,7 +43,7 @@ pub struct Extents {
 /// `c = end(a b^T)` by a persistent grid of clusters of `CLUSTER` blocks.
 ///
 /// # Safety
-/// The maps are of (M, K, 1) and (N, K, 1) in memory of the device, made by [`CopyA`] and
+/// The maps are of (M, K, 1) and (N, K, 1) in memory of the device, built by [`CopyA`] and
 /// [`CopyB`]. The map of C is by [`StoreC`], of (M, N), and needed if `target.tensor` is set. The
 /// memory that the end names has the product's rows and columns; what it writes overlaps no
 /// operand.

@@ -1,7 +1,7 @@
-//! Products with what models do next in the same kernel: a residual with RMSNorm's sums of squares,
-//! rotary embedding with the append to caches, and a result of 8 bits with its scales.
+//! Products fused with the next step of a model: a residual with RMSNorm's sums of squares, rotary
+//! embedding with the append to caches, and an 8-bit result with its scales.
 //!
-//! Each is an [`End`](kernel::End): an epilogue and a sink. The same kernel takes a custom one.
+//! Each is an [`End`](kernel::End): an epilogue and a sink. The kernel also takes a custom `End`.
 
 pub mod kernel;
 pub mod qkv;

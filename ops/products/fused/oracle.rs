@@ -1,4 +1,4 @@
-//! Products with what follows them, in float64.
+//! Fused products in float64.
 
 use super::cases;
 use crate::block_scaled::oracle::quantised;

@@ -1,5 +1,5 @@
-//! Queries, keys and values of one product: rotary embedding of queries and keys in the registers,
-//! keys and values to the slots of caches.
+//! Queries, keys and values of one product: rotary embedding of queries and keys in registers, and
+//! stores of keys and values to the slots of caches.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::kernel::{End, Extents};
@@ -16,20 +16,20 @@ use moye_device::prelude::*;
 pub struct HeadsAt {
     /// The address of the first element.
     pub address: u64,
-    /// Elements from page to page.
+    /// Stride between pages.
     pub page: i64,
-    /// From token to token of a page.
+    /// Stride between the tokens of a page.
     pub token: i64,
-    /// From head to head.
+    /// Stride between heads.
     pub head: i64,
-    /// From element to element of a head.
+    /// Stride between the elements of a head.
     pub element: i64,
     /// Whether heads are contiguous and start at multiples of 16 bytes.
     pub aligned: bool,
 }
 
 /// The end of a product of queries, keys and values: `heads` of queries, then `kv` of keys, then
-/// as many of values, of `size` columns each.
+/// `kv` of values, of `size` columns each.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 pub struct Qkv {
@@ -45,7 +45,7 @@ pub struct Qkv {
     pub cos: u64,
     /// The address of sines.
     pub sin: u64,
-    /// Rows of cosines and sines. Positions past them give NaN.
+    /// Rows of cosines and sines. Positions past the last row yield NaN.
     pub rotations: u32,
     /// The address of the slot of each row, i32. Rows of slots below 0, or past `slots`, have no
     /// keys and values.
@@ -64,7 +64,7 @@ pub struct Qkv {
     pub adjacent: bool,
 }
 
-/// Columns of eight.
+/// Columns of a group of eight.
 const EIGHT: u32 = 8;
 
 /// The epilogue that rotates queries and keys.
@@ -72,7 +72,7 @@ const EIGHT: u32 = 8;
 pub struct Rotated(Qkv, Extents);
 
 impl Rotated {
-    /// Cosines and sines of two neighbours among a head's pairs.
+    /// Cosines and sines of two neighbouring pairs of a head.
     ///
     /// # Safety
     /// The tables have their rows.
@@ -123,7 +123,7 @@ impl<M: Mainloop<Accumulator = f32>> TileEpilogue<M> for Rotated {
         unsafe {
             if adjacent {
                 for at in (0..Accumulators::<M>::SIZE).step_by(2) {
-                    // Opaque, or all places are computed first and take registers.
+                    // Opaque: otherwise all places are computed first and take registers.
                     let column = opaque(first) + EIGHT * (at as u32 / 4);
                     let [[cos, _], [sin, _]] = self.turns(positions[at / 2 % 2], column % size / 2, false);
                     if is_rotated(column) {
@@ -162,7 +162,7 @@ impl<M: Mainloop<Accumulator = f32>> TileEpilogue<M> for Rotated {
 #[derive(Clone, Copy)]
 pub struct ToHeads<T>(Qkv, Extents, PhantomData<T>);
 
-/// Two lanes whose numbers differ in `mask` exchange words: the lane with the bit set receives the
+/// Two lanes whose indices differ in `mask` exchange words: the lane with the bit set receives the
 /// second one, the other lane the first. The words are in the order of the lanes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -224,7 +224,7 @@ impl<T: Paired, M: Mainloop<Accumulator = f32>> Sink<M> for ToHeads<T> {
                     for second in 0..2 {
                         let bits = (pairs[i as usize] >> (16 * second)) as u16;
                         let to = to.offset(i64::from(column + second) * at.element).cast::<u16>();
-                        // SAFETY: the element is one lane's.
+                        // SAFETY: only this lane writes the element.
                         unsafe { to.write_if(stored, bits) };
                     }
                 }

@@ -1,4 +1,4 @@
-//! A result of 8 bits with its scales.
+//! An 8-bit result with its scales.
 
 use super::kernel::{End, Extents};
 use crate::block_scaled::sink::{Out, OutScales, Quantised, Tile8};

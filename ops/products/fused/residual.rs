@@ -9,11 +9,11 @@ use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::collective::*;
 use moye_device::prelude::*;
 
-/// Columns whose squares have one sum.
+/// Columns whose squares are summed together.
 pub const PART: u32 = 128;
 
 /// The end of a product that adds a residual: `c = factor * sum + residual`, where the factor of a
-/// row is that of RMSNorm for the row of A, or 1. Addresses of what there is not are 0.
+/// row is the RMSNorm factor of the row of A, or 1. Addresses of absent operands are 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 pub struct WithResidual {
@@ -23,15 +23,15 @@ pub struct WithResidual {
     pub row: i64,
     /// See `row`.
     pub column: i64,
-    /// The sums of squares of C that are written, f32: (rows, parts).
+    /// The sums of squares of C, to write, f32: (rows, parts).
     pub squares: u64,
     /// The sums of squares of the rows of A, f32: (rows, parts).
     pub of_a: u64,
     /// Parts of a row of A.
     pub parts: u32,
-    /// The bits of what is added to the mean of the squares.
+    /// The bits of epsilon, added to the mean of the squares.
     pub eps: u32,
-    /// Whether two neighbours of the residual are a word of 4 bytes.
+    /// Whether two neighbouring elements of the residual form a word of 4 bytes.
     pub pairs: bool,
 }
 
@@ -39,14 +39,14 @@ pub struct WithResidual {
 #[derive(Clone, Copy)]
 pub struct AddResidual<T>(WithResidual, Extents, PhantomData<T>);
 
-/// The first of a thread's two rows of a tile; the other is eight below.
+/// The first of a thread's two rows of a tile; the second is eight rows below.
 #[inline(always)]
 pub(super) fn row_of<M: Mainloop>(tile: &WorkTile, team: &Team) -> u32 {
     tile.m * M::TILE.0 + 16 * (team.thread / 32) + accumulator_row(team.thread % 32)
 }
 
 impl<T: Half<Bits = u16>> AddResidual<T> {
-    /// Two neighbours of the residual.
+    /// Two neighbouring elements of the residual.
     ///
     /// # Safety
     /// The residual has the rows and columns of C.
@@ -105,7 +105,7 @@ impl<T: Half<Bits = u16>, M: Mainloop<Accumulator = f32>> TileEpilogue<M> for Ad
         for part in 0..const { M::TILE.1 / PART } {
             let mut sums = [0.0; 2];
             for eight in 0..const { PART / 8 } {
-                // Opaque, or all places are computed first and take registers.
+                // Opaque: otherwise all places are computed first and take registers.
                 let column = opaque(first) + PART * part + 8 * eight;
                 for below in 0..2 {
                     let at = (4 * (eight + PART / 8 * part) + 2 * below) as usize;

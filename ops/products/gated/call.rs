@@ -37,18 +37,18 @@ struct Plan {
     /// Rows and columns of a block's tile.
     tile: u32,
     cluster: u32,
-    /// Blocks of an SM.
+    /// Blocks per SM.
     blocks: u32,
     /// The rate at full occupancy, relative to the best.
     rate: f64,
 }
 
-/// The instructions of a kernel.
+/// The MMA instructions of a kernel.
 #[derive(Clone, Copy, Debug)]
 enum By {
     /// `wgmma`.
     Wgmma(by_group::Plan),
-    /// `mma.sync`: the number of the instance, and threads of a block.
+    /// `mma.sync`: the index of the instance, and the threads of a block.
     MmaSync { instance: usize, threads: u32 },
 }
 
@@ -84,7 +84,7 @@ fn plans<T: Grouped>() -> [Plan; 4] {
     ]
 }
 
-/// A type of elements with its kernels.
+/// An element type with its kernels.
 trait Kernels: Grouped + GatedKernels + MultistageKernels + TmaElement + Half {}
 impl<T: Grouped + GatedKernels + MultistageKernels + TmaElement + Half> Kernels for T {}
 
@@ -141,7 +141,8 @@ impl<T: Kernels> Operation for Gated<T> {
     ) -> Result<()> {
         let (_, target) = c.plain::<T>();
         match plan.by {
-            // SAFETY: the caller's contract; all rows are one group.
+            // SAFETY: the operands are accessible until the work is complete; all rows are one
+            // group.
             By::Wgmma(plan) => unsafe { plan.launch::<T>(NAME, on, [a, b], target, Groups::one(m)) },
             By::MmaSync { instance, threads } => {
                 let operands = Operands {
@@ -156,7 +157,8 @@ impl<T: Kernels> Operation for Gated<T> {
                 let tiles = launches::tiles(m.div_ceil(plan.tile), n, plan.tile);
                 let grid = Grid::new(launches::tiles_in_32_bits(NAME, tiles)?, threads).dependent();
                 let kernel = &<T as MultistageKernels>::KERNELS[instance];
-                // SAFETY: the operands have the extents; the caller's contract.
+                // SAFETY: the operands have the extents, and are accessible until the work is
+                // complete.
                 unsafe { on.launch(kernel, grid, (operands, target)) }
             }
         }
@@ -196,7 +198,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     let (_work, [a, b]) = unsafe { operand::both_aligned(NAME, stream, [x, w].map(Source::Vectors))? };
     let problem = problem(call);
-    // Rows of vectors may have zeros past the end of K.
+    // Rows of whole vectors may contain zeros past the end of K.
     let problem = Problem { k: a.shape[2], ..problem };
     let arguments = Arguments { a, b, c: Results::of(y) };
     // SAFETY: the arguments are those of the call.
@@ -209,7 +211,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// The problem of a call, with the elements that rows of K have as whole vectors.
+/// The problem of a call, with K rounded up to whole vectors.
 fn problem(call: &Call<'_>) -> Problem {
     let ([m, k], n) = ([0, 1].map(|mode| call.operand(0).shape[mode]), call.operand(2).shape[1]);
     let [m, n, k] = [m, n, k.max(1).next_multiple_of(8)].map(|extent| extent as u32);

@@ -1,9 +1,10 @@
 //! The first half of an MLP as one product: gate and up projection, and a function of both in the
 //! epilogue, `silu(x gate^T) * (x up^T)`.
 //!
-//! A thread has the accumulators of both projections for each of its elements, so that a [`Join`]
-//! computes the result in registers: [`SwiGlu`] in the kernels that ship. With another one the same
-//! kernels compute it: on Hopper that of [experts](crate::moe::gated), with all rows as one group.
+//! A thread holds the accumulators of both projections for each of its elements, so that a [`Join`]
+//! computes the result in registers: [`SwiGlu`] in the shipped kernels. The same kernels take a
+//! custom `Join`. On Hopper the kernel is that of [experts](crate::moe::gated), with all rows as
+//! one group.
 
 pub mod multistage;
 

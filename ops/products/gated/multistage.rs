@@ -72,7 +72,7 @@ pub type Loop128<T> = Multistage<Square<T, LoadLarge<T>, Large<T>, 128>>;
 /// The mainloop of tiles of 64 x 64.
 pub type Loop64<T> = Multistage<Square<T, LoadSmall<T>, Small<T>, 64>>;
 
-/// The operands, by addresses and the elements from row to row.
+/// The addresses and strides of the operands.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Operands<T: Element> {
@@ -80,11 +80,11 @@ pub struct Operands<T: Element> {
     pub a: Global<T>,
     /// The gate's (N, K).
     pub b: Global<T>,
-    /// From row to row of A.
+    /// Stride between the rows of A.
     pub row_a: i64,
-    /// From row to row of B.
+    /// Stride between the rows of B.
     pub row_b: i64,
-    /// From the gate's first row to that of the up projection.
+    /// Offset from the gate's first row to that of the up projection.
     pub up: i64,
     /// Rows of A.
     pub m: u32,

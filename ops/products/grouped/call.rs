@@ -28,7 +28,7 @@ pub const TILES: &[&str] = &["auto", "128x256 pairs", "128x256", "128x128"];
 /// A kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// The number of the instance.
+    /// The index of the instance.
     instance: usize,
     pub name: &'static str,
     pub tile: (u32, u32),
@@ -100,7 +100,7 @@ impl<T: Grouped + GroupedKernels + TmaElement> Operation for GroupedOf<T> {
     }
 
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
-        // A group's last tile is half empty on average.
+        // On average a group's last tile is half empty.
         let (m, n) = (plan.tile.0 * plan.cluster, plan.tile.1);
         let rows = f64::from(problem.m) / f64::from(m) + 0.5 * f64::from(problem.groups);
         let clusters = rows * f64::from(problem.n.div_ceil(n));
@@ -121,7 +121,8 @@ impl<T: Grouped + GroupedKernels + TmaElement> Operation for GroupedOf<T> {
         let tiles = launches::tiles(rows, n, plan.tile.1);
         let grid = launches::persistent(NAME, on, tiles, plan.cluster, THREADS)?;
         let band = 2048 / (plan.tile.0 * plan.cluster);
-        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
+        // SAFETY: the maps are of the operands, which stay in the device's memory until the work is
+        // complete.
         unsafe {
             on.launch(
                 &T::KERNELS[plan.instance],

@@ -1,4 +1,4 @@
-//! Patterns of groups that break kernels, and shapes that are measured.
+//! Patterns of groups that stress the kernels, and benchmark cases.
 
 use moye_runtime::operation::{Case, Value};
 
@@ -63,8 +63,8 @@ const EVEN: [f64; 8] = ends::<8>(8192, false);
 pub const UNEVEN_64: [f64; 64] = ends::<64>(8192, true);
 const UNEVEN_128: [f64; 128] = ends::<128>(16_384, true);
 
-/// The ends of groups with `rows` rows in all: of as many each, or with weights from 1 to 16 in an
-/// order without a pattern.
+/// The ends of groups with `rows` rows in all: of equal sizes, or of sizes with weights from 1 to
+/// 16 in an order without a pattern.
 const fn ends<const GROUPS: usize>(rows: u64, uneven: bool) -> [f64; GROUPS] {
     let (mut ends, mut weights, mut total, mut g) = ([0.0; GROUPS], [1; GROUPS], 0, 0);
     while g < GROUPS {

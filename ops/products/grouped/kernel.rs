@@ -1,5 +1,5 @@
-//! Products by group on Hopper: the mainloop is [`Filled`], whose rows of A begin where a tile's
-//! group says.
+//! Products by group on Hopper: the mainloop is [`Filled`]; a tile's group determines its first row
+//! of A.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::filled::{Fill, Filled};
@@ -8,7 +8,7 @@ use moye_device::layout::{layout, tuple};
 use moye_device::pipeline::Filling;
 use moye_device::prelude::*;
 
-/// A type of operands, with its instructions.
+/// An operand type, with its instructions.
 pub trait Grouped: Boxed + Paired {
     /// 64 x 256 x 16.
     type Wide: WgmmaAtom<OperandA = u64, D = f32> + 'static;
@@ -30,7 +30,7 @@ pub trait Tiling<T: Grouped>: 'static {
     type SmemA: StaticLayout;
     /// (BLK_N, 64, PIPE)
     type SmemB: StaticLayout;
-    /// Two warpgroups, one below the other.
+    /// Two warpgroups, stacked along M.
     type Mma: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>;
 }
 
@@ -40,7 +40,7 @@ swizzled_layout! {
         shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((ROWS, 64, PIPE)));
 }
 tiled_mma! {
-    /// Two warpgroups, one below the other.
+    /// Two warpgroups, stacked along M.
     pub Mma<A: WgmmaAtom>: TiledMma<A> = TiledMma::new(layout!((2, 1, 1)));
 }
 /// 128 x 256.
@@ -67,7 +67,7 @@ pub type OfA<T, C> = BySpans<CopyA<T, C>, Groups, 3>;
 /// The tensor of B.
 pub type OfB<T, C, const CLUSTER: u32> = TmaTensor<CopyB<T, C, CLUSTER>, 3>;
 
-/// A from the rows of a tile's group, and B from its matrix.
+/// Loads A from the rows of a tile's group, and B from its matrix.
 pub struct FillGroup<T: Grouped, C: Tiling<T>, const CLUSTER: u32>(pub OfA<T, C>, pub OfB<T, C, CLUSTER>);
 
 impl<T: Grouped, C: Tiling<T>, const CLUSTER: u32> Clone for FillGroup<T, C, CLUSTER> {
@@ -130,8 +130,8 @@ pub type Loop<T, C, const STAGES: u32, const CLUSTER: u32> =
 /// `CLUSTER` blocks.
 ///
 /// # Safety
-/// The maps are of (M, K, 1) and (N, K, groups) in memory of the device, made by [`CopyA`] and
-/// [`CopyB`]. There is an end for each group, none below the one before. The map of C is by
+/// The maps are of (M, K, 1) and (N, K, groups) in memory of the device, built by [`CopyA`] and
+/// [`CopyB`]. There is an end for each group, in nondecreasing order. The map of C is by
 /// [`StoreC`], of (M, N), and needed if `target.tensor` is set. `target` has the groups' rows,
 /// which overlap no operand.
 #[kernel(

@@ -19,7 +19,7 @@ const STAGES: u32 = 4;
 pub const WORDS: usize = 48;
 /// Words of a tensor map.
 pub const MAP: usize = 16;
-/// Products of a kernel's parameters at most.
+/// The most products in a kernel's parameters.
 pub const MOST: usize = 4;
 
 /// A product of a list, without its maps.
@@ -28,9 +28,9 @@ pub const MOST: usize = 4;
 pub struct Listed {
     /// The address of C.
     pub c: u64,
-    /// Elements from row to row of C.
+    /// Stride between the rows of C.
     pub row: i64,
-    /// Elements from column to column of C.
+    /// Stride between the columns of C.
     pub column: i64,
     /// The scales of A.
     pub scale_a: ScalesAt,
@@ -42,7 +42,7 @@ pub struct Listed {
     pub n: u32,
     /// Elements of a row.
     pub k: u32,
-    /// 1 where rows of C are contiguous, and begin and end at multiples of 16 bytes.
+    /// 1 if rows of C are contiguous, and begin and end at multiples of 16 bytes.
     pub aligned: u32,
 }
 
@@ -114,7 +114,7 @@ pub struct Products {
     maps: Maps,
 }
 
-/// The value for a product: no index, with which the values would be in local memory.
+/// The value for a product, without an index, which would put the values into local memory.
 #[inline(always)]
 fn chosen<V: Copy>(values: [V; MOST], product: u32) -> V {
     let mut value = values[0];
@@ -137,7 +137,7 @@ impl Products {
     /// A product.
     ///
     /// # Safety
-    /// There is the product, in readable memory.
+    /// The product exists, in readable memory.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn of(&self, product: u32) -> Listed {
@@ -240,7 +240,7 @@ impl<S: ListStages<PIPE>, const PIPE: u32> Fill<PIPE, 1> for FillListed<S> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn rows(&self, tile: &WorkTile) -> u32 {
-        // SAFETY: there is the product.
+        // SAFETY: the product exists.
         let Listed { m, .. } = unsafe { self.products.of(tile.batch) };
         m.saturating_sub(tile.m * const { S::A::LAYOUT.extent(0) as u32 })
     }
@@ -268,7 +268,7 @@ impl<M: Mainloop> TileScheduler for ListTiles<M> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn next_tile(&mut self) -> Option<WorkTile> {
         while self.product < self.products.list.count {
-            // SAFETY: there is the product.
+            // SAFETY: the product exists.
             let Listed { m, n, k, .. } = unsafe { self.products.of(self.product) };
             let (tiles, place) = (M::tiles((m, n, k), 1), self.next);
             if place < tiles.count() {
@@ -324,7 +324,7 @@ where
         team: &Team,
         mainloop: &mut M,
     ) {
-        // SAFETY: there is the product, whose result is writable; each tile is one team's.
+        // SAFETY: the product exists, and its result is writable; one team stores each tile.
         unsafe {
             let Listed { c, row, column, m, n: columns, aligned, .. } = self.products.of(tile.batch);
             let c = GlobalMut::from_address(c);
@@ -360,7 +360,7 @@ where
 ///
 /// # Safety
 /// The maps of the products are in the table or parameters: of (M, K, 1) and (N, K, 1) in memory of
-/// the device, made by [`CopyA`](super::kernel::CopyA) and [`CopyB`](super::kernel::CopyB) of
+/// the device, built by [`CopyA`](super::kernel::CopyA) and [`CopyB`](super::kernel::CopyB) of
 /// [`Wide`]. Results overlap no operand and no other result. K is 1 or more. Maps of products past
 /// the number are not used.
 #[kernel(

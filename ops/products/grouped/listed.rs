@@ -63,7 +63,7 @@ pub(crate) fn passed(maps: &[TensorMap]) -> [Map; 8] {
     std::array::from_fn(|i| maps.get(i).map_or(Map::from_words([0; 16]), KernelArg::pass))
 }
 
-/// A product of a list: its result, and K as the operands' rows have it.
+/// A product of a list: its result, and K as the operands' rows hold it.
 pub(crate) fn listed(c: &Array, k: u32, [scale_a, scale_b]: [ScalesAt; 2]) -> Listed {
     let ([_, m, n], Place { row, column, .. }) = operand::place(c);
     let aligned = u32::from(operand::is_aligned(c));
@@ -175,8 +175,8 @@ impl Table {
         let grid = Grid::new(self.blocks, self.kernel.threads).dependent();
         let [a0, b0, a1, b1, a2, b2, a3, b3] = passed(&[]);
         let module = stream.device().load(&crate::PTX)?;
-        // SAFETY: the table has the products, whose matrices outlive it; the caller's promise about
-        // other streams.
+        // SAFETY: the table has the products, whose matrices outlive it; the caller orders other
+        // streams.
         unsafe { module.launch_on(stream, &self.kernel.kernel, grid, (a0, b0, a1, b1, a2, b2, a3, b3, list)) }
     }
 }
@@ -186,7 +186,7 @@ const NAME: &str = "grouped_list";
 
 /// Products `c = a b^T` of matrices anywhere in memory, of different shapes, in one launch.
 ///
-/// The list's table is made once, in the device's memory, and each run computes all products.
+/// The list's table is built once, in the device's memory, and each run computes all products.
 ///
 /// ```
 /// use moye::half::bf16;
@@ -212,13 +212,13 @@ pub struct GroupedList<'a, T: Element> {
 }
 
 impl<'a, T: Element> GroupedList<'a, T> {
-    /// The products of the pairs `(a, b)`, (m, k) and (n, k), to the results of the same place, (m,
+    /// The products of the pairs `(a, b)`, (m, k) and (n, k), to the results of the same index, (m,
     /// n). K is contiguous in `a` and `b`, and their rows begin at multiples of 16 bytes.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if shapes do not agree or K is 0, [`Error::Unsupported`] for
-    /// elements other than f16 and bf16, operands that TMA does not take, and on a GPU that is not
-    /// of sm_90a, [`Error::WrongDevice`] for matrices of another device, and out of memory.
+    /// elements other than f16 and bf16, operands that TMA does not take, and on a GPU other
+    /// than sm_90a, [`Error::WrongDevice`] for matrices of another device, and out of memory.
     pub fn new(
         device: &Device,
         products: &[(Matrix<'a, T>, Matrix<'a, T>)],
@@ -252,7 +252,7 @@ impl<'a, T: Element> GroupedList<'a, T> {
     /// Computes all products on the default stream.
     ///
     /// # Errors
-    /// Those of [`Device::launch`].
+    /// The errors of [`Device::launch`].
     pub fn run(&self) -> Result<()> {
         // SAFETY: the default stream runs its work in order.
         unsafe { self.run_on(&self.table.device().default_stream()) }
@@ -261,13 +261,13 @@ impl<'a, T: Element> GroupedList<'a, T> {
     /// Computes all products on a stream of the same device.
     ///
     /// # Errors
-    /// Those of [`Device::launch`], and [`Error::WrongDevice`] for another device's stream.
+    /// The errors of [`Device::launch`], and [`Error::WrongDevice`] for another device's stream.
     ///
     /// # Safety
     /// Until the work is complete, the list lives, and no other stream writes the operands, or
     /// reads or writes the results.
     pub unsafe fn run_on(&self, stream: &Stream) -> Result<()> {
-        // SAFETY: the matrices outlive the list; the caller's promise about other streams.
+        // SAFETY: the matrices outlive the list; the caller orders other streams.
         unsafe { self.table.run_on(stream) }
     }
 }

@@ -143,12 +143,12 @@ mod host {
     }
 
     impl<'a, T: Element> GroupedMatmul<'a, T> {
-        /// The rows of `a`, (m, k), times the transposes of the groups' matrices, which are one
-        /// below the other in `b`, (groups * n, k). `ends` is a row with the end of each group's
-        /// rows, none below the one before; a group without rows ends where the one before ends.
+        /// The rows of `a`, (m, k), times the transposes of the groups' matrices, stacked
+        /// in `b`, (groups * n, k). `ends` is a row with the end of each group's
+        /// rows, in nondecreasing order; a group without rows ends where the previous one does.
         ///
-        /// The ends are read on the device when the product runs. Rows past the last are not
-        /// written.
+        /// The ends are read on the device when the product runs. Rows past the last end are
+        /// not written.
         pub fn new(a: Matrix<'a, T>, b: Matrix<'a, T>, ends: Matrix<'a, i32>) -> Self {
             Self { a, b, ends }
         }

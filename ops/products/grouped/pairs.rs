@@ -1,4 +1,4 @@
-//! From a declared list of products to a launch.
+//! Builds the launch of a declared list of products.
 
 use super::list::{List, MOST};
 use super::listed::{KERNELS, ListKernel, listed, passed};
@@ -65,7 +65,8 @@ impl<P: Pairs> Operation for PairsOf<P> {
         let map = |i: usize| plan.map(on.stream(), &call.operands[i / 2][i % 2], i % 2);
         let maps = (0..2 * call.list.count as usize).map(map).collect::<Result<Vec<_>>>()?;
         let [a0, b0, a1, b1, a2, b2, a3, b3] = passed(&maps);
-        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
+        // SAFETY: the maps are of the operands, which stay in the device's memory until the work is
+        // complete.
         unsafe { on.launch(&plan.kernel, grid, (a0, b0, a1, b1, a2, b2, a3, b3, call.list)) }
     }
 }
@@ -163,7 +164,7 @@ pub(crate) fn shape_of_product(
     }
 }
 
-/// Refuses products whose operand `name` has another type than the first one's.
+/// Refuses products whose operand `name` differs in type from the first product's.
 pub(crate) fn check_types(operation: &'static str, name: &str, of: &[Option<&ArrayType>]) -> Result<()> {
     let mut types = of.iter().enumerate().filter_map(|(i, of)| Some((i, (*of)?.dtype)));
     let Some((_, first)) = types.next() else { return Ok(()) };

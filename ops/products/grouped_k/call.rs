@@ -75,7 +75,8 @@ impl<T: Outer + GroupedKKernels + TmaElement> Operation for GroupedKOf<T> {
         let tiles = launches::tiles(u64::from(m.div_ceil(TILE.0)) * u64::from(count), n, TILE.1);
         let grid = launches::persistent(NAME, on, tiles, 1, THREADS)?;
         let band = 2048 / TILE.0;
-        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
+        // SAFETY: the maps are of the operands, which stay in the device's memory until the work is
+        // complete.
         unsafe {
             on.launch(
                 &T::KERNELS[0],

@@ -1,4 +1,4 @@
-//! Patterns of groups that break kernels, and shapes that are measured.
+//! Patterns of groups that stress the kernels, and benchmark cases.
 
 use crate::grouped::cases::UNEVEN_64;
 use moye_runtime::operation::Case;

@@ -23,7 +23,7 @@ pub const TAIL_THREADS: u32 = 256;
 /// Elements of a vector of 16 bytes.
 const VECTOR: u32 = 8;
 
-/// A type of operands, with its instruction.
+/// An operand type, with its instruction.
 pub trait Outer: Boxed + Paired {
     /// 64 x 256 x 16, of M- and N-contiguous operands.
     type Atom: WgmmaAtom<OperandA = u64, D = f32> + 'static;
@@ -41,7 +41,7 @@ swizzled_layout! {
         .tile_to_shape_ordered(tuple!((EXTENT, ROWS as i64, STAGES as i64)), tuple!((2, 1, 3)));
 }
 tiled_mma! {
-    /// Two warpgroups, one below the other.
+    /// Two warpgroups, stacked along M.
     pub Mma<T: Outer>: TiledMma<T::Atom> = TiledMma::new(layout!((2, 1, 1)));
 }
 
@@ -55,7 +55,7 @@ pub type Loop<T> = Filled<FillRows<T>, Mma<T>, STAGES>;
 /// The tensors of A and B.
 type Operands<T> = (TmaTensor<CopyA<T>, 2>, TmaTensor<CopyB<T>, 2>);
 
-/// Both operands from the rows of a tile's group, and the last of these from their copies.
+/// Loads both operands from the rows of a tile's group, and its last rows from their copies.
 #[derive(Clone, Copy)]
 pub struct FillRows<T: Outer> {
     rows: Operands<T>,
@@ -110,8 +110,8 @@ impl<T: Outer> Fill<STAGES, 1> for FillRows<T> {
     }
 }
 
-/// The tiles of all results, group by group: each has the K tiles of its group's rows, one at
-/// least.
+/// The tiles of all results, group by group: each has the K tiles of its group's rows, at least
+/// one.
 #[derive(Clone, Copy)]
 pub struct RowTiles<T> {
     groups: Groups,
@@ -147,7 +147,7 @@ impl<T: Outer> TileScheduler for RowTiles<T> {
     }
 }
 
-/// Results of this many rows, one below the other.
+/// Results of this many rows, stacked.
 #[derive(Clone, Copy)]
 pub struct Results(u32);
 
@@ -169,8 +169,8 @@ impl RowSpans for Results {
 ///
 /// # Safety
 /// `x` has the groups' rows, `row` elements apart, from a multiple of 16 bytes on, `row` a multiple
-/// of 8, and `tails` has room; they are disjoint. There is an end for each group, none below the
-/// one before.
+/// of 8, and `tails` has room; they are disjoint. There is an end for each group, in nondecreasing
+/// order.
 #[kernel(threads = TAIL_THREADS)]
 pub unsafe fn grouped_k_tails(
     x: Global<u16>,
@@ -205,9 +205,9 @@ pub unsafe fn grouped_k_tails(
 /// `c[g] = a[rows of g]^T b[rows of g]` for each group g, by a persistent grid.
 ///
 /// # Safety
-/// The maps are of (M, K) and (N, K) in memory of the device, made by [`CopyA`] and [`CopyB`], and
+/// The maps are of (M, K) and (N, K) in memory of the device, built by [`CopyA`] and [`CopyB`], and
 /// those of the [last rows](grouped_k_tails) of both, which an earlier kernel has written. There is
-/// an end for each group, none below the one before. The map of C is by [`StoreC`], of all rows of
+/// an end for each group, in nondecreasing order. The map of C is by [`StoreC`], of all rows of
 /// the results, and needed if `target.tensor` is set. `target` has the results, which overlap no
 /// operand.
 #[kernel(

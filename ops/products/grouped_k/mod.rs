@@ -50,7 +50,7 @@ mod host {
         bench: cases::BENCH,
     };
 
-    /// Products along the rows of groups, as the gradients of experts' weights are.
+    /// Products along the rows of groups, such as the gradients of experts' weights.
     ///
     /// ```
     /// use moye::half::bf16;
@@ -82,7 +82,7 @@ mod host {
 
     impl<'a, T: Element> GroupedK<'a, T> {
         /// The transposes of a group's rows of `a`, (rows, m), times its rows of `b`, (rows, n).
-        /// `ends` is a row with the end of each group's rows, none below the one before.
+        /// `ends` is a row with the end of each group's rows, in nondecreasing order.
         ///
         /// The ends are read on the device when the product runs.
         pub fn new(a: Matrix<'a, T>, b: Matrix<'a, T>, ends: Matrix<'a, i32>) -> Self {

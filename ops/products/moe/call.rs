@@ -1,4 +1,4 @@
-//! From a call to launches: routing, permuted rows, both products, and their sum.
+//! Builds the launches of a call: routing, permuted rows, both products, and their sum.
 
 use super::gated::{COLUMNS, CopyPair, GatedKernels, GatedLoop};
 use super::routing::{
@@ -96,7 +96,7 @@ impl<T: RouteKernels> Operation for Route<T> {
         let (logits, x) = (Global::from_address(call.logits), Global::from_address(call.x));
         let rows = GlobalMut::from_address(call.rows);
         let grid = Grid::new(routes.blocks(), THREADS).dependent();
-        // SAFETY: the arrays have the tokens' rows, and the workspace what the routes name.
+        // SAFETY: the arrays have the tokens' rows, and the workspace has the memory of the routes.
         unsafe {
             on.launch(&T::KERNELS[0], grid, (logits, of_logits, routes, by))?;
             on.launch(&moe_scan, Grid::new(1, THREADS).dependent(), (routes,))?;
@@ -119,7 +119,7 @@ struct Problem {
 /// A kernel of gated products.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// The number of the instance.
+    /// The index of the instance.
     pub instance: usize,
     name: &'static str,
     pub cluster: u32,
@@ -153,7 +153,8 @@ impl Plan {
         let tiles = launches::tiles(groups.rows.div_ceil(rows) + (groups.count - 1), target.columns, COLUMNS);
         let grid = launches::persistent(operation, on, tiles, self.cluster, GatedLoop::<T, 1>::THREADS)?;
         let arguments = (&of_a, &of_b, target, groups, a.shape[2], 2048 / rows);
-        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
+        // SAFETY: the maps are of the operands, which stay in the device's memory until the work is
+        // complete.
         unsafe { on.launch(&T::KERNELS[self.instance], grid, arguments) }
     }
 }
@@ -195,7 +196,7 @@ impl<T: Grouped + GatedKernels + TmaElement> Operation for Gated<T> {
     }
 
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
-        // A group's last tile is half empty on average.
+        // On average a group's last tile is half empty.
         let rows = f64::from(problem.m) / f64::from(ROWS * plan.cluster) + 0.5 * f64::from(problem.experts);
         let clusters = rows * f64::from(problem.n.div_ceil(COLUMNS));
         let waves = clusters / f64::from((card.multiprocessors / plan.cluster).max(1));
@@ -406,7 +407,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     };
     let ends = Ends { address: ends, apart: 0 };
     let first = Arguments { a: matrix(permuted, hidden), b: gate_up, ends, c: inner };
-    // The rows of the second product take the place of the permuted ones, which have been read.
+    // The rows of the second product overwrite the permuted rows, which have been read.
     let second = Array {
         dtype: x.dtype,
         shape: vec![rows, hidden],

@@ -1,4 +1,4 @@
-//! Layers that break kernels, and one that is measured.
+//! Layers that stress the kernels, and benchmark cases.
 
 use moye_runtime::operation::{Case, Value};
 

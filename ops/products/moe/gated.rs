@@ -1,6 +1,6 @@
 //! Gated products on Hopper, such as the first one of experts, `silu(x gate^T) * (x up^T)`: a tile
-//! has 128 columns of the gate and the same columns of the up projection, so that a thread has both
-//! accumulators of an element.
+//! computes 128 columns of the gate and the same columns of the up projection, so that a thread
+//! holds both accumulators of an element.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::join::{Join, Part, SwiGlu, store};
@@ -39,7 +39,7 @@ impl<const PIPE: i64> StaticLayout for Pair<PIPE> {
 /// the rows of the gate for both, the other those of the up projection.
 pub type CopyPair<T, const CLUSTER: u32> = TmaCopy<T, Pair<1>, 4, CLUSTER>;
 
-/// A from the rows of its tile's group, and both halves of B from its expert's matrices.
+/// Loads A from the rows of its tile's group, and both halves of B from its expert's matrices.
 #[derive(Clone, Copy)]
 pub struct FillPair<T: Grouped, const CLUSTER: u32> {
     a: OfA<T, Wide>,
@@ -135,7 +135,7 @@ where
             let (at, up) = ((4 * block + 2 * below) as usize, COLUMNS as usize / 2);
             J::join([tCrC[at], tCrC[at + 1]], [tCrC[at + up], tCrC[at + up + 1]])
         };
-        // SAFETY: the target has the rows, each of which is one warp's.
+        // SAFETY: the target has the rows, each written by one warp.
         unsafe { store(&self.target, part, values) };
     }
 }
@@ -144,8 +144,8 @@ where
 /// persistent grid of clusters of `CLUSTER` blocks.
 ///
 /// # Safety
-/// The maps are of (M, K, 1), made by [`CopyA`], and of (2, N, K, groups), made by [`CopyPair`], in
-/// memory of the device. There is an end for each group, none below the one before, and groups are
+/// The maps are of (M, K, 1), built by [`CopyA`], and of (2, N, K, groups), built by [`CopyPair`],
+/// in memory of the device. There is an end for each group, in nondecreasing order, and groups are
 /// not padded. `target` has the groups' rows, which overlap no operand; its columns may be more
 /// than N, up to the next multiple of 8.
 #[kernel(

@@ -6,7 +6,7 @@ use moye_device::collective::*;
 use moye_device::math::fast::silu_of_two;
 use moye_device::prelude::*;
 
-/// A function of an element of the gate's product and of the up projection's.
+/// A function of an element of the gate's product and one of the up projection's.
 pub trait Join: Copy + 'static {
     /// The results of two adjacent elements.
     fn join(gate: [f32; 2], up: [f32; 2]) -> [f32; 2];
@@ -41,7 +41,8 @@ pub struct Part {
 /// `lane / 4`, or with `below` = 1 eight rows below.
 ///
 /// # Safety
-/// All lanes of the warp call it together. The target is writable, and the part is one warp's.
+/// All lanes of the warp call it together. The target is writable, and only this warp writes the
+/// part.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn store<T: Paired>(

@@ -1,4 +1,4 @@
-//! A layer of experts: each token's row through the experts that the router chooses for it.
+//! A layer of experts: the router chooses the experts that process each token's row.
 
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod gated;
@@ -100,7 +100,7 @@ mod host {
 
     impl<'a, T: Element, L: Element> Moe<'a, T, L> {
         /// The tokens `x`, (tokens, hidden), with the router's `logits`, (tokens, experts). The
-        /// experts' matrices are one below the other: in `gate_up`, (experts * 2 * intermediate,
+        /// experts' matrices are stacked: in `gate_up`, (experts * 2 * intermediate,
         /// hidden), the gate and the up projection of each, in `down` (experts * hidden,
         /// intermediate).
         ///

@@ -1,8 +1,8 @@
-//! From the logits of a router to rows in the order of their experts, and back. All orders are
-//! fixed: the same logits give the same bits.
+//! Permutes rows into the order of the experts that a router's logits choose, and back. All orders
+//! are fixed: the same logits return the same bits.
 //!
-//! A block has 32 tokens, a warp for each, in every kernel here but two: `moe_scan` is one block,
-//! and `moe_combine` has a block for each token.
+//! In all kernels but two a block processes 32 tokens, a warp for each: `moe_scan` is one block,
+//! and `moe_combine` launches a block for each token.
 
 use crate::operand::Place;
 use moye_device::arch::{
@@ -35,7 +35,7 @@ static_layout! {
     Warps = layout!(32);
 }
 
-/// The tokens and what the router has decided, in memory of the device.
+/// The tokens and the router's choices, in the device's memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Routes {
@@ -45,8 +45,8 @@ pub struct Routes {
     pub weights: GlobalMut<f32>,
     /// Its row in the order of experts.
     pub places: GlobalMut<u32>,
-    /// The number of choices of an expert by the tokens of a block, then by those of all blocks
-    /// before: (experts, blocks).
+    /// The number of choices of an expert by the tokens of a block, then by the tokens of all
+    /// earlier blocks: (experts, blocks).
     pub counts: GlobalMut<u32>,
     /// The end of each expert's rows.
     pub ends: GlobalMut<i32>,
@@ -72,7 +72,7 @@ impl Routes {
     }
 }
 
-/// How choices are weighted.
+/// The weighting of choices.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 pub struct Weighting {
@@ -82,7 +82,7 @@ pub struct Weighting {
     pub renormalise: bool,
 }
 
-/// A number that is greater for a greater value, the greatest for NaN; never 0.
+/// A sort key: greater for a greater value, the greatest for NaN; never 0.
 #[inline(always)]
 fn order(value: f32) -> u32 {
     // -0 becomes 0.
@@ -97,8 +97,8 @@ fn value(key: u32) -> f32 {
     f32::from_bits(if key >> 31 == 1 { key ^ 0x8000_0000 } else { !key })
 }
 
-/// The `top` greatest logits of each token in descending order, of equal ones those of lower
-/// experts first, their weights, and the counts of a block. Grid: `blocks`.
+/// The `top` greatest logits of each token in descending order (equal logits in the order of
+/// experts), their weights, and the counts of a block. Grid: `blocks`.
 ///
 /// # Safety
 /// `logits` has the tokens' rows, and the pointers of `routes` have their elements, which overlap
@@ -186,7 +186,7 @@ pub unsafe fn route<T: Element + Convert<f32>>(
     }
 }
 
-/// The counts of all blocks before each, and the ends of the experts' rows. One block.
+/// For each block the counts of all earlier blocks, and the ends of the experts' rows. One block.
 ///
 /// # Safety
 /// Same contract as [`route`], whose counts it reads.

@@ -43,8 +43,8 @@ struct Pattern {
     ends: Vec<f64>,
 }
 
-/// Patterns of one to eight groups by turns: all rows in one group; a row or none in each; ends
-/// anywhere, several of which may be equal; the same without the last rows.
+/// Patterns of one to eight groups in turn: all rows in one group; a row or none in each; ends
+/// anywhere, some of them equal; the same without the last rows.
 fn pattern(seed: u64) -> (Integers, Pattern) {
     let mut random = Integers::new(seed);
     let (groups, rows) = (1 + random.below(8), 1 + random.below(300));
@@ -273,7 +273,7 @@ fn nan_of_a_token_or_its_logits_reaches_no_other_token() {
 #[test]
 fn of_equal_logits_the_lower_experts_are_chosen() {
     let x = numbers(TOKENS * HIDDEN, 3);
-    // The logit of the third expert is equal, or less by next to nothing.
+    // The logit of the third expert is equal, or minimally less.
     let (equal, first_two) = ([1.0; TOKENS * EXPERTS], [1.0, 1.0, 1.0 - 1e-6].repeat(TOKENS));
     for device in harness::devices() {
         assert_eq!(layer(&device, &x, &equal), layer(&device, &x, &first_two));

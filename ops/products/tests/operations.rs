@@ -8,8 +8,8 @@ mod scaled {
     use moye::operation::{Case, Declaration, Dtype, OperandOf, Value, harness};
     use moye_products::block_scaled::BLOCK_SCALED;
 
-    /// A declaration of products of operands of these types to results of `out`, which are the
-    /// types of cases: not all kernels take all types.
+    /// Declares products of operands of these types with results of `out`, the types of the cases:
+    /// not all kernels take all types.
     pub fn of(
         declaration: &Declaration,
         [a, b]: [Dtype; 2],

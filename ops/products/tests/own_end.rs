@@ -1,5 +1,5 @@
-//! Kernels of another crate, made of the generic ones: a product with an `End` that is not shipped,
-//! and gated products with a `Join` that is not.
+//! Kernels of another crate, instances of the generic ones: a product with a custom `End`, and
+//! gated products with a custom `Join`.
 #![cfg(all(feature = "fused", feature = "gated"))]
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 

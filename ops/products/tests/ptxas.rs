@@ -5,8 +5,8 @@ use moye_products::PTX;
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
 
-/// Kernels with bytes in local memory: of the products of one row up to six words, so that two
-/// blocks of sixteen warps are on an SM; of those of 256 rows two, which the fix-up of slices of K
+/// Kernels that spill, with the bytes: products of one row up to six words, so that two blocks of
+/// sixteen warps fit on an SM; products of 256 rows two words, which the fix-up of slices of K
 /// takes beside the accumulators.
 const SPILL: [(&str, usize); 11] = [
     ("linear_bf16_u4_1_2_true_true", 16),

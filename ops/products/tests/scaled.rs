@@ -177,7 +177,7 @@ fn products_of_a_list_with_scales_are_those_of_float64() {
         let other = ScaledProduct { scale_a: operands[1].scale_a.clone(), ..operands[0].clone() };
         let mut c = device.alloc_uninit::<bf16>(130 * 136).unwrap();
         let c = MatrixMut::row_major(&mut c, 130, 136).unwrap();
-        // A scale for all is taken, one for blocks that there are not is refused.
+        // A scale for all is accepted; scales for blocks that do not exist are refused.
         assert!(BlockScaledList::new(&device, &[other], vec![c]).is_ok());
         let other = ScaledProduct { scale_b: operands[0].scale_b.clone(), ..operands[2].clone() };
         let mut c = device.alloc_uninit::<bf16>(65 * 257).unwrap();

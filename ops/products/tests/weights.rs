@@ -1,4 +1,5 @@
-//! Weights in every form of files, packed and unpacked again: they are what the form defines.
+//! Weights in every file format, packed and unpacked again, have the values that the format
+//! defines.
 #![cfg(feature = "weights")]
 
 use half::{bf16, f16};

@@ -1,4 +1,4 @@
-//! Activations of 8 bits: they become f16 or bf16, times the scale of their row, before a product.
+//! 8-bit activations are converted to f16 or bf16, times the scale of their row, before a product.
 
 use super::codes::Rows;
 use moye_device::arch::overlap_launches;
@@ -10,7 +10,7 @@ pub const THREADS: u32 = 256;
 
 /// An activation of 8 bits.
 pub trait Byte: Element {
-    /// The value, which f16 and bf16 have too.
+    /// The value, which f16 and bf16 represent exactly.
     fn value(self) -> f32;
 }
 impl Byte for i8 {
@@ -26,8 +26,8 @@ impl Byte for F8E4M3 {
     }
 }
 
-/// `y = x * scale` of `m` rows of `k` elements, contiguous rows of `padded` elements, of which
-/// those past `k` become 0. Grid: `ceil(m * padded / THREADS)`.
+/// `y = x * scale` of `m` rows of `k` elements, contiguous rows of `padded` elements, with
+/// zeros past `k`. Grid: `ceil(m * padded / THREADS)`.
 ///
 /// # Safety
 /// `x` has the rows, and `scales` an element for each; `y` has room, and overlaps neither.

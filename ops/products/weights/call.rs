@@ -62,7 +62,7 @@ struct Planned {
     is_for_many: bool,
 }
 
-/// A kernel: its number in the table for few rows or for many, and its rows of x.
+/// A kernel: its index in the table for few rows or for many, and its rows of x.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     kernel: usize,
@@ -138,7 +138,7 @@ impl Plan {
         [gates, 4 * partials, (tiles.count() * CLUSTER) as usize]
     }
 
-    /// Bytes of it.
+    /// Total bytes.
     fn bytes(&self, problem: &Problem) -> usize {
         let [gates, partials, counters] = self.work(problem);
         gates + partials + 4 * counters
@@ -175,7 +175,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
     fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
         let (Sizes { codes, offset, .. }, norm) = (problem.sizes, problem.norm);
         let by_rows = |shape, of: usize| codes as usize * of + shape;
-        // By codes, rows of x, and whether there are minima, which e4m3 has not, and a norm.
+        // By codes, rows of x, minima (which e4m3 lacks), and norm.
         let kernel = |shape| {
             let place = by_rows(shape, SHAPES.len());
             let before = if codes == Codes::E4m3 { 2 * SHAPES.len() } else { place };
@@ -204,8 +204,8 @@ impl<T: WeightKernels> Operation for Linear<T> {
     }
 
     /// For few rows the instructions of all blocks, each of which unpacks its tiles and multiplies
-    /// all of its rows of x, or the steps of a warp, if they take longer. For many the stages of
-    /// all waves, and partial accumulators.
+    /// all of its rows of x, or the steps of a warp, whichever takes longer. For many rows the
+    /// stages of all waves, and partial accumulators.
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
         let (blocks_of_x, Sizes { n, k, .. }) = (problem.m.div_ceil(plan.rows), problem.sizes);
         match plan.many {
@@ -220,7 +220,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
                 let tiles = plan.tiles(problem).count() as usize;
                 let waves = (tiles * plan.slices).div_ceil(workers);
                 let steps = k.div_ceil(BLK_K as usize).div_ceil(plan.slices);
-                // The last of a tile's blocks reads the accumulators of all slices.
+                // The last block of a tile reads the accumulators of all slices.
                 let fix_up =
                     if plan.slices == 1 { 0.0 } else { 4.0 + 0.01 * (plan.slices * plan.rows) as f64 };
                 2.0 + waves as f64 * (steps as f64 * many.stage + fix_up)
@@ -244,13 +244,14 @@ impl<T: WeightKernels> Operation for Linear<T> {
             let (x, y) = (Global::from_address(x), GlobalMut::from_address(y));
             let arguments = (x, y, weights, problem.m as u32, of_x, of_y, finish);
             let kernel = few::<T>(plan.kernel);
-            // SAFETY: the caller's contract; the sizes were checked.
+            // SAFETY: the call's memory is accessible until the work is complete; the sizes were
+            // checked.
             return unsafe {
                 on.launch(kernel, Grid::new(grid, 32 * warps(plan.rows as i64)).dependent(), arguments)
             };
         };
         let (m, n, k) = (problem.m, sizes.n, sizes.k);
-        // The stride of a mode of one element is not used, but it must be one that maps take.
+        // The stride of a mode of one element is not used, but maps must accept it.
         let row =
             |rows: Rows, columns: usize| if m > 1 { rows.row } else { columns.next_multiple_of(8) as i64 };
         let words = (sizes.steps() * 128) as i64;
@@ -299,7 +300,8 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let clusters = (device.rates().multiprocessors / CLUSTER).clamp(1, units);
         let grid = Grid::new(clusters * CLUSTER, THREADS).clusters(CLUSTER).dependent();
         let kernel = &<T as ManyKernels>::KERNELS[plan.kernel];
-        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
+        // SAFETY: the maps are of the operands, which stay in the device's memory until the work is
+        // complete.
         unsafe { on.launch(kernel, grid, (&codes, &x, y, weights, product, slices))? };
         if finish.gated {
             let grid = Grid::new(((n / 16).div_ceil(256) as u32, (m as u32).min(65_535)), 256);

@@ -4,8 +4,8 @@
 //! consecutive weights of a row. Its codes are in tiles of [`ROWS`] rows and steps of
 //! [`Code::STEP`] along K: 512 bytes, of which a lane loads its 16 at once. Half a step is a unit,
 //! the smallest group. In a unit, lane `l` has codes of rows `l / 4` and `l / 4 + 8`: the ones that
-//! multiply [`Code::VECTOR`] consecutive elements of x, from `l % 4 * VECTOR` on. Any order along K
-//! serves that both operands have.
+//! multiply [`Code::VECTOR`] consecutive elements of x, from `l % 4 * VECTOR` on. The order along K
+//! is arbitrary if both operands have it.
 
 use moye_device::algorithm::Eight;
 use moye_device::arch::{Bf16x2, F16x2};
@@ -27,13 +27,13 @@ pub trait Code: Copy + Send + Sync + 'static {
     const UNIT: u32 = 4 * Self::VECTOR;
     /// Elements along K of a step.
     const STEP: u32 = 2 * Self::UNIT;
-    /// Whether codes are floats, to which nothing is added in registers.
+    /// Whether codes are floats, which have no bias in registers.
     const IS_FLOAT: bool = false;
 
-    /// The number, of the eight codes of an instruction, of value `value` of register `register`.
+    /// The index, among the eight codes of an instruction, of value `value` of register `register`.
     fn place(register: u32, value: u32) -> u32;
 
-    /// A word of codes in the order of their numbers as it is in memory.
+    /// Permutes a word of codes in the order of their indices to its order in memory.
     #[inline(always)]
     fn stored(word: u32) -> u32 {
         word
@@ -62,10 +62,10 @@ impl Code for u8 {
 
 /// Codes that are e4m3: floats of a sign, four bits of exponent and three of mantissa.
 ///
-/// In memory, the two of each half of a word are where few instructions find them as f16: of the
-/// upper one the sign is bit 15, the rest bits 13 to 7; of the lower one bit 14, and bits 6 to 0.
-/// NaN values are no codes: the kernels take their bits for 480, and `pack_weights` makes the scale
-/// of their group NaN.
+/// In memory, the two codes of each half of a word are placed so that few instructions extract them
+/// as f16: the upper code has its sign in bit 15 and the rest in bits 13 to 7, the lower code in
+/// bit 14 and bits 6 to 0. NaN is not a code: the kernels read its bits as 480, and `pack_weights`
+/// makes the scale of its group NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct E4m3;
 
@@ -121,8 +121,8 @@ fn masked_or(word: u32, mask: u32, bits: u32) -> u32 {
     }
 }
 
-/// `Eight::biased` with [`masked_or`]: the bits of the biases of even and odd pairs, and by how
-/// much a word is shifted for each pair, whose odd ones are then `$up` bits higher.
+/// `Eight::biased` with [`masked_or`]: the bits of the biases of even and odd pairs, the shift of
+/// the word for each pair, and the bits `$up` by which odd pairs are then higher.
 macro_rules! nibbles {
     ($($t:ident $even:literal $odd:literal $shifts:expr, $up:literal;)+) => { $(
         impl CodeAs<$t> for U4 {
@@ -162,7 +162,7 @@ where
 }
 
 /// The bits of e4m3 in the exponent and the mantissa of a wider float are the value times a power
-/// of two, also where e4m3 is subnormal: one product of a pair makes it the value.
+/// of two, also where e4m3 is subnormal: one multiplication of a pair yields the values.
 macro_rules! floats {
     ($($t:ident $pair:ident $power:expr, |$word:ident| $upper:expr, $lower:expr;)+) => { $(
         impl CodeAs<$t> for E4m3 {
@@ -257,15 +257,15 @@ pub struct Weights {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 pub struct Rows {
-    /// From a row to the next, in elements.
+    /// Stride between rows, in elements.
     pub row: i64,
-    /// From an element to the next.
+    /// Stride between elements.
     pub element: i64,
     /// Whether rows are contiguous and start at multiples of 16 bytes.
     pub aligned: bool,
 }
 
-/// Scales and minima of the two rows that a lane has of a tile.
+/// Scales and minima of a lane's two rows of a tile.
 #[derive(Clone, Copy)]
 pub struct Factors {
     /// The scales.
@@ -287,19 +287,19 @@ impl Weights {
     /// The group of a unit of a step.
     #[inline(always)]
     pub fn group(&self, step: u32, unit: u32) -> u32 {
-        // The last step may have a unit past the end of K, whose sums are 0.
+        // The last step may contain a unit past the end of K, whose sums are 0.
         let group = if self.shift == Self::BY_UNIT { 2 * step + unit } else { step >> self.shift };
         group.min(self.groups - 1)
     }
 
-    /// Where the factors of rows `row` and `row + 8` of a tile for a unit of a step are.
+    /// The place of the factors of rows `row` and `row + 8` of a tile for a unit of a step.
     #[inline(always)]
     pub fn place_of_factors(&self, tile: u32, step: u32, unit: u32, row: u32) -> Global<u32> {
         let at = (tile * self.groups + self.group(step, unit)) * 8 + row;
         self.factors.offset(i64::from(at << u32::from(self.minima)))
     }
 
-    /// The factors in the words there, which `word` reads; the minima are 0 where there are none.
+    /// The factors at that place, from words that `word` reads; absent minima are 0.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn factors(&self, word: impl Fn(u32) -> u32) -> Factors {

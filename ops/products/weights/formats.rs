@@ -1,5 +1,5 @@
-//! The forms in which files have quantised weights, and the kernels that bring them into the order
-//! of [`codes`](super::codes).
+//! File formats of quantised weights, and the kernels that permute them into the order of
+//! [`codes`](super::codes).
 
 use super::codes::{Code, CodeAs, CodePlace, E4m3, Factors, ROWS, Weights};
 use moye_device::algorithm::store_vector_if;
@@ -11,15 +11,15 @@ use moye_device::prelude::*;
 /// Threads of a block.
 pub const THREADS: u32 = 256;
 
-/// Quantised weights as a file has them.
+/// Quantised weights in a file format.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Source {
     /// Codes, or blocks of codes and factors.
     pub weights: Global<u8>,
-    /// Scales, where they are apart.
+    /// Scales, if they are separate.
     pub scales: Global<u8>,
-    /// Minima of the type of scales, or zeros, where they are apart; or 0.
+    /// Minima of the type of scales, or zeros, if they are separate; or 0.
     pub others: Global<u8>,
     /// The type of scales.
     pub floats: Floats,
@@ -106,8 +106,8 @@ impl Source {
     }
 }
 
-/// Scale and minimum of a group whose scales are rows of W by groups: the minimum is given, or that
-/// of codes which start at `-offset`.
+/// Scale and minimum of a group whose scales are rows of W by groups: the minimum is given, or
+/// follows from codes that start at `-offset`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn apart(source: &Source, row: u32, group: u32, offset: f32) -> [f32; 2] {
@@ -248,8 +248,8 @@ unsafe fn six_bits(source: &Source, row: u32, block: u32, j: u32) -> [f32; 2] {
     }
 }
 
-/// The codes and factors of weights of a form: a thread for each 16 bytes of codes, and for each
-/// two rows of a group. Elements past the end of W are 0.
+/// Packs the codes and factors of weights of a form: a thread for each 16 bytes of codes, and for
+/// each two rows of a group. Elements past the end of W are 0.
 ///
 /// # Safety
 /// `source` is readable; `weights` have room for its tiles, and overlap nothing.
@@ -308,7 +308,7 @@ pub unsafe fn pack<F: Format>(
 }
 
 static_layout! {
-    /// Consecutive elements of a row that a lane has of a unit.
+    /// A lane's consecutive elements of a row of a unit.
     Vector<Q: Code> = layout!(({ Q::VECTOR as i64 }, 1));
 }
 

@@ -17,7 +17,7 @@ pub const fn warps(rows: i64) -> u32 {
     if rows == 1 { 16 } else { 8 }
 }
 
-/// Rows of x of the instructions: where a block has one row, it is all of them.
+/// Rows of x of the instructions: a block with one row repeats it.
 pub(super) const fn columns(rows: i64) -> i64 {
     if rows == 1 { 8 } else { rows }
 }
@@ -37,14 +37,14 @@ const fn stages(rows: i64) -> u32 {
 static_layout! {
     /// Elements of x of a lane for a step: (vector, MMA_N of both units).
     Vectors<Q: Code, const M: i64> = layout!(({ Q::VECTOR as i64 }, { columns(M) / 4 }));
-    /// The same as operands B: (MMA, MMA_N, MMA_K, unit).
+    /// [`Vectors`] as operands B: (MMA, MMA_N, MMA_K, unit).
     Units<Q: Code, const M: i64> = layout!(
         ((2, 2), { columns(M) / 8 }, { Q::MMAS as i64 }, 2)
         :((1, 2), { Q::VECTOR as i64 }, 4, { columns(M) / 8 * Q::VECTOR as i64 })
     );
     /// An operand A: (MMA, MMA_M, MMA_K).
     OperandA<Q: Code> = layout!(((2, 2, 2), 1, { Q::MMAS as i64 }));
-    /// The sums of a lane: (MMA, MMA_M, MMA_N).
+    /// The accumulators of a lane: (MMA, MMA_M, MMA_N).
     Sums<const M: i64, const TILES: i64> = layout!(((2, 2), TILES, { columns(M) / 8 }));
     /// The words of a lane for a step: (tile).
     Words<const TILES: i64> = layout!(TILES);
@@ -62,7 +62,7 @@ static_layout! {
     Gains<Q: Code> = layout!(({ Q::VECTOR as i64 }, 2));
     /// Elements of x whose squares a lane sums together: (vector, vectors).
     Squared = layout!((8, 4));
-    /// Sums of squares of a row's parts, and what its products are multiplied by: (part, row of x).
+    /// Sums of squares of a row's parts, and the factor of its products: (part, row of x).
     pub Squares<const M: i64> = layout!(({ warps(M) as i64 + 1 }, M));
     /// Factors in flight: (scales and minima, rows i and i + 8, tile and unit, stage, warp).
     pub RingFactors<const M: i64, const TILES: i64> = layout!((2, 8, 2 * TILES, { stages(M) as i64 }, { warps(M) as i64 }));
@@ -75,22 +75,22 @@ tiled_mma! {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 pub struct Finish {
-    /// The address of what is added to the product, of its type, or 0.
+    /// The address of the residual, of the type of the product, or 0.
     pub residual: u64,
     /// The rows of the residual.
     pub rows: Rows,
     /// The address of the weights of the norm, `k` of the type of x.
     pub norm: u64,
-    /// The bits of what the norm adds to the mean of the squares.
+    /// The bits of the norm's epsilon.
     pub eps: u32,
     /// Whether rows `i` and `i + 8` of a tile are gate and up: `y = silu(gate) * up`.
     pub gated: bool,
-    /// Whether no launch that may still run writes codes and factors: the first ones are loaded
-    /// while the launch before this one runs.
+    /// Whether no launch that may still run writes codes and factors: their first stages are then
+    /// loaded while the previous launch runs.
     pub early: bool,
 }
 
-/// Blocks of an SM, of `rows` rows of x: the registers of the mainloop limit their number.
+/// Blocks per SM, of `rows` rows of x: limited by the registers of the mainloop.
 pub(super) const fn blocks_of_sm(rows: i64, norm: bool) -> u32 {
     match (rows, norm) {
         (8, false) => 4,
@@ -175,7 +175,7 @@ pub unsafe fn linear<
         tCrBias[i] = (-(Q::BIASES[i % 8 / 2] + weights.offset)).convert();
     }
     let mut tCrC = Fragment::<f32, Sums<M, TILES>>::zeros(); // (MMA, MMA_M, MMA_N)
-    // Loops, not written out: a product by few columns runs each instruction a few times alone.
+    // Not unrolled: a product by few columns runs each instruction only a few times.
     let ahead = opaque(stages - 1);
     if finish.early {
         for stage in 0..ahead {
@@ -186,7 +186,7 @@ pub unsafe fn linear<
         }
     }
     overlap_launches();
-    // The first steps are issued alone, the others before the product of an earlier one.
+    // The prologue issues the first steps; the mainloop issues the others before earlier products.
     for stage in 0..ahead {
         let load = Load { step: warp + stage * warps, stage };
         if load.step < steps {
@@ -202,7 +202,7 @@ pub unsafe fn linear<
     // weights.
     let mut powers = [1.0f32.convert(); 2];
     if NORM {
-        // The warps share the rows, or a row where there are few.
+        // The warps divide the rows, or share a row if there are few.
         let rows = (m - block.y * M as u32).min(M as u32);
         let parts = warps / rows.next_power_of_two().min(warps);
         let part = warp % parts;
@@ -272,7 +272,7 @@ pub unsafe fn linear<
         } else {
             cp_async_wait::<{ STAGES - 1 }>();
         }
-        // The factors were brought by other lanes.
+        // Other lanes loaded the factors.
         sync_warp(FULL_WARP);
         let mut words = Fragment::<[u32; 4], Words<TILES>>::zeros();
         copy(&codes.at((lane, .., stage, warp)), &mut words);
@@ -292,7 +292,8 @@ pub unsafe fn linear<
         }
         let tCrB = tCrX.view_as::<Units<Q, M>>(); // (MMA, MMA_N, MMA_K, unit)
         for unit in 0..2 {
-            // The products by the biases, with which those by codes begin, and the sums of x.
+            // The products by the biases, which initialise the products by codes, and the sums of
+            // x.
             let mut start = Fragment::<f32, Sums<M, 1>>::zeros(); // (MMA, MMA_M, MMA_N)
             if !Q::IS_FLOAT {
                 mma.gemm(&mut start, &tCrBias, tCrB.at((.., .., .., unit)));
@@ -325,12 +326,12 @@ pub unsafe fn linear<
                 }
             }
         }
-        // A later step is issued over this one.
+        // A later step overwrites this stage.
         sync_warp(FULL_WARP);
         (step, stage) = (step + warps, (stage + 1) % stages);
     }
 
-    // A lane's sums, (MMA, MMA_M, MMA_N), that are stored: where x has one row, those of one
+    // The stored accumulators of a lane, (MMA, MMA_M, MMA_N): if x has one row, those of one
     // column.
     let values = if M == 1 { 2 } else { 4 };
     let count = values * TILES as u32 * of_unit;
@@ -343,7 +344,7 @@ pub unsafe fn linear<
         let (value, _, of_8) = of_sum(i);
         if M == 1 { 0 } else { 8 * of_8 + 2 * quad + value % 2 }
     };
-    // A sum is one thread's: whether it is stored, and its place.
+    // One thread stores each sum: whether it exists, and its place.
     let place = |i: u32| {
         let (value, r, _) = of_sum(i);
         let n = (block.x * TILES as u32 + r) * ROWS + row + 8 * (value / 2);
@@ -363,7 +364,7 @@ pub unsafe fn linear<
     for i in 0..passes {
         residuals[i as usize] = residual(place(warp + i * warps));
     }
-    // The sums of all warps, (lane, sum, warp), take the place of the codes.
+    // The sums of all warps, (lane, sum, warp), overwrite the codes.
     let sums = codes.pointer().cast::<f32>();
     sync_threads();
     for i in 0..count {

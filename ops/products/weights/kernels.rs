@@ -29,7 +29,7 @@ impl WeightKernels for bf16 {}
 /// A kernel for few rows of elements `T`.
 type FewKernel<T> = Kernel<(Global<T>, GlobalMut<T>, Weights, u32, Rows, Rows, Finish)>;
 
-/// A kernel for few rows: those of integers, then those of e4m3.
+/// A kernel for few rows, by index: the kernels of integers, then those of e4m3.
 pub fn few<T: WeightKernels>(kernel: usize) -> &'static FewKernel<T> {
     let integers = <T as LinearKernels>::KERNELS;
     integers.get(kernel).unwrap_or_else(|| &<T as FloatKernels>::KERNELS[kernel - integers.len()])

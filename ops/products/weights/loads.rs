@@ -14,11 +14,11 @@ pub(super) struct Sources {
     pub lane: u32,
     pub codes: u64,
     pub factors: u64,
-    /// Bytes from the codes and the factors of the first tile of W to those of the second; 0 where
-    /// the block has one tile, which is loaded as the second one too, and not stored.
+    /// Bytes from the codes and the factors of the first tile of W to those of the second; 0 if the
+    /// block has one tile, which is then loaded twice and stored once.
     pub next: [u64; 2],
     pub x: [u64; 2],
-    /// Elements of the lane's rows of x from its first one on: 0 for a row out of bounds.
+    /// Remaining elements of the lane's rows of x from its first one on: 0 for a row out of bounds.
     pub left: [u32; 2],
 }
 
@@ -46,7 +46,7 @@ pub(super) struct StagesOfX<T: Half, Q: Code, const M: i64, const NORM: bool> {
 /// Issues the loads of codes and factors of a step of a warp into a stage.
 ///
 /// # Safety
-/// Same contract as [`linear`](super::kernel::linear); the warp has read what the stage held.
+/// Same contract as [`linear`](super::kernel::linear); the warp has read the stage's previous data.
 #[inline(always)]
 pub(super) unsafe fn issue_weights<const M: i64, const TILES: i64, const MINIMA: bool>(
     weights: &Weights,
@@ -56,7 +56,7 @@ pub(super) unsafe fn issue_weights<const M: i64, const TILES: i64, const MINIMA:
     Load { step, stage }: Load,
 ) {
     let (row, quad) = (from.lane / 4, from.lane % 4);
-    // A group has a word of 4 or 8 bytes for each of 8 rows.
+    // The factors of a group are a word of 4 or 8 bytes for each of 8 rows.
     let group = u64::from(weights.group(step, quad.min(1))) << const { 5 + MINIMA as u32 };
     let codes_at = from.codes + u64::from(step) * u64::from(STEP_BYTES);
     for r in 0..TILES as u32 {
@@ -78,7 +78,7 @@ pub(super) unsafe fn issue_weights<const M: i64, const TILES: i64, const MINIMA:
 /// elements past the end of x are zeros.
 ///
 /// # Safety
-/// Same contract as [`linear`](super::kernel::linear); the warp has read what the stage held.
+/// Same contract as [`linear`](super::kernel::linear); the warp has read the stage's previous data.
 #[inline(always)]
 pub(super) unsafe fn issue_x<T: Half, Q: Code, const M: i64, const NORM: bool>(
     Activations { rows: of_x, norm, k }: Activations,

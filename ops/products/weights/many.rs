@@ -1,5 +1,5 @@
 //! `y = x W^T` of quantised weights for many rows of x, on Hopper: the mainloop is [`Unpacked`],
-//! and tiles of y are transposed on their way to memory.
+//! and the sink transposes tiles of y.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::codes::{Code, CodeAs, E4m3, Rows, Weights};
@@ -18,7 +18,7 @@ use moye_device::prelude::*;
 const BOX: u32 = 64;
 
 swizzled_layout! {
-    /// Boxes of the transpose of y, of which rows of W are contiguous: (64, 64, COUNT).
+    /// Boxes of the transpose of y, contiguous along rows of W: (64, 64, COUNT).
     pub Boxes<const COUNT: i64> =
         shared_memory_atom(Major::Mn, SwizzleBytes::B128, 16).tile_to_shape(moye_device::tuple!((64, 64, COUNT)));
 }
@@ -30,14 +30,14 @@ tiled_copy! {
     /// A box to shared memory.
     pub ToBox<T: Boxed>: TiledCopy<SM90_U16x8_STSM_T, T> = make_tiled_copy_c(&OfBoxes::<T>::MMA);
 }
-/// How a box is stored, to the transpose of y, (n, m).
+/// The store of a box to the transpose of y, (n, m).
 pub type StoreY<T> = TmaCopy<T, OneStage<Boxes<1>>, 2>;
 
 /// A type of activations.
 pub trait Activation: Weight<64> + Weight<256> + Boxed {}
 impl<T: Weight<64> + Weight<256> + Boxed> Activation for T {}
 
-/// y and what is done beside the product.
+/// y, and the norm, gate and residual of the product.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Target {
@@ -53,7 +53,7 @@ pub struct Target {
     pub finish: Finish,
 }
 
-/// The slices of K, and memory for their sums.
+/// The split-K slices, and memory for their partial accumulators.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Slices {
@@ -65,7 +65,7 @@ pub struct Slices {
     pub counters: GlobalMut<u32>,
 }
 
-/// Adds the residual to sums.
+/// Adds the residual to the accumulators.
 #[derive(Clone, Copy)]
 struct Residual<T>(Target, PhantomData<T>);
 
@@ -104,7 +104,7 @@ impl<T: Half, M: Mainloop<Accumulator = f32>> TileEpilogue<M> for Residual<T> {
         for i in 0..Accumulators::<M>::SIZE {
             let of_w = row_of(tile, team) + 8 * (i as u32 / 2 % 2);
             if i % 16 == 0 {
-                // Otherwise all elements are loaded first, to registers that there are not.
+                // Otherwise all elements are loaded first, which takes too many registers.
                 sync_warp(FULL_WARP);
             }
             let of_x = opaque(first) + 8 * (i as u32 / 4) + i as u32 % 2;
@@ -140,7 +140,7 @@ where
         _: &mut M,
     ) {
         if !self.target.rows.aligned {
-            // SAFETY: y is writable, and each element is one thread's.
+            // SAFETY: y is writable, and one thread stores each element.
             return unsafe { self.store_elements::<M>(tCrC, tile, team) };
         }
         let (thread, warpgroup, barrier) =
@@ -153,7 +153,7 @@ where
             let sY = sY.at((.., .., 2 * warpgroup + b % 2)); // (64, 64)
             let numbers =
                 (tile.m * const { BLK_M / BOX } + warpgroup, tile.n * const { M::TILE.1 / BOX } + b);
-            // SAFETY: a box is written again when TMA has read it for the last store from it.
+            // SAFETY: a box is overwritten only after TMA has read it for its last store.
             unsafe {
                 if b == 0 && const { M::TILE.1 / BOX % 2 == 1 } {
                     reuse_tile::<0>(thread, barrier);
@@ -180,7 +180,7 @@ where
     /// Stores a thread's elements.
     ///
     /// # Safety
-    /// y is writable, and each element is one thread's.
+    /// y is writable, and one thread stores each element.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn store_elements<M: Mainloop<Accumulator = f32>>(
@@ -196,7 +196,7 @@ where
             let of_x = opaque(first) + 8 * (i as u32 / 4) + i as u32 % 2;
             let of_w = row_of(tile, team) + 8 * (i as u32 / 2 % 2);
             let at = i64::from(of_x) * rows.row + i64::from(of_w) * rows.element;
-            // SAFETY: the element is in bounds, and one thread's.
+            // SAFETY: the element is in bounds, and only this thread writes it.
             unsafe { y.offset(at).write_if(of_x < m && of_w < n, tCrC[i].convert()) };
         }
     }
@@ -207,9 +207,9 @@ where
 ///
 /// # Safety
 /// The maps are of codes (tiles, words), of x (m, k) and, if y's rows are aligned, of the transpose
-/// of y (n, m), made by [`CopyCodes`], [`CopyX`] and [`StoreY`], in memory of the device; `weights`
-/// has the factors. y and the residual have m rows of n elements; y
-/// overlaps no operand but may be the residual. m, n and k are at least 1.
+/// of y (n, m), built by [`CopyCodes`], [`CopyX`] and [`StoreY`], in memory of the device;
+/// `weights` has the factors. y and the residual have m rows of n elements; y overlaps no operand
+/// but may be the residual. m, n and k are at least 1.
 #[kernel(
     threads = Unpacked::<T, Q, N, STAGES, CLUSTER>::THREADS,
     min_blocks = 1,
@@ -266,8 +266,8 @@ pub unsafe fn linear_many<T, Q, const N: i64, const STAGES: u32, const CLUSTER: 
     }
 }
 
-/// Whether the kernel of `rows` rows of x may have several slices of K: its fix-up takes registers,
-/// which that of many rows of e4m3 has not.
+/// Whether the kernel of `rows` rows of x may split K: the fix-up takes registers, which the e4m3
+/// kernel of many rows lacks.
 pub const fn is_sliced<Q: Code>(rows: i64) -> bool {
     !Q::IS_FLOAT || rows < 256
 }
@@ -287,8 +287,8 @@ static_layout! {
     Eight = layout!((8, 1));
 }
 
-/// `y = silu(gate) * up + residual` of rows of eight gates and eight ups in turn: a thread computes
-/// eight elements. Grid: `(ceil(n / 16 / 256), min(m, 65535))`.
+/// `y = silu(gate) * up + residual` of rows of alternately eight gates and eight ups: a thread
+/// computes eight elements. Grid: `(ceil(n / 16 / 256), min(m, 65535))`.
 ///
 /// # Safety
 /// `both` has `m` rows of `n` elements, a multiple of 16, at a multiple of 16 bytes; y and the

@@ -4,7 +4,7 @@ use super::codes::Rows;
 use moye_runtime::Result;
 use moye_runtime::operation::Array;
 
-/// The rows of an array, if one stride leads through all modes but the last.
+/// The rows of an array, if one stride covers all modes but the last.
 pub(super) fn rows(array: &Array) -> Option<Rows> {
     let last = array.shape.len() - 1;
     let (mut stride, mut rows) = (0, 1);

@@ -1,5 +1,5 @@
-//! Products `y = x W^T` by quantised weights of 4 and 8 bits, with activations of f16 or bf16, or
-//! of 8 bits with a scale for each row, which become f16 or bf16 first.
+//! Products `y = x W^T` by quantised weights of 4 and 8 bits, with f16 or bf16 activations, or
+//! 8-bit activations with a scale for each row, which are converted to f16 or bf16 first.
 //!
 //! A weight is `code * scale + minimum`; a scale and a minimum (in f16) belong to a group of
 //! consecutive weights of a row of W. A code is an integer, or e4m3 without a minimum. Weights are
@@ -91,7 +91,8 @@ mod host {
     /// Products by quantised weights.
     pub static LINEAR_QUANTIZED: Declaration = PRODUCT;
 
-    /// The same by [`PackedWeights`](super::PackedWeights), which are complete before any product.
+    /// [`LINEAR_QUANTIZED`] by [`PackedWeights`](super::PackedWeights), which are complete before
+    /// any product.
     pub(super) static LINEAR_PACKED: Declaration = Declaration { run: call::run_early, ..PRODUCT };
 
     const PRODUCT: Declaration = Declaration {

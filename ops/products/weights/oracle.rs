@@ -70,7 +70,7 @@ fn ordered(words: u128) -> u128 {
     })
 }
 
-/// The value of a code of e4m3: 480 where e4m3 has NaN.
+/// The value of an e4m3 code: 480 for the bits of NaN.
 fn value(code: u32) -> f64 {
     match code {
         0x7F => 480.0,

@@ -1,5 +1,5 @@
-//! From calls to launches: weights to the kernels' order, and back; activations of 8 bits to f16
-//! and bf16.
+//! Builds launches that permute weights to the kernels' order and back, and convert 8-bit
+//! activations to f16 and bf16.
 
 use super::activations::{self, ActivationKernels};
 use super::call::UNPACK;
@@ -12,7 +12,7 @@ use moye_device::memory::{Global, GlobalMut};
 use moye_runtime::operation::{Array, Call, Dtype};
 use moye_runtime::{Grid, Result, Stream};
 
-/// Brings weights into the order of the kernels.
+/// Permutes weights into the order of the kernels.
 ///
 /// # Safety
 /// Same contract as [`moye_runtime::operation::Declaration::run`].
@@ -100,6 +100,6 @@ pub unsafe fn convert<T: WeightKernels>(
     let grid = Grid::new((m * row).div_ceil(threads), threads).dependent();
     let arguments =
         (x, Global::from_address(scales.address), GlobalMut::<T>::from_address(to), m, k, row, of_x);
-    // SAFETY: the caller's contract; the grid has all elements.
+    // SAFETY: the activations, scales and result are accessible; the grid has all elements.
     unsafe { stream.device().load(&crate::PTX)?.launch_on(stream, kernel, grid, arguments) }
 }

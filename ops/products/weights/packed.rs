@@ -132,7 +132,7 @@ impl PackedWeights {
             .read(weights)?
             .read(scales)?
             .read(others)?;
-        // SAFETY: the arrays are on the device, and nothing else knows the packed ones.
+        // SAFETY: the arrays are on the device, and no other work uses the packed ones.
         unsafe { packed.operands(call)?.run()? };
         // Products run on any stream, and the caller may free the source.
         stream.synchronize()?;
@@ -188,7 +188,7 @@ impl PackedWeights {
         let call = self.describe(TypedCall::new(&UNPACK_WEIGHTS, stream))?;
         let call =
             call.option("columns", Value::Int(self.sizes.k as i64))?.option("dtype", Value::Dtype(dtype))?;
-        // SAFETY: the caller's contract; no call writes packed weights.
+        // SAFETY: the caller orders other streams' use of `out`; no call writes packed weights.
         unsafe { self.operands(call)?.write(out)?.run() }
     }
 }
@@ -216,15 +216,15 @@ impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
     }
 
     /// Multiplies the RMSNorm of each row of x: `x / sqrt(mean(x^2) + eps) * weight`, with a row of
-    /// weights, one for each element of a row of x. Each block computes the norm again, which pays
-    /// where x has few rows.
+    /// weights, one for each element of a row of x. Each block recomputes the norm, which pays
+    /// off if x has few rows.
     #[must_use]
     pub fn rms_norm(self, weight: Matrix<'a, T>, eps: f32) -> Self {
         Self { norm: Some((weight, eps)), ..self }
     }
 
-    /// Takes the rows of W as eight gates and eight ups in turn: `y = silu(gate) * up`, with half
-    /// as many columns.
+    /// Treats the rows of W as alternately eight gates and eight ups: `y = silu(gate) * up`, with
+    /// half as many columns.
     #[must_use]
     pub fn gated(self) -> Self {
         Self { gated: true, ..self }

@@ -161,7 +161,7 @@ impl<'a, T: NormKernels> Norm<'a, T> {
         }
     }
 
-    /// A call with what is read.
+    /// A call with its inputs.
     fn call<'s>(&self, declaration: &'static Declaration, stream: &'s Stream) -> Result<TypedCall<'s>> {
         let mut call = TypedCall::new(declaration, stream)
             .option("eps", Value::Float(self.eps.into()))?

@@ -15,7 +15,7 @@ use moye_device::prelude::*;
 pub const THREADS: u32 = 256;
 /// Vectors that a thread of a tile holds: all of 128 x 128 elements of 16 bits.
 const HELD: usize = 8;
-/// Vectors that a thread loads at a time after those that it holds.
+/// Vectors that a thread loads at a time beyond the ones that it holds.
 const REST: usize = 1;
 /// Vectors of a thread in a tile where all elements have one scale.
 pub const WHOLE: usize = 4;

@@ -1,5 +1,5 @@
-//! Kernels that each commit one fault, detected in every order of the run, and the same kernels
-//! without it.
+//! Kernels with one fault each, detected in every order of the run, and the same kernels without
+//! it.
 //!
 //! A kernel receives whether it is `right`: then it does what its faulty twin omits. The lines that
 //! a fault must name end with the name of the case as a comment.
@@ -20,7 +20,7 @@ pub const WORDS: usize = 4096;
 /// The expected report of a faulty kernel.
 #[derive(Clone, Copy)]
 pub enum Told {
-    /// A race of such threads by these two kinds of access, in any order.
+    /// A race of such threads, by these two kinds of access in either order.
     Race(RaceThreads, [Access; 2]),
     /// Another fault, at a line of the case.
     Fault(fn(&FaultKind) -> bool),
@@ -140,8 +140,7 @@ pub fn word(data: u64, at: u32) -> u64 {
     data + 4 * u64::from(at)
 }
 
-/// With those of `tests/fixtures/kernels-races`, which `compute-sanitizer` runs too: a kernel is
-/// here or there.
+/// `tests/fixtures/kernels-races` has further kernels, which `compute-sanitizer` runs too.
 #[test]
 fn there_are_sixty_faulty_kernels_and_as_many_right_ones() {
     let cases = [asynchronous::CASES, global::CASES, others::CASES, shared::CASES, warp::CASES];

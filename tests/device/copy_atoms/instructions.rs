@@ -1,6 +1,6 @@
 //! The kernels of the tests, with their instructions.
 
-/// Two texts that belong together.
+/// A kernel and its instruction.
 pub type Pair = (&'static str, &'static str);
 
 /// Each kernel of a list with each of its instructions.

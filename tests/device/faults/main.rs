@@ -2,8 +2,8 @@
 //! `Device::sim()`: the fault's kind, and that the message names kernel, block, thread, line and
 //! values.
 //!
-//! `sim/tests` has the other faults, among them what ends only after minutes with a device's limits
-//! (`FaultKind::NoProgress`) and what is the host's fault (`FaultKind::NoStack`).
+//! `sim/tests` has the other faults, among them one that takes minutes with a device's limits
+//! (`FaultKind::NoProgress`) and one that the host causes (`FaultKind::NoStack`).
 
 mod kernels;
 mod pipelines;

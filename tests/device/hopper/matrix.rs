@@ -77,7 +77,7 @@ fn put<T: TestNumber>(words: &mut [u32], at: usize, element: T) {
     words[at / 32] |= element.to_words()[0] << (at % 32);
 }
 
-/// How a sum is computed.
+/// The arithmetic of a sum.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A sum of floats of this many bits.
@@ -99,7 +99,7 @@ impl Kind {
     }
 }
 
-/// How a product was computed, for its error bound.
+/// The arithmetic of a product, for its error bound.
 #[derive(Clone, Copy)]
 pub struct Run {
     pub kind: Kind,

@@ -159,7 +159,7 @@ fn check(device: &Device, step: Step, (m, n, k): (usize, usize, usize), padded: 
     // Signs are random, so the total error is much smaller: a few units with f32 accumulators, for
     // every K. Tensor cores truncate towards zero: each of K / 8 steps loses up to two units of a
     // partial sum, which for the first K products is about sqrt(K) / 3, with magnitudes of K / 4.
-    // That is sqrt(K) / 4 units of those.
+    // The total is sqrt(K) / 4 units of these.
     if tf32 || !step.on_tensor_cores() {
         let units = if step.on_tensor_cores() { 8f64.max((k as f64).sqrt() / 4.0) } else { 8.0 };
         let (error, bound) = (norm(errors), units * unit * norm(scales));

@@ -1,4 +1,4 @@
-//! `matmul`, `copy` and `transpose` on streams and of views, and what they refuse. Their results in
+//! `matmul`, `copy` and `transpose` on streams and of views, and refused calls. Their results in
 //! every order are in `tests/host`.
 
 use crate::common::devices;

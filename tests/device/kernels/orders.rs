@@ -1,8 +1,8 @@
 //! The shipped operations, in random orders of threads, warps and blocks: no race is reported, and
 //! the bits are the same in each order. A kernel with a race shows that a `Device` has both.
 //!
-//! The order and the search for races are asked of the simulator by its environment variables, so
-//! that each order is a separate process of this test program.
+//! Environment variables select the order and race detection of the simulator, so each order is a
+//! separate process of this test program.
 
 use crate::common::matrix::rng;
 use half::f16;
@@ -24,7 +24,7 @@ fn called(test: &str, variables: &[(&str, &str)]) -> Vec<String> {
     text.lines().filter_map(|line| Some(line.split_once("told: ")?.1.to_owned())).collect()
 }
 
-/// A number for bits (FNV-1a).
+/// A hash of bits (FNV-1a).
 fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes
         .into_iter()
@@ -35,7 +35,7 @@ fn print(name: &str, values: &[f32]) {
     println!("told: {name} {:016x}", digest(values.iter().flat_map(|value| value.to_le_bytes())));
 }
 
-/// Numbers whose sums depend on the order of the additions.
+/// Values whose sums depend on the order of the additions.
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
     let mut rng = rng(&[seed]);
     (0..count).map(|_| rng.random_range(-0.5..0.5)).collect()

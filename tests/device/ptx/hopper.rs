@@ -1,4 +1,4 @@
-//! Products with `wgmma`: the instruction, its operands, and what blocks share.
+//! Products with `wgmma`: the instruction, its operands, and data shared by blocks.
 
 use super::{ORDERS, function, names};
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     family.push(("wgmma_f16_tn_128x192".to_owned(), half("f16", 192), [1, 1]));
     for (name, instruction, boxes) in &family {
         let kernel = function("sm_90a", name);
-        // 128 bytes of K, for one instruction or two below each other; for 16-bit elements also the
+        // 128 bytes of K, for one instruction or two stacked along M; for 16-bit elements also the
         // stages in which K ends after one, two or three instructions.
         let of_8_bits = ["_e4m3_", "_e5m2_", "_s8_"].iter().any(|t| name.contains(t));
         let in_turn = of_8_bits && name.ends_with("_128x128");
@@ -217,7 +217,7 @@ fn scales_are_read_by_the_kernels_of_8_bit_floats_alone() {
     for name in ["wgmma_e4m3_tn", "wgmma_e5m2_tn"] {
         assert_eq!(loads(name), plain + 64 + 2 + 1, "{name}");
     }
-    // Two instructions below each other, each with separate 32 columns and two rows in a thread;
+    // Two instructions stacked along M, each with separate 32 columns and two rows in a thread;
     // int8 has no second type of bias either, so there are more than these.
     let plain = loads("wgmma_s8_tn_128x128");
     for name in ["wgmma_e4m3_tn_128x128", "wgmma_e5m2_tn_128x128"] {

@@ -143,7 +143,7 @@ fn images_are_of_the_oldest_version_of_ptx_that_has_what_they_use() {
     assert_eq!((version("sm_80"), version("sm_90a")), ((7, 0), (8, 1)));
 }
 
-/// Newer GPUs run the image for sm_80; sm_90a runs on 9.0 alone.
+/// Newer GPUs run the image for sm_80; sm_90a runs on 9.0 only.
 #[test]
 fn a_shipped_kernel_is_found_on_all_gpus_that_one_of_its_images_runs_on() {
     let (ampere, hopper, newer) = (Arch::new(8, 0), Arch::new(9, 0), Arch::new(10, 0));

@@ -21,7 +21,7 @@ const COUNT: usize = 4096;
 /// A value with its bits.
 trait Value: Element + Debug {
     fn of(rng: &mut rand::rngs::StdRng, i: usize) -> Self;
-    /// Equal bits, or NaN both.
+    /// Equal bits, or both NaN.
     fn same(self, other: Self) -> bool;
 }
 
@@ -30,8 +30,8 @@ macro_rules! floats {
         impl Value for $t {
             fn of(rng: &mut rand::rngs::StdRng, i: usize) -> Self {
                 let bits = rng.next_u64() as $bits;
-                // Every second one between 1 and 2 or between -1 and -2: products and sums meet
-                // there.
+                // Every second value is between 1 and 2 or between -1 and -2: products and sums
+                // overlap there.
                 if i.is_multiple_of(2) {
                     return Self::from_bits(bits);
                 }
@@ -96,7 +96,7 @@ impl Value for Complex64 {
 /// The kernel's result is `want` on the simulator, and the same on the GPU as on the simulator.
 fn check<A: Value, B: Value, D: Value>(kernel: &Product<A, B, D>, want: impl Fn(A, B, D) -> D) {
     let mut rng = rng(&kernel.name().bytes().map(usize::from).collect::<Vec<_>>());
-    // Different periods, so that each end meets every other.
+    // Different periods, so that each extreme value meets every other.
     let a: Vec<A> = (0..COUNT).map(|i| A::of(&mut rng, i)).collect();
     let b: Vec<B> = (0..COUNT).map(|i| B::of(&mut rng, i / 4)).collect();
     let c: Vec<D> = (0..COUNT).map(|i| D::of(&mut rng, i / 16)).collect();
@@ -170,12 +170,12 @@ fn wraps_around_where_integers_end() {
     check(&fma::fma_u32_to_u64, |a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c));
 }
 
-/// The oldest architecture that an assembler at hand has. Multiply-adds of f32, of f64 and of
+/// The oldest architecture that an available assembler supports. Multiply-adds of f32, f64 and
 /// integers are older.
 const ALL: u32 = 50;
 
-/// Each kernel, its instruction, its separate addition if there is one, how
-/// many of the first there are, and the oldest architecture with it, from NVIDIA's "PTX ISA".
+/// Each kernel, its instruction, its separate addition if there is one, the count of the
+/// instruction, and its oldest architecture, from NVIDIA's "PTX ISA".
 const TABLE: [(&str, &str, &str, usize, u32); 37] = [
     ("fma_f32", "fma.rn.f32", "", 1, ALL),
     ("fma_f16_to_f32", "fma.rn.f32", "", 1, ALL),
@@ -300,7 +300,7 @@ fn ptxas_takes_each_for_the_oldest_architecture_and_not_for_the_one_before() {
         let name: Arch = format!("sm_{arch}").parse().unwrap();
         let found: &Option<Ptxas> = assemblers.entry(arch).or_insert_with(|| Ptxas::find_for(name));
         let kernel = kernel_text(module, kernel);
-        // The compiler leaves out half of a register by `_`, which needs a newer PTX version
+        // The compiler drops half of a register with `_`, which needs a newer PTX version
         // than the other operands.
         let least = if kernel.contains("{_,") || kernel.contains(", _}") { (7, 1) } else { (0, 0) };
         let (major, minor) = version_of(arch).max(least);

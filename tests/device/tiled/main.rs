@@ -1,6 +1,6 @@
 //! Tiled copies and tiled products from end to end, tensors of any rank and of packed elements, and
-//! single multiply-adds, on the simulator and the GPU where there is one; and by PTX the
-//! instructions that they are.
+//! single multiply-adds: on the simulator and, if there is one, a GPU; and their instructions in
+//! PTX.
 #![allow(clippy::type_complexity, reason = "a kernel's type is its parameter list")]
 
 #[path = "../../fixtures/common/mod.rs"]
@@ -24,13 +24,13 @@ static SM_90: Ptx = Ptx::new("moye-kernels-tiled (sm_90)", moye_kernels_tiled::P
 /// Every byte of a destination before the copy.
 const POISON: u8 = 0xA5;
 
-/// The module, where the device is new enough.
+/// The module, if the device is new enough.
 fn load(device: &Device, ptx: &Ptx) -> Option<Module> {
     let fits = !device.is_gpu() || ptx.image_for(device.arch()).is_some();
     fits.then(|| device.load(ptx).unwrap())
 }
 
-/// A kernel of the PTX for sm_80, none of whose values are in local memory.
+/// A kernel of the PTX for sm_80, which must not use local memory.
 fn entry(name: &str) -> &'static Function {
     static MODULE: LazyLock<PtxModule> =
         LazyLock::new(|| PtxModule::parse(moye_kernels_tiled::PTX_SM_80[0].1).unwrap());

@@ -1,5 +1,5 @@
-//! Products that go by tiled copies and tiled MMAs from end to end, on the simulator and the GPU
-//! where there is one.
+//! Products built entirely from tiled copies and tiled MMAs, on the simulator and, if there is one,
+//! a GPU.
 
 use crate::common::product::{Check, SHAPES, check, check_of};
 use crate::{SM_80, SM_90, entry, load};
@@ -7,7 +7,7 @@ use moye::{Device, Grid};
 use moye_device::number::{B1, S4, U4};
 use moye_kernels_tiled as kernels;
 
-/// Those of [`SHAPES`], and K that fill a tile of single bits, end within a word and within a byte.
+/// [`SHAPES`], and values of K that fill a tile of single bits, or end within a word or a byte.
 const PACKED_SHAPES: [(usize, usize, usize); 13] = {
     let mut shapes = [(64, 64, 256); 13];
     shapes.split_at_mut(8).0.copy_from_slice(&SHAPES);
@@ -67,7 +67,7 @@ packed_tests! {
     s4_packed S4, 64, |a, b| a * b;
     u4_packed U4, 64, |a, b| a * b;
     u4_shared U4, 32, |a, b| a * b;
-    // The bits that differ are counted.
+    // The product counts differing bits.
     b1_packed B1, 64, |a, b| f64::from(a != b);
 }
 

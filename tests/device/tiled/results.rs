@@ -1,4 +1,4 @@
-//! Products whose results are of another type than what they are added to, or made up of it.
+//! Products whose results differ in type from C, or are computed from the accumulators.
 
 use crate::common::devices;
 use crate::{SM_80, entry, load};
@@ -17,7 +17,7 @@ fn b(i: usize) -> f32 {
     (i * 29 % 19) as f32 - 9.0
 }
 
-/// Numbers at which f16 has steps of 2, so that a sum that went through f16 would not be exact.
+/// Values at which f16 has steps of 2, so that a sum that passed through f16 would not be exact.
 fn c(i: usize) -> f32 {
     2048.0 + 2.0 * (i * 31 % 400) as f32
 }

@@ -7,7 +7,7 @@ use moye::{Element, Global, GlobalMut, Grid, Kernel, Ptx};
 use moye_build::ptx::Module as PtxModule;
 use moye_kernels_tiled::warps::{self as kernels, EXTENT};
 
-/// Copies a tile whose elements all differ over zeros.
+/// Copies a tile of distinct elements over zeros.
 fn arrives<T: Element + PartialEq + std::fmt::Debug>(
     ptx: &Ptx,
     kernel: &Kernel<(Global<T>, GlobalMut<T>)>,
@@ -37,7 +37,7 @@ fn arrives<T: Element + PartialEq + std::fmt::Debug>(
     }
 }
 
-/// The kernel executes this matrix instruction so often, and no other.
+/// The kernel contains this matrix instruction this many times, and no other.
 fn is_by(module: &PtxModule, kernel: &str, instruction: &str, count: usize) {
     let entry = in_registers(module, kernel);
     let matrix = |name: &str| name.starts_with("ldmatrix") || name.starts_with("stmatrix");

@@ -89,7 +89,7 @@ fn each<T: Tested<U>, U: Output<T> + Number>(bound: f64, setup: Setup<T, U>) {
     }
 }
 
-/// Tiles of 256 x 128 in f32: eight boxes of C, in rounds, of two instructions below each other.
+/// Tiles of 256 x 128 in f32: eight boxes of C, in rounds, of two instructions stacked along M.
 fn wide(kernel: &'static str) {
     for device in devices().into_iter().filter(shared_tiles::has_wgmma) {
         for (between, offset, beta) in [(0, 0, 0.0), (5, 3, 0.0), (5, 3, 3.0)] {
@@ -115,7 +115,7 @@ fn of_256_x_128_writes_f32_below_each_other() {
 }
 
 /// Kernels of small tiles, and those with one tile for each block, move a tile that would cross the
-/// edge inside, unless they read C: the bias is then that of the rows and columns of the moved
+/// edge inside, unless they read C: the bias then belongs to the rows and columns of the moved
 /// tile.
 fn moved<T: Tested<U>, U: Output<T> + Number>(bound: f64, setup: Setup<T, U>) {
     for device in devices() {
@@ -288,7 +288,7 @@ fn of_f32_that_tma_loads_take_any_k() {
                     same_b: i % 4 == 1,
                     ..Case::new(shape, [a, b, c])
                 };
-                // On the simulator one of the two at a shape.
+                // On the simulator one of the two for each shape.
                 if in_turn(&device, i + number, 2) {
                     check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
                 }

@@ -13,7 +13,7 @@ use moye::{Matmul, Matrix, MatrixMut};
 /// Blocks of a cluster, whose tiles are stacked along M.
 const CLUSTER: u32 = 2;
 
-/// Tiles of 128 x 128 of 8-bit elements, two instructions below each other: a cluster computes 256
+/// Tiles of 128 x 128 of 8-bit elements, two instructions stacked along M: a cluster computes 256
 /// x 128, with K in stages of 128, of which six are in shared memory at a time.
 fn cases_of_8_bits(kernel: &'static str) -> Vec<Case> {
     let rows = [Order::Rows(0), Order::Columns(0), Order::Rows(0)];

@@ -30,7 +30,7 @@ fn each_pair_of_scales_in_each_order_of_c_in_parts_and_batches() {
                     beta: [0.0, 0.0, 2.0][number % 3],
                     ..Case::new((133, 47, 400), [Order::Rows(0), Order::Columns(0), of_c])
                 };
-                // With tiles of one instruction for a warpgroup, and of two below each other.
+                // With tiles of one instruction for a warpgroup, and of two stacked along M.
                 let kernels = [
                     ["wgmma_e4m3_tn", "wgmma_e5m2_tn"],
                     ["wgmma_e4m3_tn_128x128", "wgmma_e5m2_tn_128x128"],

@@ -202,7 +202,7 @@ const TN_128X128: Tiled = Tiled { kernel: &wgmma_f16_tn_128x128, tile: (128, 128
 const TN_128X192: Tiled = Tiled { kernel: &wgmma_f16_tn_128x192, tile: (128, 192), cluster: 2 };
 const TN_256X128: Tiled = Tiled { kernel: &wgmma_f16_tn_256x128, tile: (256, 128), cluster: 1 };
 
-/// How C is written.
+/// The stores of C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// In f32, by words.

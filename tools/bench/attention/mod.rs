@@ -1,7 +1,7 @@
 //! Attention benchmarks: prompts, decoding against a cache, chunks of a prompt.
 //!
-//! They are not those of the declaration: rates count the scores that queries see, and of results
-//! with gigabytes of scores some rows are compared with float64.
+//! Unlike the declaration's benchmarks, rates count the scores that queries see, and for gigabytes
+//! of scores only some rows of the result are compared with float64.
 
 mod case;
 mod operands;

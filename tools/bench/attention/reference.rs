@@ -1,4 +1,4 @@
-//! The results of a case beside float64, of some rows.
+//! Some rows of a case's results compared with float64.
 
 use super::case::{Case, Order};
 use super::operands::Operands;

@@ -4,7 +4,7 @@
 //!
 //! `cargo bench -p moye-bench --bench ladder`. The data is random, and each result is checked
 //! before it is timed. A time is the median of the rounds, each a batch of launches, with the clock
-//! and the cuBLAS of `moye bench`. Without cuBLAS it measures the steps alone, without a GPU
+//! and the cuBLAS of `moye bench`. Without cuBLAS it measures only the steps, without a GPU
 //! nothing.
 
 use anyhow::{Result, ensure};

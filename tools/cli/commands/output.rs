@@ -86,7 +86,7 @@ impl Output {
         Ok(Self { path: place, force, target: Target::Beside(file) })
     }
 
-    /// Where to report progress: not to the stream that may hold the result.
+    /// The stream for progress reports: not the one that may carry the result.
     #[cfg(feature = "operations")]
     pub fn report(output: Option<&Self>) -> Report {
         match output.map(|output| &output.target) {

@@ -1,4 +1,4 @@
-//! `moye report`: what the kernels of a crate, or of a PTX file, use on a GPU.
+//! `moye report`: the resources that the kernels of a crate, or of a PTX file, use on a GPU.
 
 use super::report as terminal;
 use anyhow::{Context, Result, bail};

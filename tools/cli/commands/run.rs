@@ -255,7 +255,7 @@ fn upload<T: InFile + Default>(
     Ok((Box::new(buffer), array))
 }
 
-/// Memory for a result; `value` is that of elements that the call does not write.
+/// Memory for a result; elements that the call does not write have `value`.
 fn result<T: InFile + Default>(
     device: &Device,
     elements: usize,

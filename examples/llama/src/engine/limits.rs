@@ -1,4 +1,4 @@
-//! An engine's sizes, and how it draws tokens.
+//! An engine's sizes, and the sampling of tokens.
 
 use crate::error::{Error, Result};
 
@@ -35,7 +35,7 @@ impl Limits {
     }
 }
 
-/// How tokens are drawn.
+/// The sampling of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     /// The divisor of the logits; 0 selects the most probable token.

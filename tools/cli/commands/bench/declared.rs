@@ -1,4 +1,4 @@
-//! `moye bench OPERATION`: the operations of `moye run`, beside a copy of as many bytes.
+//! `moye bench OPERATION`: the operations of `moye run`, beside a copy of the same number of bytes.
 
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -11,7 +11,7 @@ use moye_bench::{Kind, Majors, Monitor, Seen, Size};
 use std::fmt;
 use std::time::Duration;
 
-/// The element types of a row where none is given.
+/// The default element types of a row.
 const TYPES: [Kind; 2] = [Kind::Bf16, Kind::F32];
 
 /// A cast to the same type copies.
@@ -58,7 +58,7 @@ const fn elements(kind: Kind) -> Option<Dtype> {
     }
 }
 
-/// Each case that an operation declares to be measured, by each of these types that it takes.
+/// Each benchmark case of an operation, with each of these types that it takes.
 ///
 /// # Errors
 /// An operation takes none of them.
@@ -120,7 +120,7 @@ impl Work {
         Self { declaration: &moye::MATMUL, case: Box::leak(Box::new(case)), dtype }
     }
 
-    /// The optional results that are measured too.
+    /// The optional results to measure too.
     fn with(&self) -> String {
         let has_all = !self.case.is_bare && self.case.inputs.iter().all(Option::is_some);
         let optional = |operand: &&OperandOf| has_all && operand.role == Role::OptionalResult;
@@ -129,7 +129,7 @@ impl Work {
     }
 }
 
-/// The fastest plans of one.
+/// The fastest plans of a measurement.
 ///
 /// # Errors
 /// Same as [`row`].
@@ -137,7 +137,7 @@ pub fn tune(device: &Device, work: &Work) -> Result<Tuned> {
     Ok(fastest(work.declaration, device, work.case, work.dtype)?)
 }
 
-/// Measures one, then a copy of as many bytes.
+/// Measures it, then a copy of the same number of bytes.
 ///
 /// # Errors
 /// Those of the operation, and out of memory.

@@ -6,11 +6,11 @@ use moye::half::bf16;
 use moye::{Device, Matmul, Matrix, MatrixMut, Stream};
 use moye_parallel::measure::{feed_forward, link, measure};
 
-/// Tokens, hidden and intermediate elements of a feed-forward part; with a number of GPUs that does
-/// not divide the intermediate ones, they are slightly more, as the table says.
+/// Tokens, hidden and intermediate elements of a feed-forward part; if the number of GPUs does
+/// not divide the intermediate elements, they are slightly more, as the table says.
 const FEED_FORWARD: [usize; 3] = [4096, 8192, 28_672];
 
-/// The product of one GPU: what `moye::Matmul` chooses.
+/// The product of one GPU, with the plan that `moye::Matmul` chooses.
 fn plain(
     stream: &Stream,
     a: Matrix<'_, bf16>,
@@ -21,7 +21,7 @@ fn plain(
     unsafe { Matmul::new(a, b.t()).run_on(stream, &mut c) }
 }
 
-/// Measures them, then a feed-forward part and the link, and prints a row as each is done.
+/// Measures the products, then a feed-forward part and the link, and prints a row for each.
 pub fn run(json: bool) -> Result<()> {
     let devices = (0..Device::gpu_count()?).map(Device::gpu).collect::<moye::Result<Vec<_>>>()?;
     if devices.len() < 2 {

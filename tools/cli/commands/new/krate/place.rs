@@ -1,4 +1,4 @@
-//! Where a new crate's dependencies come from.
+//! The source of a new crate's dependencies.
 
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -26,8 +26,8 @@ pub enum Dependencies {
 }
 
 impl Dependencies {
-    /// Those of the named checkout, else of the one in which the program was built, else of
-    /// crates.io.
+    /// The packages of the named checkout, else of the checkout in which the program was built,
+    /// else of crates.io.
     pub fn find(named: Option<&Path>, built_in: &Path) -> Result<Self> {
         match named {
             None if is_checkout(built_in) => Ok(Self::Checkout(built_in.to_owned())),
