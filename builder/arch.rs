@@ -13,7 +13,7 @@ pub struct Arch {
     scope: Scope,
 }
 
-/// Which architectures run code for an architecture.
+/// The architectures that run code for an architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Scope {
     Later,

@@ -24,7 +24,7 @@ pub struct Job<'a> {
     pub rustflags: &'a [String],
     /// Options for one architecture.
     pub rustflags_of: &'a [(Arch, String)],
-    /// Options for the crate alone. Its dependencies are compiled without them, and so only once.
+    /// Options for only the crate. Its dependencies are compiled without them, and so only once.
     pub options: &'a [&'a str],
     /// The sysroot with `core`.
     pub sysroot: &'a Path,

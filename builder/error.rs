@@ -5,7 +5,7 @@ use crate::{Arch, Diagnostic, carried, core_source};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why compilation to PTX failed. The message includes the way out.
+/// An error of the compilation to PTX. The message includes the way out.
 // Written by hand: a derive would add a second `syn` to every build script that compiles kernels.
 #[derive(Debug)]
 #[non_exhaustive]

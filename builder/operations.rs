@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// moye_build::Operations::new(".").build_or_exit();
 /// ```
 ///
-/// Features of the host's half alone are listed in the manifest, as `host-features` in
+/// Features of only the host's half are listed in the manifest, as `host-features` in
 /// `[package.metadata.moye]`; the kernels are compiled without them.
 ///
 /// A package contains its PTX in the folder `ptx`, so that its users compile none. With

@@ -64,7 +64,7 @@ impl Arch {
     }
 }
 
-/// Which architectures run PTX for a target; the narrowest scope is the best fit.
+/// The architectures that run PTX for a target; the narrowest scope is the best fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     Later,

@@ -8,7 +8,7 @@ use thiserror::Error as ThisError;
 /// A result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call of this crate failed. Its `Debug` form is its message, which is what
+/// An error of a call of this crate. Its `Debug` form is its message, which is what
 /// `fn main() -> moye::Result<()>` prints.
 #[derive(ThisError)]
 #[non_exhaustive]

@@ -6,7 +6,8 @@
 //! crate compiles no kernel.
 //!
 //! # Features
-//! Those of `moye` with the same names: `candle`, `candle-cuda`, `cudarc`, `cust` and `simulator`.
+//! The features of `moye` with the same names: `candle`, `candle-cuda`, `cudarc`, `cust` and
+//! `simulator`.
 #![deny(missing_docs)]
 
 mod arch;

@@ -78,7 +78,7 @@ fn one(kind: Kind, declaration: &Declaration) -> Result<TokenStream> {
         quote! {
             #[allow(dead_code, reason = "a kernel may have its threads from elsewhere")]
             impl #impl_generics #name #arguments #where_clause {
-                /// The threads that take part.
+                /// The participating threads.
                 pub const THREADS: u32 = <Self as #of>::THREADS;
             }
         }

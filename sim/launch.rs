@@ -397,7 +397,7 @@ impl<'a> Launch<'a> {
         Dim3::new(grid.x / cluster.x, grid.y / cluster.y, grid.z / cluster.z)
     }
 
-    /// Why the launch is not possible.
+    /// The reason why the launch is not possible.
     fn misuse(&self) -> Option<String> {
         let (grid, block) = (self.grid, self.block);
         if within_simulated_thread() {

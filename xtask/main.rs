@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Builds and runs the demonstration: with PTX if there is a GPU, else for the simulator alone.
+/// Builds and runs the demonstration: with PTX if there is a GPU, else only for the simulator.
 fn demo(checkout: &Checkout) -> Result<ExitCode> {
     let has_gpu = Command::new("nvidia-smi").arg("-L").output();
     let has_gpu = has_gpu.is_ok_and(|listed| listed.stdout.starts_with(b"GPU 0"));

@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cuda = context.new_stream()?;
     let (x, mut y) = (cuda.alloc_zeros::<f32>(4096)?, cuda.alloc_zeros::<f32>(4096)?);
     let stream = CudarcStream::new(&cuda)?;
-    // SAFETY: the views are used on this stream alone.
+    // SAFETY: the views are used only on this stream.
     unsafe {
         let (x, mut y) = (stream.read(&x)?, stream.write(&mut y)?);
         let x = Matrix::row_major(&x, 64, 64)?;

@@ -68,7 +68,7 @@ impl Function {
     }
 }
 
-/// Why PTX cannot be parsed.
+/// The reason why PTX cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The line, from 1.

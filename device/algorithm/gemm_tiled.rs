@@ -470,7 +470,7 @@ unsafe fn registers<R: AtomRegisters, L: StaticLayout>(column: &Fragment<R::Regi
     R::from_fn(|i| unsafe { column.get(atom * R::COUNT + i) })
 }
 
-/// How a register of an atom holds a tensor's elements.
+/// The packing of a tensor's elements in an atom's register.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Packing {
     /// Contiguous elements.

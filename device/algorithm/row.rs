@@ -67,7 +67,7 @@ use crate::tiling::TilingError;
 use crate::{static_layout, tiled_copy};
 use core::marker::PhantomData;
 
-/// How the threads of a launch share rows.
+/// The assignment of rows to the threads of a launch.
 pub trait RowShape: Copy + Default + 'static {
     /// Threads of a block that share a row: a power of two.
     const THREADS: u32;

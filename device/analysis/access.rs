@@ -140,7 +140,7 @@ impl AccessReport {
     }
 }
 
-/// Why a requested access is impossible.
+/// The reason why a requested access is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessError {
     /// The layout is not a layout of `(thread, value)`.

@@ -169,7 +169,7 @@ impl LoadHint {
     }
 }
 
-/// How long L2 should keep the lines of accesses with a [`CachePolicy`].
+/// The L2 eviction priority of accesses with a [`CachePolicy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum L2Evict {
     /// Evicted after all other lines.

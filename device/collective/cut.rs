@@ -23,7 +23,7 @@
 use super::tiles::Tiles;
 use crate::kernel::KernelParam;
 
-/// How the last tiles of C are split along K. All fields are 0 if no tile is split.
+/// The division of the last tiles of C along K. All fields are 0 if no tile is divided.
 ///
 /// ```
 /// use moye_device::collective::{Cut, Span};

@@ -34,7 +34,7 @@
 //!     SmemA = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((128, 64, 4))); // (BLK_M, BLK_K, PIPE)
 //!     SmemB = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((256, 64, 4))); // (BLK_N, BLK_K, PIPE)
 //! }
-//! // Two warpgroups, one below the other.
+//! // Two warpgroups, stacked along M.
 //! tiled_mma! { Mma: TiledMma<SM90_64x256x16_F32BF16BF16_SS> = TiledMma::new(layout!((2, 1, 1))); }
 //! type Loop = TmaWarpSpecialised<bf16, SmemA, SmemB, Mma, 4>;
 //! type Store = ThroughTma<bf16>;

@@ -22,10 +22,10 @@ use crate::pipeline::{Consumer, Full, PipelineStorage, Producer, Readers};
 use crate::tensor::{OneStage, SharedTensor, StaticLayout};
 use core::marker::PhantomData;
 
-/// How A is loaded: a stage of `L`, from a tensor of `R` modes, (M, K) or (M, K, batch).
+/// The copy of a stage of A for `L`, from a tensor of `R` modes, (M, K) or (M, K, batch).
 pub type LoadA<T, L, const R: usize = 2> = TmaCopy<T, OneStage<L>, R>;
-/// How B is loaded: a stage of `L`, from a tensor of `R` modes, (N, K) or (N, K, batch); each block
-/// of a cluster loads a share.
+/// The copy of a stage of B for `L`, from a tensor of `R` modes, (N, K) or (N, K, batch); each
+/// block of a cluster loads a share.
 pub type LoadB<T, L, const R: usize = 2, const CLUSTER: u32 = 1> = TmaCopy<T, OneStage<L>, R, CLUSTER>;
 
 /// The rows of A that a tile of C needs, in the tensor of a tensor map of `R` modes.

@@ -57,7 +57,7 @@ impl<const COUNT: i64> StaticLayout for BoxLayout<COUNT> {
     const SWIZZLE: Swizzle = Self::COMPOSED.swizzle;
 }
 
-/// How a box is stored; the map of C, for a tensor of `R` modes (M, N) or (M, N, batch), is built
+/// The store of a box; the map of C, for a tensor of `R` modes (M, N) or (M, N, batch), is built
 /// from it.
 pub type StoreC<T, const R: usize = 2> = TmaCopy<T, OneStage<BoxLayout<1>>, R>;
 

@@ -43,7 +43,7 @@ pub struct LaunchBounds {
 }
 
 impl LaunchBounds {
-    /// Why a block cannot have `threads` threads.
+    /// The reason why a block cannot have `threads` threads.
     fn refusal(&self, threads: u128) -> Option<String> {
         let declared = self.threads?;
         if self.exact && threads != declared.into() {
@@ -165,7 +165,7 @@ impl<P: Params> Kernel<P> {
     /// /// `y[i] = x[2 * i]`.
     /// ///
     /// /// # Safety
-    /// /// `y` has 32 words for each block, `x` twice as many.
+    /// /// `y` has 32 words for each block, `x` has 64.
     /// #[kernel(threads = 32)]
     /// pub unsafe fn every_other(x: Global<u32>, y: GlobalMut<u32>) {
     ///     let i = i64::from(block_idx().x * 32 + thread_idx().x);

@@ -145,7 +145,7 @@ impl ComposedLayout {
         self.layout.rank()
     }
 
-    /// How deep modes nest.
+    /// The depth of the nesting of modes.
     pub const fn depth(&self) -> usize {
         self.layout.depth()
     }

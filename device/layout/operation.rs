@@ -126,7 +126,7 @@ macro_rules! refused {
     };
 }
 
-/// How an operand of each type is passed and printed.
+/// Passes and prints an operand of each type.
 macro_rules! operand {
     (own $own:ident: ComposedLayout) => { &$own.layout };
     (own $own:ident: $ty:ident) => { &$own };

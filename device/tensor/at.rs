@@ -126,7 +126,7 @@ for_each_index!(integer);
     note = "write a tuple with `..` or an integer for each mode, `(.., .., k)`; of a tensor of one mode `(k,)`"
 )]
 pub trait Places: Copy {
-    /// Which modes are fixed.
+    /// The fixed modes.
     type Kinds: PlaceKinds;
 
     /// The places; 0 for a mode that is kept.
@@ -134,7 +134,7 @@ pub trait Places: Copy {
     fn places(self) -> [u32; MAX_PLACES];
 }
 
-/// Which modes a slice fixes.
+/// The modes that a slice fixes.
 pub trait PlaceKinds: Copy + 'static {
     /// The number of modes that the slice names.
     const COUNT: usize;

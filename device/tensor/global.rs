@@ -320,7 +320,7 @@ impl TilePlace for All {
     note = "a tile's coordinate is a tuple with an `u32` or `All` for each mode of the tile"
 )]
 pub trait TilePlaces: Copy {
-    /// Which modes are fixed.
+    /// The fixed modes.
     type Kinds: PlaceKinds;
 
     /// The places; 0 for a mode that stays open.

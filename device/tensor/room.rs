@@ -32,7 +32,7 @@ struct Registers {
     written: Written,
 }
 
-/// Which bytes count as written.
+/// The tracking of written bytes.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tracking {

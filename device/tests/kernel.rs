@@ -13,7 +13,7 @@ const WARPS: usize = 4;
 unsafe fn everything(n: u32, mut scale: f32, half: half::f16, x: Global<f32>, y: GlobalMut<u64>) {
     scale *= 2.0;
     assert_eq!(x.address(), 64);
-    // SAFETY: the test passes the address of its own number.
+    // SAFETY: the test passes the address of a local variable.
     unsafe { *(y.address() as *mut u64) = u64::from(n) + scale as u64 + half.to_f32() as u64 };
     return;
 }

@@ -1,6 +1,6 @@
-//! Products whose results go elsewhere than what they are added to, on the simulator: in place and
-//! elsewhere alike, and every rank of operands. Results of another type, and complex numbers by
-//! three products, are in `tests/device/tiled/products.rs`.
+//! Products whose destination D is not C, on the simulator: the same results in place and
+//! elsewhere, for every rank of operands. Results of another type, and complex products by three
+//! real ones, are in `tests/device/tiled/products.rs`.
 
 use moye_device::algorithm::copy;
 use moye_device::arch::thread_idx;

@@ -28,7 +28,7 @@ fn array<L: StaticLayout>() -> SharedTensor<f16, L> {
     SharedTensor::shared(Shared::from_address(BASE))
 }
 
-/// The address of an element of the whole array, computed by the algebra alone.
+/// The address of an element of the whole array, computed only by the algebra.
 fn address<L: StaticLayout>(coordinate: [i64; 3]) -> u32 {
     BASE + 2 * L::SWIZZLE.apply(L::LAYOUT.at_coord(coordinate)) as u32
 }

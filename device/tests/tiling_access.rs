@@ -98,7 +98,7 @@ const A_F16: LdmatrixA =
 const SWIZZLED: ComposedLayout =
     ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1))).tile_to_shape(tuple!((128, 64)));
 
-// As a kernel asserts it.
+// The form in which a kernel asserts it.
 const _: () = assert!(A_F16.access_s(SWIZZLED).is_conflict_free());
 
 #[test]

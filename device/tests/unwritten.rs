@@ -125,7 +125,7 @@ fn an_operand_of_which_one_half_was_never_loaded_is_a_fault_unless_a_predicate_l
 fn an_element_that_was_never_written_is_a_fault_wherever_it_is_read() {
     type Fragment4 = Fragment<f16, Four>;
     let some = |count: usize| {
-        // SAFETY: what is read unwritten is a fault.
+        // SAFETY: a read of unwritten memory is a fault.
         let mut fragment = unsafe { Fragment4::uninit() };
         (0..count).for_each(|i| fragment[i] = f16::ONE);
         fragment

@@ -7,7 +7,7 @@ use super::sys::{CUgraph, CUgraphExec, CUgraphNode};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-/// Why the driver refused an update, by `CUgraphExecUpdateResult`.
+/// The reason why the driver refused an update, by `CUgraphExecUpdateResult`.
 fn reason(result: c_int) -> Option<&'static str> {
     Some(match result {
         2 => "it has other launches, or in another order",

@@ -51,7 +51,7 @@ impl Drop for Running {
         if let Ok(graph) = self.stop()
             && !graph.is_null()
         {
-            // SAFETY: this capture alone owns the graph.
+            // SAFETY: only this capture owns the graph.
             let _ = unsafe { sys::cuGraphDestroy(graph) };
         }
     }

@@ -70,7 +70,7 @@ impl Drop for Graph {
         if let Captured::Gpu { gpu, raw, .. } = &self.kind
             && gpu.bind().is_ok()
         {
-            // SAFETY: this value alone owns the graph, and executable graphs do not use it.
+            // SAFETY: only this value owns the graph, and executable graphs do not use it.
             let _ = unsafe { sys::cuGraphDestroy(*raw) };
         }
     }
@@ -188,7 +188,7 @@ impl Drop for GraphExec {
         if let Executable::Gpu { gpu, raw, .. } = &self.kind
             && gpu.bind().is_ok()
         {
-            // A running launch still completes. SAFETY: this value alone owns the executable graph
+            // A running launch still completes. SAFETY: only this value owns the executable graph
             // and destroys it once.
             let _ = unsafe { sys::cuGraphExecDestroy(*raw) };
         }

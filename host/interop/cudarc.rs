@@ -13,7 +13,7 @@
 //! let mut c = cuda.alloc_zeros::<f32>(64 * 48)?;
 //!
 //! let stream = CudarcStream::new(&cuda)?; // keep it: it has the workspaces of the products
-//! // SAFETY: the views are used on this stream alone.
+//! // SAFETY: the views are used only on this stream.
 //! unsafe {
 //!     let (a, b, mut c) = (stream.read(&a)?, stream.read(&b)?, stream.write(&mut c)?);
 //!     let (a, b) = (Matrix::row_major(&a, 64, 32)?, Matrix::row_major(&b, 32, 48)?);
@@ -71,7 +71,7 @@ impl CudarcStream {
     pub unsafe fn read<'a, T: Element>(&'a self, slice: &'a impl DevicePtr<T>) -> Result<Reading<'a, T>> {
         let (address, order) = slice.device_ptr(&self.cuda);
         // SAFETY: the slice is borrowed and frees its memory in stream order; the caller uses the
-        // view on this stream alone.
+        // view only on this stream.
         let view = unsafe { Buffer::from_raw_parts(address, slice.len(), self.stream.device())? };
         Ok(Reading { view, _order: order })
     }
@@ -91,7 +91,7 @@ impl CudarcStream {
         let len = slice.len();
         let (address, order) = slice.device_ptr_mut(&self.cuda);
         // SAFETY: the slice is borrowed and frees its memory in stream order; the caller uses the
-        // view on this stream alone.
+        // view only on this stream.
         let view = unsafe { Buffer::from_raw_parts(address, len, self.stream.device())? };
         Ok(Writing { view, _order: order })
     }

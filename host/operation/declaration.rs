@@ -430,7 +430,7 @@ impl Declaration {
     /// given. Sets options that follow from them.
     ///
     /// # Errors
-    /// Those of the operation, with the operand's name.
+    /// The errors of the operation, with the operand's name.
     pub fn know(
         &self,
         types: &[Option<ArrayType>],

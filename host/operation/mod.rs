@@ -1,4 +1,4 @@
-//! An operation: what it computes for which problem, its plans, and their launch.
+//! An operation: its problems and their plans, and the launch of a plan.
 //!
 //! An operation implements [`Operation`]: the problem (all inputs of the choice of a plan), the
 //! candidates for a problem on a card, their cost, and the launch of one. What is common to all

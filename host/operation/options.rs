@@ -47,7 +47,8 @@ pub enum Value {
     Axes(Axes),
     /// One of several names: the chosen one, and all of them.
     Choice(&'static str, &'static [&'static str]),
-    /// Two integers. `None` means without a limit; a default of numbers takes numbers alone.
+    /// Two integers. `None` means without a limit; an option whose default is two integers takes
+    /// only integers.
     Pair([Option<i64>; 2]),
     /// A name of which the operation has the list, such as that of a kernel: see
     /// [`Options::set_text`].

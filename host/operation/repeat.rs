@@ -175,7 +175,7 @@ pub(super) unsafe fn repeated<'s, O: Operation>(
     }
     let (result, launches) = noting(|| launch(workspace));
     let workspace = result?;
-    // A graph's memory belongs to that graph alone.
+    // A graph's memory belongs only to that graph.
     if !workspace.is_captured {
         let (problem, call, counters) = (*problem, *call, stream.kept(gpu).known_counters());
         let kept = Repeated::<O> { problem, call, on, launches, workspace, counters };

@@ -241,12 +241,12 @@ impl RowInstance {
 
 impl RowProblem {
     /// The rows of matrices: arrays of two modes, (rows, columns), of one shape. The element type
-    /// is that of the first; rows of the others are aligned if they allow as many elements an
-    /// access.
+    /// is that of the first; rows of the others are aligned if they allow the same number of
+    /// elements per access.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] for other arrays, and [`Error::Unsupported`] for more rows or
-    /// columns than a launch has.
+    /// columns than a launch supports.
     pub fn of(kernel: &'static str, arrays: &[&Array]) -> Result<Self> {
         let operation = kernel;
         let shape = arrays.first().map_or(&[][..], |first| &first.shape);

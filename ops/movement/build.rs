@@ -1,4 +1,4 @@
-//! Compiles the kernels of the operations that features name to PTX.
+//! Compiles the kernels of the enabled operations to PTX.
 
 fn main() {
     moye_build::Operations::new(".").build_or_exit();

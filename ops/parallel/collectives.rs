@@ -365,7 +365,7 @@ impl Collectives<'_> {
     }
 }
 
-/// How many parts of a collective a rank gives and receives.
+/// The number of parts of a collective that a rank sends and receives.
 #[derive(Clone, Copy)]
 struct Sides {
     gives: usize,

@@ -1,5 +1,5 @@
 //! Messages of ranks from host to host. All ranks exchange together, at a hub: threads share it,
-//! and a process without it is spoken for by a thread of rank 0's process.
+//! and a thread of rank 0's process speaks for each process without it.
 
 use moye_runtime::{Error, Result};
 use std::io::{ErrorKind, Read, Write};
@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a remote rank waits for rank 0's answer after the timeout, at which rank 0's process
-/// answers.
+/// The time that a remote rank waits for rank 0's answer beyond the timeout, at which rank 0's
+/// process answers.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// An error of this crate.
@@ -22,7 +22,7 @@ pub(crate) fn detail(reason: &Error) -> String {
     reason.to_string().replacen("parallel: ", "", 1)
 }
 
-/// That ranks did not arrive.
+/// The message that ranks did not arrive.
 pub(crate) fn absent(ranks: &[usize], timeout: Duration) -> String {
     format!(
         "rank {} did not come within {} s: it has ended, or makes other calls than the rest",
@@ -31,7 +31,7 @@ pub(crate) fn absent(ranks: &[usize], timeout: Duration) -> String {
     )
 }
 
-/// That ranks take part no longer.
+/// The message that ranks no longer take part.
 fn left_by(ranks: &[usize]) -> String {
     let who = listed(ranks);
     format!("rank {who} has left the group: it has ended, or an error has made its group unusable")
@@ -68,8 +68,8 @@ impl Exchange {
         }
     }
 
-    /// Exchanges messages: returns those of all ranks, given those of the caller's. An error is
-    /// that of all later exchanges.
+    /// Exchanges messages: returns the messages of all ranks, given those of the caller's ranks.
+    /// All later exchanges return the same error.
     pub fn all(&self, own: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         match self {
             Self::Own => Ok(own),
@@ -89,7 +89,7 @@ impl Drop for Exchange {
     }
 }
 
-/// Where messages of all ranks meet.
+/// The meeting point of all ranks' messages.
 pub(crate) struct Hub {
     state: Mutex<Meeting>,
     changed: Condvar,
@@ -107,7 +107,7 @@ struct Meeting {
     last: Vec<Vec<u8>>,
     /// Ranks that have dropped their group or whose process has ended.
     left: Vec<usize>,
-    /// Why there are no further exchanges: the same reason for all ranks.
+    /// The reason for no further exchanges, the same for all ranks.
     failed: Option<String>,
 }
 
@@ -134,7 +134,7 @@ impl Hub {
         self.changed.notify_all();
     }
 
-    /// Why there are no further exchanges, when rank 0 has left.
+    /// The reason for no further exchanges after rank 0 has left.
     fn reason(&self) -> String {
         self.state().failed.clone().unwrap_or_else(|| left_by(&[0]))
     }
@@ -240,7 +240,7 @@ impl Remote {
                 _ => left_by(&[0]),
             });
             match answered {
-                // The last message is why the exchange failed.
+                // The last message is the reason if the exchange failed.
                 Ok(mut messages) => match messages.pop() {
                     Some(failed) if !failed.is_empty() => {
                         self.failed = Some(String::from_utf8_lossy(&failed).into_owned());

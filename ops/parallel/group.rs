@@ -21,8 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// halves, which alternate between calls. Flags count calls and are never reset: a rank raises the
 /// flag of a call after all its work of earlier calls, and waits for the flags of all others. So a
 /// half is written only after all ranks have read what the call before the previous one left in it.
-/// A rank that gives up waiting breaks this order, and first writes a word to all workspaces by
-/// which the others know.
+/// A rank that gives up waiting breaks this order; it first writes a word to all workspaces, which
+/// tells the others.
 pub struct Group {
     pub(crate) world: usize,
     pub(crate) members: Vec<Member>,
@@ -30,7 +30,7 @@ pub struct Group {
     pub(crate) timeout: Duration,
     state: Mutex<State>,
     pub(crate) communicators: OnceLock<Communicators>,
-    /// Why ranks have no access to each other's memory.
+    /// The reason if ranks have no access to each other's memory.
     pub(crate) apart: Option<String>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct State {
     /// For each member the stream of its last call, kept alive so that no other one gets its
     /// handle, and the call's end.
     pub last: Vec<Option<(Stream, Event)>>,
-    /// Why the group is unusable.
+    /// The reason if the group is unusable.
     pub failed: Option<String>,
     /// Kinds of calls that all ranks have made.
     pub known: HashSet<Kind>,

@@ -9,7 +9,7 @@ use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
 use moye_device::prelude::*;
 
-/// A type of operands with its instructions.
+/// An operand type with its instructions.
 pub trait Half: Boxed + Paired + Convert<f32> + Element<Bits = u16> {
     /// 64 x 256 x 16.
     type Wide: WgmmaAtom<OperandA = u64, D = f32> + 'static;
@@ -332,7 +332,7 @@ pub const MOST_RANKS: usize = 8;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Addresses {
-    /// That of rank 0.
+    /// The address for rank 0.
     pub p0: u64,
     /// See `p0`.
     pub p1: u64,
@@ -370,7 +370,7 @@ impl From<[u64; MOST_RANKS]> for Addresses {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Parts {
-    /// Those of each rank.
+    /// The partial results of each rank.
     pub addresses: Addresses,
     /// Their number.
     pub count: u32,

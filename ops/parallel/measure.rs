@@ -54,7 +54,7 @@ fn rows_of(all: usize, rank: usize, ranks: usize) -> usize {
 
 /// Measures products of bf16 on these GPUs and reports each as it is done, beside the `plain`
 /// product of the first GPU. The GPUs rest before each sample of ten calls, of a hundred with few
-/// rows, so that the card's limit of power does not decide.
+/// rows, so that the card's power limit does not decide.
 ///
 /// # Errors
 /// Same as [`ParallelMatmul::run`], and those of `plain`.

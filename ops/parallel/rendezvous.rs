@@ -1,4 +1,4 @@
-//! How ranks find each other: threads by shared memory, processes by a socket of rank 0.
+//! The meeting of ranks: threads by shared memory, processes by a socket of rank 0.
 
 use crate::exchange::{Exchange, Hub, Peer, absent, error};
 use moye_runtime::{Error, Result};
@@ -218,7 +218,7 @@ impl std::fmt::Display for Place {
 }
 
 impl Place {
-    /// An address of which a rank can make use.
+    /// An address that a rank can use.
     fn at(address: String, rank: usize) -> Result<Self> {
         let (host, port) = address.rsplit_once(':').unwrap_or((&address, ""));
         if host.is_empty() || !port.parse::<u16>().is_ok_and(|port| port > 0) {

@@ -1,4 +1,4 @@
-//! How a group issues a collective: to NCCL on GPUs, and by copies of the host on simulators.
+//! Issues collectives of a group: to NCCL on GPUs, and by copies of the host on simulators.
 
 use crate::collectives::{Collective, Issue, Summand};
 use crate::exchange::error;

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 /// The declared operations.
 static OPERATIONS: &[&[&Declaration]] = &[moye_rows::OPERATIONS, moye_products::OPERATIONS];
-/// Those whose functions are in the package's Python files, under their own names.
+/// The operations whose functions are in the package's Python files, under separate names.
 static OTHERS: &[&Declaration] = &[
     &moye::MATMUL,
     #[cfg(feature = "attention")]

@@ -51,7 +51,7 @@ macro_rules! module {
 /// Adds a function for each operation to a module.
 ///
 /// # Errors
-/// Those of Python.
+/// The errors of Python.
 pub fn functions(
     module: &Bound<'_, PyModule>,
     operations: &'static [&'static [&'static Declaration]],
@@ -90,7 +90,7 @@ pub fn functions(
 /// operations, which are those of one module of a library.
 ///
 /// # Errors
-/// Those of Python.
+/// The errors of Python.
 pub fn add(
     module: &Bound<'_, PyModule>,
     operations: &'static [&'static [&'static Declaration]],

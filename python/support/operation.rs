@@ -62,7 +62,7 @@ type Lists = &'static [&'static [&'static Declaration]];
 
 /// The operations of the library's module.
 static OPERATIONS: OnceLock<Lists> = OnceLock::new();
-/// Those whose functions are Python files of the module.
+/// The operations whose functions are in Python files of the module.
 static OTHERS: OnceLock<&'static [&'static Declaration]> = OnceLock::new();
 
 /// Declares the operations. A module that is loaded a second time has the same ones.

@@ -28,7 +28,7 @@ pub(crate) struct Mbarrier {
     pub(crate) phase: u32,
 }
 
-/// Why an operation on an mbarrier fails.
+/// The reason why an operation on an mbarrier fails.
 type Misuse = String;
 
 impl Mbarrier {

@@ -342,7 +342,7 @@ pub enum FaultKind {
         arrived: u32,
         /// Threads that the barrier expects.
         expected: u32,
-        /// All waiting threads, by what they wait for and their line.
+        /// All waiting threads, by the object of their wait and their line.
         waiting: Vec<WaitingThreads>,
         /// The threads that have exited.
         exited: ThreadSet,

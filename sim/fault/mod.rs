@@ -40,8 +40,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a launch did not complete. Its `Debug` form is its message, which is what `unwrap` and a
-/// `main` that returns it print.
+/// An error of a launch that did not complete. Its `Debug` form is its message, which is what
+/// `unwrap` and a `main` that returns it print.
 #[derive(Clone, Error)]
 pub enum LaunchError {
     /// The launch is not possible; nothing ran.

@@ -4,7 +4,7 @@ use crate::Dim3;
 use std::fmt;
 use std::panic::Location;
 
-/// How a thread waits for an asynchronous read of shared memory to complete.
+/// The wait for an asynchronous read of shared memory to complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadWait {
     /// The warps of the warpgroup that issued it, by `wgmma_wait_group`.
@@ -27,7 +27,7 @@ pub struct AsyncRead {
     pub thread: Dim3,
     /// The rank in the cluster of the block that owns the memory, if another block writes.
     pub block: Option<u32>,
-    /// How a thread waits for it.
+    /// The wait that completes it.
     pub wait: ReadWait,
     /// Whether some thread has waited for it. If so, the writing thread has not synchronised with
     /// that thread.

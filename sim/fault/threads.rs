@@ -1,4 +1,4 @@
-//! Sets of threads and what they wait for, as compact text.
+//! Sets of threads and the objects of their waits, as compact text.
 
 use crate::Dim3;
 use std::fmt;

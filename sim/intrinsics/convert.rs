@@ -4,7 +4,7 @@
 
 use half::{bf16, f16};
 
-/// How a value between two representable values is rounded.
+/// The rounding of a value between two representable values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// To the nearest; ties to the value whose last bit is 0: `.rn`.

@@ -7,7 +7,7 @@ use crate::fault::FaultKind;
 use crate::intrinsics::index::asked;
 use std::panic::Location;
 
-/// Which lane a shuffle reads.
+/// The lane that a shuffle reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShuffleMode {
     /// Lane `b` of the segment.
@@ -53,7 +53,7 @@ impl ShuffleMode {
 /// power of two up to 32), and whether that lane is in the segment; if not, the value is the lane's
 /// own.
 ///
-/// Reading a lane that does not take part is a fault.
+/// Reading a lane that does not participate is a fault.
 #[track_caller]
 pub fn shfl(mode: ShuffleMode, mask: u32, value: u32, b: u32, width: u32) -> (u32, bool) {
     if !width.is_power_of_two() || width > WARP_SIZE {
@@ -97,7 +97,7 @@ struct Shuffled {
     /// Whether its source is valid.
     valid: bool,
     source: u32,
-    /// The lanes that take part.
+    /// The participating lanes.
     active: u32,
 }
 

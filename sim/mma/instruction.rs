@@ -18,7 +18,7 @@ pub struct Mma {
     pub operation: &'static str,
     /// The extents m, n and k.
     pub shape: [usize; 3],
-    /// How many threads hold one set of matrices: 32, or 8 if a warp holds four sets.
+    /// The number of threads that hold one set of matrices: 32, or 8 if a warp holds four sets.
     pub threads: usize,
     /// The lane of a thread of the first set. The other lanes hold the other sets in the same
     /// order.

@@ -6,7 +6,7 @@ pub struct MmaOperand {
     /// The bits of one element. A lane's elements are consecutive in its registers, the first in
     /// the lowest bits.
     pub bits: usize,
-    /// How many elements a lane holds.
+    /// The number of elements that a lane holds.
     pub values: usize,
     /// Maps a thread and the index of one of its values to the element's position in the tile,
     /// counted column by column.

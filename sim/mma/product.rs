@@ -1,6 +1,6 @@
 //! The arithmetic of tensor cores: a row of D from a row of A, all of B and a row of C.
 
-/// How products are summed.
+/// The arithmetic of a sum of products.
 ///
 /// The model of the floating-point forms with 16- and 32-bit accumulators: products are exact (they
 /// fit in an f64), they are added to C in the order of k in f64, and the sum is rounded once, to

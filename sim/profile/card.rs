@@ -117,8 +117,8 @@ impl Card {
         })
     }
 
-    /// How many blocks of this many threads, bytes of shared memory and registers per thread fit on
-    /// an SM. Without registers, which `ptxas` decides, they are no limit.
+    /// The number of blocks of this many threads, bytes of shared memory and registers per thread
+    /// on an SM. Without registers, which `ptxas` decides, they are no limit.
     pub fn occupancy(&self, threads: u64, shared_bytes: u64, registers: Option<u64>) -> Occupancy {
         let warps = threads.div_ceil(32).max(1);
         let most_warps = self.threads / 32;

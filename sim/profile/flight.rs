@@ -1,4 +1,4 @@
-//! Copies in flight: what is outstanding where threads wait for copies.
+//! Copies in flight: the copies outstanding when threads wait.
 //!
 //! The n-th wait of a thread at a line belongs to the n-th waits of the block's other threads
 //! there. `cp.async` copies and bulk stores belong to a thread, so their bytes are summed over the

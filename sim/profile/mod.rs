@@ -322,7 +322,7 @@ impl Profile {
 }
 
 impl KernelProfile {
-    /// How many of its blocks fit on an SM of a card.
+    /// The number of its blocks that fit on an SM of a card.
     pub fn occupancy(&self, card: &Card) -> Occupancy {
         card.occupancy(self.block.count() as u64, self.shared_bytes as u64, self.registers)
     }

@@ -8,7 +8,8 @@ pub(crate) const SECTOR_LIMIT: usize = 1 << 20;
 /// Different sectors: all of them up to a limit, and a sample above it.
 ///
 /// Above the limit, only sectors whose hash ends in `halvings` zero bits are kept, so that each
-/// halving drops about half of them. What is kept depends on the sectors alone, not on their order.
+/// halving drops about half of them. The kept sectors depend only on the sectors, not on their
+/// order.
 #[derive(Clone, Debug)]
 pub(super) struct Sectors {
     kept: HashSet<u64>,

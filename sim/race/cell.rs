@@ -490,8 +490,8 @@ impl Page {
         self.shift = shift;
     }
 
-    /// Notes an access to `bytes` bytes at an offset in the page, and gives the race that it makes.
-    /// `same(at, bytes)` says whether a write leaves these bytes of the access as they are.
+    /// Notes an access to `bytes` bytes at an offset in the page, and returns the race that it
+    /// causes. `same(at, bytes)` says whether a write leaves these bytes of the access as they are.
     #[inline(always)]
     pub(crate) fn access(
         &mut self,

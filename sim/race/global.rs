@@ -308,7 +308,7 @@ impl GlobalRaces {
 pub(crate) struct Releases<'a>(MutexGuard<'a, HashMap<u64, Foreign>>, &'a AtomicBool);
 
 impl Releases<'_> {
-    /// Adds, at an address, a thread's knowledge of its own and of other clusters.
+    /// Adds, at an address, a thread's knowledge of its cluster and of others.
     pub(crate) fn add(&mut self, address: u64, cluster: u32, epochs: &Arc<[u32]>, foreign: Option<&Foreign>) {
         self.1.store(true, Ordering::SeqCst);
         let released = self.0.entry(address).or_default();

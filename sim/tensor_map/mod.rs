@@ -77,7 +77,7 @@ impl TensorElement {
     }
 }
 
-/// How 16-byte chunks are permuted within rows of shared memory, with the driver's values
+/// The permutation of 16-byte chunks within rows of shared memory, with the driver's values
 /// (`CUtensorMapSwizzle`).
 ///
 /// With a span of `2^(4 + b)` bytes, bits 4 to `3 + b` of the shared address are XORed with bits 7

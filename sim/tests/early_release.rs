@@ -33,7 +33,7 @@ fn stage_at(stage: u32) -> u32 {
     shared_base() + 1024 + BYTES * stage
 }
 
-/// When a stage is released.
+/// The time of the release of a stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Release {
     /// After the wait for all products.
@@ -255,12 +255,12 @@ fn an_early_release_to_the_other_block_of_a_cluster_is_a_fault() {
     assert!(fault.to_string().contains(&format!("(0,0,0) of block {other} of the cluster at ")), "{fault}");
 }
 
-/// Which thread waits for a store, and how the others learn of it.
+/// The thread that waits for a store, and the synchronisation with the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Boxes {
     /// The storing thread waits, then all meet.
     WaitThenMeet,
-    /// The same, but they meet at an mbarrier.
+    /// The storing thread waits, then all meet at an mbarrier.
     WaitThenArrive,
     /// All meet, then the storing thread waits.
     MeetThenWait,

@@ -522,7 +522,7 @@ fn a_page_has_the_sum_under_its_columns_lines_shaded_by_share_and_the_limit_in_t
     assert!(page.contains("<h2>kernel `k`: 1 launch, grid"), "{page}");
     let head = page.split("<table").next().unwrap();
     assert!(head.contains(&format!("<p>Limited by <b>{limit}</b> on H100.</p>")), "{head}");
-    // The figures are one table: as many cells in each row, the sum last.
+    // The figures are one table with equal rows; the last row is the sum.
     let table = page.split("<table>").nth(1).unwrap().split("</table>").next().unwrap();
     assert_eq!(page.matches("<table>").count(), 1, "{page}");
     let rows: Vec<_> =

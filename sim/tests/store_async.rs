@@ -1,5 +1,5 @@
-//! Asynchronous stores between the blocks of a cluster: who may touch what they bring when, and
-//! what is not allowed.
+//! Asynchronous stores between the blocks of a cluster: which threads may access the stored words
+//! when, and faults.
 
 use crate::common::{Words, fault};
 use moye_sim::intrinsics::*;

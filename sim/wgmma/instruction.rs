@@ -42,7 +42,7 @@ pub struct Wgmma {
     pub b: WgmmaNumber,
     /// The element type of D.
     pub d: WgmmaResult,
-    /// How products are summed.
+    /// The arithmetic of the sums of products.
     pub sum: MmaSum,
     /// Whether A and B are MN-major in shared memory.
     pub mn_major: [bool; 2],

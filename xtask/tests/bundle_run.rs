@@ -1,5 +1,5 @@
-//! The script `run` of a bundle: what it runs, how, and how it reports failures. The programs are
-//! stand-ins.
+//! The script `run` of a bundle: the programs that it runs, and its reports of failures. The
+//! programs are stand-ins.
 #![cfg(unix)]
 
 use flate2::Compression;

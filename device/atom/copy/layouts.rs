@@ -32,7 +32,7 @@ pub struct ValueLayouts {
     pub reference: Layout,
 }
 
-/// Why an instruction cannot move elements of a given size.
+/// The reason why an instruction cannot move elements of a given size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     clippy::large_enum_variant,

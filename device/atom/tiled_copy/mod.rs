@@ -116,7 +116,7 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
         &self.tiling
     }
 
-    /// How a tensor is cut into tiles.
+    /// The division of a tensor into tiles.
     pub const fn tiler(&self) -> Tiler {
         self.tiling.tiler
     }

@@ -22,7 +22,7 @@ pub struct CopyTiling {
     pub atom: ValueLayouts,
     /// `(thread, value)` to the index in the tile.
     pub layout_tv: Layout,
-    /// How a tensor is divided into tiles.
+    /// The division of a tensor into tiles.
     pub tiler: Tiler,
     /// The tile's shape.
     pub tile: IntTuple,

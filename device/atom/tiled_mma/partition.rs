@@ -51,7 +51,7 @@ impl Operand {
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "nothing is boxed in no_std, and a permutation is a constant")]
 pub enum Permutation {
-    /// As many elements as the atoms along the mode cover: CuTe's `_`.
+    /// The elements that the atoms along the mode cover: CuTe's `_`.
     Atoms,
     /// Tiles of this extent, in order.
     Tile(i64),

@@ -1,4 +1,4 @@
-//! Why a tile in shared memory does not consist of boxes.
+//! Errors for a tile in shared memory that does not consist of boxes.
 
 use super::tile::MAX_EXTENT;
 use crate::layout::{ComposedLayout, Text};

@@ -8,7 +8,7 @@ use core::fmt;
 use half::{bf16, f16};
 use moye_sim::{TensorElement, TensorMap, TensorMapError, TensorSwizzle};
 
-/// Why a tensor has no map for a tile.
+/// The reason why a tensor has no map for a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TmaMapError {

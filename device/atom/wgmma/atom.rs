@@ -50,15 +50,15 @@ pub trait WgmmaAtom:
     const SHAPE_MNK: [i64; 3];
     /// The threads of a warpgroup.
     const THR_ID: Layout;
-    /// Which thread holds which element of A; in shared memory, all hold all.
+    /// The thread-value layout of A; in shared memory, all threads hold all elements.
     const A: Layout;
-    /// Which thread holds which element of B: all threads hold all.
+    /// The thread-value layout of B: all threads hold all elements.
     const B: Layout;
-    /// Which thread holds which element of C and D.
+    /// The thread-value layout of C and D.
     const C: Layout;
-    /// Which mode of A is contiguous in shared memory; without meaning for A in registers.
+    /// The contiguous mode of A in shared memory; without meaning for A in registers.
     const MAJOR_A: Major;
-    /// Which mode of B is contiguous in shared memory.
+    /// The contiguous mode of B in shared memory.
     const MAJOR_B: Major;
     /// The element type of A.
     type A: Number;

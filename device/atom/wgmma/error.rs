@@ -1,4 +1,4 @@
-//! Why a tile in shared memory cannot be an operand.
+//! Errors for a tile in shared memory that cannot be an operand.
 
 use crate::layout::{ComposedLayout, IntTuple, Major, SwizzleBytes, Text, shared_memory_atom};
 

@@ -16,7 +16,7 @@ use crate::number::Number;
 use crate::tensor::{Access, Fragment, StaticLayout, Tensor};
 use core::marker::PhantomData;
 
-/// How a product uses the accumulators: CuTe's `GMMA::ScaleOut`.
+/// The use of the accumulators by a product: CuTe's `GMMA::ScaleOut`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleOut {
     /// `D = A B`: the previous accumulators are ignored.

@@ -148,7 +148,7 @@ enum Order {
     Greater,
 }
 
-/// How two tuples compare, if they can be compared.
+/// The comparison of two tuples, if they can be compared.
 const fn order(a: &IntTuple, at: At, b: &IntTuple, bt: At, last_first: bool) -> Option<Order> {
     match (a.profile.is_leaf(at), b.profile.is_leaf(bt)) {
         (true, true) => {

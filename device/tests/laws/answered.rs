@@ -7,7 +7,7 @@ use moye_device::layout::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// How many of 1,000 cases of a strategy yield a result.
+/// The number of 1,000 cases of a strategy that yield a result.
 fn answered<S: proptest::strategy::Strategy>(strategy: S, asks: impl Fn(S::Value) -> bool) -> usize {
     let mut runner = TestRunner::deterministic();
     (0..1000).filter(|_| asks(strategy.new_tree(&mut runner).expect("a case").current())).count()

@@ -100,7 +100,7 @@ proptest! {
 }
 
 /// Whether a layout of the shape of `b`, its integers split into flat tuples, is the function
-/// `a(b(i))`: built leaf by leaf from values alone.
+/// `a(b(i))`: built leaf by leaf only from values.
 fn is_representable(a: &Layout, b: &Layout) -> bool {
     let (shape, stride) = (b.shape().flatten(), b.stride().flatten());
     let ints = |tuple: &IntTuple, i| match tuple.leaf(i) {

@@ -115,8 +115,8 @@ fn common_partner() -> impl Strategy<Value = Layout> {
     prop_oneof![2 => bijection(shape()), 2 => bijection(even_shape()), 1 => walks()]
 }
 
-/// How many elements are contiguous in both: a search through all coordinates, as far as they form
-/// a layout.
+/// The number of elements that are contiguous in both: a search through all coordinates, as far as
+/// they form a layout.
 fn common_by_search(a: &Layout, b: &Layout) -> i64 {
     let places: HashMap<i64, i64> = (0..b.size()).map(|coord| (b.at(coord), coord)).collect();
     let mut coords = Vec::new();

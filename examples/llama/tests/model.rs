@@ -155,7 +155,7 @@ fn drawn_tokens_depend_on_the_seed_alone() {
     let first = draw(1);
     assert_eq!(first, draw(1));
     assert_ne!(first, draw(2));
-    // The most probable token alone has a probability above 0.
+    // Only the most probable token has a probability above 0.
     let tokens = |sampling| answers(&mut engine(&device, &file.path, PLAIN, sampling), &[prompt(2, 6)], 3);
     assert_eq!(tokens(Sampling { temperature: 20.0, top_p: 0.0, seed: 1 }), tokens(GREEDY));
 }

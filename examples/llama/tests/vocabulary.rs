@@ -67,7 +67,7 @@ fn words_and_numbers_are_split_as_by_the_model_that_the_file_names() {
         changes.extend_from_slice(more);
         vocabulary(&changes).unwrap()
     };
-    // Llama 3 alone takes `xyz`, which no merges make, and a first token.
+    // Only Llama 3 accepts `xyz`, which no merges produce, and a first token.
     for (pre, wanted) in [
         ("gpt-2", "x y z Ġ I T ' S Ġ 1234"),
         ("smollm", "x y z Ġ I T ' S Ġ 1 2 3 4"),

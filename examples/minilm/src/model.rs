@@ -25,7 +25,7 @@ struct Linear<T: Real> {
 }
 
 impl<T: Real> Linear<T> {
-    /// The weights of linear layers below each other, each of shape `shape`.
+    /// The stacked weights of linear layers, each of shape `shape`.
     fn load(device: &Device, folder: &Folder, names: &[String], shape: [usize; 2]) -> Result<Self> {
         let (mut weight, mut bias) = (Vec::new(), Vec::new());
         for name in names {

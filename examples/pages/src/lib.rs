@@ -1,4 +1,4 @@
-//! One-page kernels on the public API alone: attention, reductions along rows, an elementwise
+//! One-page kernels that use only the public API: attention, reductions along rows, an elementwise
 //! function, and a product with a custom epilogue.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]

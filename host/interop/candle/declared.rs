@@ -333,7 +333,7 @@ mod on_gpu {
             }
             {
                 let mut into = written.iter_mut().map(bytes_mut).collect::<Result<Vec<_>>>()?;
-                // SAFETY: the views are used on this stream alone, until the end of this block.
+                // SAFETY: the views are used only on this stream, until the end of this block.
                 let reading = read.iter().map(|view| unsafe { stream.read(view) });
                 let reading = reading.collect::<crate::Result<Vec<_>>>().map_err(Error::wrap)?;
                 // SAFETY: as above.

@@ -37,7 +37,7 @@ pub(super) struct Pages<'a> {
 /// Several query heads may share a KV head (GQA, MQA): the number of heads of `q` is a multiple of
 /// that of `k` and `v`. Head sizes are 64, 80, 96, 128, 192 and 256, or 192 with values of 128. The
 /// last query token is at the position of the last key, so that a causal mask is aligned to the
-/// lower right. A query that sees no key has zeros, and minus infinity as its log-sum-exp.
+/// lower right. A query that sees no key has result 0 and log-sum-exp minus infinity.
 /// Accumulators are f32, and results are deterministic. A score of any size counts as f32 rounds
 /// it: only minus infinity hides a key.
 ///
@@ -156,7 +156,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     }
 
     /// Adds a bias to each score: a tensor (batch, head, query token, key token) with these
-    /// strides, in elements. A stride of 0 broadcasts. It is read 8 keys at a time where the keys
+    /// strides, in elements. A stride of 0 broadcasts. It is read 8 keys at a time if the keys
     /// have stride 1, the other strides and the address are multiples of 8 elements, and the buffer
     /// has the last row up to a multiple of 8 keys; otherwise an element at a time, which is
     /// slower.
@@ -299,10 +299,10 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
 
 #[cfg(feature = "e4m3")]
 impl<'a> Attention<'a, F8E4M3> {
-    /// Scale factors: the value of an element is its number times the factor of its head. Each of
-    /// the three has one factor, or one for each head (query heads for `q`, KV heads for `k` and
-    /// `v`), or one for each head of each batch. Those of `q` and `k` are positive, and their
-    /// product with the [`scale`](Attention::scale) is at most 1e8.
+    /// Scale factors: the value of an element is its stored value times the factor of its head.
+    /// Each of the three has one factor, or one for each head (query heads for `q`, KV heads for
+    /// `k` and `v`), or one for each head of each batch. Those of `q` and `k` are positive, and
+    /// their product with the [`scale`](Attention::scale) is at most 1e8.
     ///
     /// ```
     /// use moye::number::F8E4M3;

@@ -1,4 +1,4 @@
-//! Cases of the test, and of the measurement.
+//! Test cases and benchmark cases.
 
 use moye_runtime::operation::{Case, Dtype, Value};
 

@@ -1,5 +1,5 @@
-//! Attention as a declared operation: the program's command, Python's function and the test come
-//! from it. A call becomes one of the builder, by the element type.
+//! Attention as a declared operation, from which the program's command, Python's function and the
+//! test are built. A call is passed to the builder of its element type.
 
 use super::builder::{Attention, Offsets, Pages, ScoreTensor};
 use super::element::AttentionElement;
@@ -24,7 +24,7 @@ pub(super) const ELEMENTS: &[Dtype] = &[
     #[cfg(feature = "e4m3")]
     Dtype::E4m3,
 ];
-/// Those of results and of a bias.
+/// The element types of results and of a bias.
 const HALVES: &[Dtype] = &[
     #[cfg(any(feature = "bf16", feature = "e4m3"))]
     Dtype::Bf16,
@@ -220,7 +220,7 @@ unsafe fn by_type(stream: &Stream, call: &Call<'_>, explains: bool) -> Result<Co
     }
 }
 
-/// An option's number as f32. One that f32 rounds to infinity or to 0 is an error.
+/// An option's value as f32; an error if f32 rounds it to infinity or to 0.
 fn single(options: &Options, name: &str) -> Result<Option<f32>> {
     if !options.is_set(name) {
         return Ok(None);
@@ -263,7 +263,7 @@ fn strides(name: &str, array: &Array) -> Result<[usize; 3]> {
     Ok(strides)
 }
 
-/// Refuses a vector or table of another shape than these.
+/// Refuses a vector or table of a different shape.
 fn expect(name: &str, array: Option<&Array>, shapes: &[&[usize]]) -> Result<()> {
     let Some(array) = array.filter(|array| !shapes.contains(&&array.shape[..])) else { return Ok(()) };
     let wanted: Vec<_> = shapes.iter().map(|shape| shape_text(shape)).collect();

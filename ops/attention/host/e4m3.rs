@@ -1,4 +1,4 @@
-//! Attention of 8-bit floats, by TMA and `wgmma` alone: what it serves, scale factors, and the
+//! Attention of 8-bit floats, only by TMA and `wgmma`: supported calls, scale factors, and the
 //! launch.
 
 use super::builder::Attention;
@@ -20,7 +20,7 @@ use moye_runtime::{Arch, BufferSlice, Device, Error, Grid, Result, Stream, Tenso
 type Parameters<C> =
     (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaV<C>>, TmaMap<TmaO<C>>, Arguments<F8E4M3>, Scales, u32);
 
-/// The scale factors of a checked call, or an error with what the kernels do not do.
+/// The scale factors of a checked call, or an error with the unsupported option.
 pub fn scales<T: AttentionElement>(
     call: &Attention<'_, T>,
     device: &Device,
@@ -71,7 +71,7 @@ pub fn scales<T: AttentionElement>(
     })
 }
 
-/// The error where TMA cannot load the tensors of a call.
+/// The error if TMA cannot load the tensors of a call.
 pub fn not_by_tma<T: AttentionElement>(call: &Attention<'_, T>) -> Error {
     let strides = [call.q.shape, call.k.shape, call.v.shape].map(|shape| shape.strides);
     let detail = format!(
@@ -114,7 +114,7 @@ unsafe fn run<C: E4m3Kernel>(
     let o = TensorMapOf::<TmaO<C>>::of_fields(device, o)?;
     let grid = Grid::new(launch.blocks, C::THREADS);
     let parameters = (&q, &k, &v, &o, arguments, launch.scales, launch.section);
-    // SAFETY: the caller's contract; the maps belong to the tensors.
+    // SAFETY: the tensors are in the device's memory; the maps belong to them.
     unsafe { PTX.launch(stream, &C::KERNEL, grid, parameters) }
 }
 

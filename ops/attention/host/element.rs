@@ -22,7 +22,7 @@ pub struct Variant<T: Element> {
     pub(super) general: Kernel<(Arguments<T>,)>,
     /// Query rows and keys of the plain kernel's tiles.
     pub(super) tile: (u32, u32),
-    /// The general kernel's.
+    /// Query rows and keys of the general kernel's tiles.
     pub(super) general_tile: (u32, u32),
     /// The kernel for all options and few query rows.
     pub(super) decode: Kernel<(Arguments<T>,)>,
@@ -33,12 +33,12 @@ pub struct Variant<T: Element> {
 /// The element types of attention: f16 and bf16, and on Hopper F8E4M3, with a scale factor for each
 /// head.
 pub trait AttentionElement: std::fmt::Debug + TmaElement + sealed::Sealed {
-    /// The elements of results: the operands' own, bf16 for F8E4M3.
+    /// The element type of results: the operands' type, but bf16 for F8E4M3.
     type Output: TmaElement;
     /// The kernels for sm_80; none for 8-bit floats.
     #[doc(hidden)]
     const VARIANTS: &'static [Variant<Self>];
-    /// The kernel that reduces splits; none where there are no splits.
+    /// The kernel that reduces splits; `None` for types without splits.
     #[doc(hidden)]
     const COMBINE: Option<Kernel<(Arguments<Self>, u32)>>;
     #[doc(hidden)]

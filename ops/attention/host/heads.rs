@@ -34,7 +34,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Checked against a buffer of `len` elements.
+    /// Checks the shape against a buffer of `len` elements.
     fn new(extents: [usize; 4], strides: [usize; 3], len: usize) -> Result<Self> {
         if let Some(extent) = extents.into_iter().find(|&extent| extent > MAX_EXTENT) {
             return Err(too_large("an extent", extent));

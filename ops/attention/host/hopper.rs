@@ -26,11 +26,11 @@ pub type Of<C> = <C as TileConfig>::Operand;
 /// The overhead of a tile of keys, in keys: on an H100, tiles of 160 keys beat tiles of 128 from
 /// 2048 keys on.
 const OVERHEAD: u32 = 20;
-/// Queries of a masked sequence below which tiles of 192 rows have too much hidden in them: on an
+/// Queries of a masked sequence below which too much of a 192-row tile is hidden: on an
 /// H100, causal heads of 64 have 292 TFLOP/s with 128 rows and 243 with 192 at 1024 tokens, 376 and
 /// 407 at 4096.
 const SHORT: u32 = 2048;
-/// The percentage of L2 that keys and values of a section's heads may have, so that they stay
+/// The percentage of L2 that keys and values of a section's heads may take, so that they stay
 /// there: 32 of the 50 MiB of an H100.
 const L2_SHARE: u64 = 64;
 
@@ -141,7 +141,7 @@ unsafe fn launch<C: HopperKernel>(
     let v = TensorMapOf::<TmaV<C>>::of_fields(device, v)?;
     let o = TensorMapOf::<TmaO<C>>::of_fields(device, o)?;
     let grid = Grid::new(launch.blocks, C::THREADS);
-    // SAFETY: the caller's contract; the maps belong to the tensors.
+    // SAFETY: the tensors are in the device's memory; the maps belong to them.
     unsafe { PTX.launch(stream, &C::KERNEL, grid, (&q, &k, &v, &o, arguments, launch.section)) }
 }
 

@@ -1,4 +1,4 @@
-//! A model of the time of a call: which number of splits of the keys takes the least.
+//! A model of the time of a call, which chooses the number of splits of the keys.
 
 use super::plan::Sizes;
 use moye_runtime::{Arch, Rates};
@@ -8,7 +8,7 @@ pub const MOST_SPLITS: u32 = 128;
 
 /// Warps of a block that [`FEW_ROWS`] was measured with.
 const WARPS: u32 = 4;
-/// Shared memory of a block that is the driver's.
+/// Shared memory of a block that the driver reserves.
 const RESERVED: u32 = 1024;
 /// Blocks of the kernels for sm_80 that run on an SM at the same time.
 const BLOCKS: u32 = 2;
@@ -40,7 +40,8 @@ pub const HOPPER: Abilities =
     Abilities { blocks: 1, bytes: 59e3, operations: 5.9e6, block: 1.0, overlap: 4.0 };
 
 impl Abilities {
-    /// Those of the kernels for few rows by blocks of `warps` warps: as many warps run at a time.
+    /// The rates of the kernels for few rows with blocks of `warps` warps: the number of concurrent
+    /// warps is the same.
     pub fn few_rows(warps: u32) -> Self {
         let share = f64::from(warps) / f64::from(WARPS);
         Self {
@@ -51,9 +52,9 @@ impl Abilities {
         }
     }
 
-    /// Those on a card, of blocks with `shared` bytes of shared memory: as many blocks as have
-    /// room, loads and products at the card's clock, products at most at the rate of its tensor
-    /// cores.
+    /// The rates on a card, for blocks with `shared` bytes of shared memory: as many blocks as fit
+    /// on an SM, loads and products at the card's clock, and products at most at the rate of its
+    /// tensor cores.
     fn on(self, rates: &Rates, shared: usize) -> Self {
         let clock = rates.clock / Rates::H100.clock;
         let room = rates.shared_bytes / (shared as u32 + RESERVED);
@@ -64,7 +65,7 @@ impl Abilities {
 }
 
 /// Operations of an SM's tensor cores in a clock, of f16 and bf16 with accumulators of
-/// f32. Professional cards of sm_86 and sm_89 have twice these (GA102 and Ada whitepapers).
+/// f32. Professional cards of sm_86 and sm_89 are twice as fast (GA102 and Ada whitepapers).
 fn tensor_cores(arch: Arch) -> f64 {
     match arch.capability() {
         (8, 0) => 2048.0,
@@ -89,7 +90,7 @@ const PARTIAL_BYTES: f64 = 4.0;
 /// The factor of memory time where the number of splits is not a power of two: 3 to 8 % were
 /// measured, the cause is not known.
 const UNEVEN: f64 = 1.06;
-/// How much of the shortest time more splits must save.
+/// The fraction of the shortest time that more splits must save.
 const WORTH: f64 = 0.015;
 
 /// The bytes of keys and values that the memory of a card delivers in a microsecond.
@@ -114,7 +115,7 @@ pub struct Split<'a> {
     pub tile: (u32, u32),
     /// Blocks of one split.
     pub blocks: u64,
-    /// Tiles of keys that a block has without splits.
+    /// Tiles of keys of a block without splits.
     pub key_tiles: u32,
     /// The card.
     pub rates: Rates,

@@ -15,7 +15,7 @@ pub struct Row {
 
 /// The row of a query with these scores of keys, minus infinity where a key is hidden. `sink` is a
 /// score without a value, minus infinity for none; `value` returns the `columns` elements of a
-/// key's value. A query that sees nothing has zeros.
+/// key's value. A query that sees no key has zeros.
 pub fn row<V: IntoIterator<Item = f64>>(
     scores: impl IntoIterator<Item = (usize, f64)>,
     sink: f64,
@@ -53,7 +53,8 @@ pub fn capped(score: f64, cap: f64) -> f64 {
     if cap == 0.0 { score } else { cap * (score / cap).tanh() }
 }
 
-/// How far before its position a query's key is: the last query is at the position of the last key.
+/// The distance of a key before a query's position: the last query is at the position of the last
+/// key.
 pub fn distance(query: usize, key: usize, [queries, keys]: [usize; 2]) -> i64 {
     query as i64 + keys as i64 - queries as i64 - key as i64
 }

@@ -44,7 +44,7 @@ impl<T: Element> Code<T> {
         }
     }
 
-    /// Whether blocks of the kernel are able to reduce the splits.
+    /// Whether blocks of the kernel can reduce the splits.
     pub fn combines(&self) -> bool {
         self.name().ends_with("_few")
     }
@@ -150,7 +150,7 @@ impl Sizes {
     }
 }
 
-/// The tiles of the kernels for sm_80, and what their choice depends on.
+/// The tiles of the kernels for sm_80, and the inputs of their choice.
 #[derive(Clone, Copy, Debug)]
 struct Tiles {
     sizes: Sizes,

@@ -11,11 +11,11 @@ use moye_runtime::operation::same_device;
 use moye_runtime::{Arch, Device, Error, Result};
 use std::hash::{Hash, Hasher};
 
-/// The largest magnitude of a scale and of a softcap; a larger one is taken for a mistake. Scores
-/// of f16, up to 2.2e12, times it are far below the largest f32.
+/// The largest magnitude of a scale and of a softcap; a larger one is treated as a mistake. f16
+/// scores, up to 2.2e12, times this stay far below the largest f32.
 const MOST_SCALE: f32 = 1e8;
 
-/// A call that was checked: all on which its plan depends.
+/// A checked call: everything that determines its plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<T: Element> {
     /// Without the plan's fields: `pack`, `splits`, `row_tiles`, the workspaces.
@@ -24,7 +24,7 @@ pub struct Problem<T: Element> {
     pub sizes: (usize, usize),
     /// The extents of K and V.
     pub keys: KeyTensor,
-    /// Splits that the caller wants.
+    /// Splits that the caller requested.
     pub splits: Option<u32>,
     /// Whether bias and mask, if any, are readable by [`CHUNK`] keys at a time.
     pub chunked: bool,
@@ -33,7 +33,7 @@ pub struct Problem<T: Element> {
 }
 
 impl<T: Element> Problem<T> {
-    /// The same problem at canonical addresses: only the offset within 256 bytes is kept, and which
+    /// The problem at canonical addresses: keeps only the offsets within 256 bytes, and which
     /// options have memory.
     pub fn anywhere(&self) -> Self {
         let anywhere = |address: u64| if address == 0 { 0 } else { 256 + address % 256 };

@@ -41,13 +41,13 @@ impl<T: Element> HopperVariant<T> {
         Self { name, sizes, tile: (64 * C::WARPGROUPS, C::BLK_N), writes_lse: true, fields, launch }
     }
 
-    /// The same, of a kernel that writes the log-sum-exp or not.
+    /// The kernel `name` of the configuration `C`, which writes the log-sum-exp or not.
     pub const fn writes_lse(self, writes_lse: bool) -> Self {
         Self { writes_lse, ..self }
     }
 }
 
-/// A launch of such a kernel, beside its arguments.
+/// The parameters of a launch besides the arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct HopperLaunch {
     /// The fields of the tensor maps.

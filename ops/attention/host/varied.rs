@@ -32,10 +32,9 @@ type Parameters<C> = (
 /// The smallest scale of the kernels that change single scores: they divide by it.
 const SMALLEST_SCALE: f32 = 1e-20;
 
-/// The plan for a problem; `None` where the kernels for sm_80 have to serve it: another
-/// architecture, a scale that is not positive, bias or mask with other strides than
-/// [`CHUNK`](kernels::CHUNK) says, pages smaller than a box of TMA, no keys, tensors that TMA does
-/// not load.
+/// The plan for a problem; `None` if the kernels for sm_80 must serve it: another architecture, a
+/// scale that is not positive, bias or mask with strides that [`CHUNK`](kernels::CHUNK) does not
+/// allow, pages smaller than a TMA box, no keys, tensors that TMA cannot load.
 pub fn plan<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<Plan<T>> {
     let &Problem { ref arguments, sizes, keys, splits: wanted, chunked, hopper } = problem;
     let (variants, smallest) =
@@ -53,11 +52,11 @@ pub fn plan<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<P
         return None;
     }
     let tiles = |variant: &HopperVariant<T>, pack| blocks(arguments, variant.tile.0, pack, 1);
-    // Heads that share keys share a tile where that makes fewer tiles.
+    // Heads that share keys share a tile if that gives fewer tiles.
     let pack = |variant: &HopperVariant<T>| {
         if tiles(variant, arguments.group) < tiles(variant, 1) { arguments.group } else { 1 }
     };
-    // The fewest rows that are multiplied; the larger tile, if in doubt, which reads keys less
+    // The tile with the fewest rows to multiply; of equal ones the larger, which reads keys less
     // often.
     let variant = variants.iter().filter(|variant| variant.sizes == sizes).min_by_key(|variant| {
         let cost = u64::from(variant.tile.0 + OVERHEAD_ROWS);
@@ -105,7 +104,7 @@ unsafe fn launch<C: VariedKernel>(
     let small_k = TensorMapOf::<TmaKeyBox<C, SMALL_BOX>>::of_fields(device, small_k)?;
     let small_v = TensorMapOf::<TmaValueBox<C, SMALL_BOX>>::of_fields(device, small_v)?;
     let grid = Grid::new(launch.blocks, C::THREADS);
-    // SAFETY: the caller's contract; the maps are of the tensors.
+    // SAFETY: the tensors are in the device's memory; the maps belong to them.
     unsafe { PTX.launch(stream, &C::KERNEL, grid, (&k, &v, &small_k, &small_v, arguments)) }
 }
 

@@ -103,8 +103,8 @@ arguments! {
     /// contiguous.
     partial_sums: GlobalMut<f32> = GlobalMut::from_address(0),
     /// Counters for the tiles of one split, 0 before and after the launch: the block of a tile that
-    /// arrives last reduces the splits. Address 0: [`combine`](super::combine()) reduces them. The
-    /// kernels by `wgmma` for few rows alone have this option.
+    /// arrives last reduces the splits. Address 0: [`combine`](super::combine()) reduces them. Only
+    /// the `wgmma` kernels for few rows have this option.
     counters: GlobalMut<u32> = GlobalMut::from_address(0),
     /// Number of sequences.
     batches: u32 = 0,
@@ -115,9 +115,9 @@ arguments! {
     /// Query heads in a tile: row `r` of a tile is token `r / pack` of head `r % pack`. 1, or
     /// `group`.
     pack: u32 = 1,
-    /// Query tokens of a sequence; of the longest where `q_offsets` are given.
+    /// Query tokens of a sequence; of the longest if `q_offsets` are given.
     q_length: u32 = 0,
-    /// Key tokens of a sequence; of the longest where `k_offsets` or `k_lengths` are given.
+    /// Key tokens of a sequence; of the longest if `k_offsets` or `k_lengths` are given.
     k_length: u32 = 0,
     /// The keys that a query sees.
     window: Window = Window::ALL,

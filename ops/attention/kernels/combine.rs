@@ -1,5 +1,5 @@
-//! Reduces the results of the splits of the keys: in a kernel after the others. On Hopper the
-//! block of a tile that arrives last is able to reduce them.
+//! Reduces the results of the splits of the keys, in a separate kernel. On Hopper the last block of
+//! a tile to arrive can reduce them instead.
 //!
 //! Load latency dominates the run time. A warp therefore issues several loads together, and where
 //! rows are few the warps of a block share a row.

@@ -92,7 +92,7 @@ impl Pairs for F8E4M3 {
     }
 }
 
-/// The tiles of a kernel, and what it does with them.
+/// The tiles and options of a kernel.
 pub trait TileConfig: Copy + 'static {
     /// Elements of Q, K and V.
     type Operand: Pairs;

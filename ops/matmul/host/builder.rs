@@ -105,7 +105,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { beta, ..self }
     }
 
-    /// [`Matmul::alpha`] for a number from outside the program: a command line, a file, Python.
+    /// [`Matmul::alpha`] for a value from outside the program: a command line, a file, Python.
     ///
     /// ```
     /// use moye::{Device, Matmul, Matrix};
@@ -118,14 +118,14 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Factor`] if [`Operand::Scalar`] cannot represent it: a finite number that would
-    /// become infinite, a nonzero number that would become 0, or, for integers, anything but a
+    /// [`Error::Factor`] if [`Operand::Scalar`] cannot represent it: a finite value that would
+    /// become infinite, a nonzero value that would become 0, or, for integers, anything but a
     /// 32-bit integer.
     pub fn try_alpha(self, alpha: f64) -> Result<Self> {
         Ok(self.alpha(T::Scalar::checked("alpha", alpha, T::NAME)?))
     }
 
-    /// [`Matmul::beta`] for a number from outside the program.
+    /// [`Matmul::beta`] for a value from outside the program.
     ///
     /// # Errors
     /// Same as [`Matmul::try_alpha`].
@@ -307,7 +307,7 @@ impl<U: Output<f32>> Matmul<'_, f32, U> {
     /// Computes on tensor cores in tf32: several times as fast, with the accuracy of f16.
     ///
     /// Tensor cores read 10 bits of each operand's fraction and drop the other 13, as in cuBLAS.
-    /// Dropping bits makes a magnitude smaller, so products of positive numbers are about 6.5e-4
+    /// Dropping bits makes a magnitude smaller, so products of positive values are about 6.5e-4
     /// too small, all in one direction. If that matters, round the operands to 10 bits first.
     pub fn tf32(self) -> Self {
         Self { precision: Precision::Tf32, ..self }

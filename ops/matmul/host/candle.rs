@@ -123,7 +123,7 @@ impl ProductInto {
     }
 }
 
-/// A tensor as candle passes it: where its elements are, and their layout.
+/// A tensor as candle passes it: its storage and layout.
 #[derive(Clone, Copy)]
 struct Laid<'l, S> {
     elements: S,
@@ -282,7 +282,7 @@ impl Product {
         let a = Laid { elements: &from_a, layout: a.layout };
         let b = Laid { elements: &from_b, layout: b.layout };
         let stream = self.host.default_stream();
-        // SAFETY: the default stream has its work in order, and no other stream knows the buffers.
+        // SAFETY: the default stream runs its work in order, and no other stream uses the buffers.
         unsafe { self.launch(0.0, &stream, a, b, Laid { elements: &mut c, layout: &layout_c })? };
         Ok((T::to_cpu_storage_owned(c.download().map_err(Error::wrap)?), shape))
     }
@@ -437,7 +437,7 @@ mod cuda {
                 a.slice(layout_a.start_offset()..layout_a.start_offset() + reach(layout_a)),
                 b.slice(layout_b.start_offset()..layout_b.start_offset() + reach(layout_b)),
             );
-            // SAFETY: the views are used on this stream alone.
+            // SAFETY: the views are used only on this stream.
             unsafe {
                 let (a, b) = (stream.read(&a).map_err(Error::wrap)?, stream.read(&b).map_err(Error::wrap)?);
                 let mut c = stream.write(&mut c).map_err(Error::wrap)?;
@@ -463,7 +463,7 @@ mod cuda {
             );
             let start = layout_c.start_offset();
             let mut c = c.elements.as_cuda_slice_mut::<T>()?.slice_mut(start..start + reach(layout_c));
-            // SAFETY: the views are used on this stream alone. candle rejects an in-place operation
+            // SAFETY: the views are used only on this stream. candle rejects an in-place operation
             // whose tensors share a storage.
             unsafe {
                 let (a, b) = (stream.read(&a).map_err(Error::wrap)?, stream.read(&b).map_err(Error::wrap)?);

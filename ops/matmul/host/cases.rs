@@ -1,11 +1,11 @@
-//! Cases of the declared product's test, and of its measurement.
+//! Test cases and benchmark cases of the declared product.
 
 use moye_runtime::operation::{Case, Dtype, Value};
 
-/// Types for which the test gives bias and `c` the type of the result.
+/// Types for which bias and `c` of the test have the type of the result.
 const OWN: &[Dtype] = &[Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64, Dtype::I8];
 const FLOATS: &[Dtype] = &[Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64];
-/// Types that the reference's activations are exact enough for.
+/// Types for which the reference's activations are exact enough.
 const SMOOTH: &[Dtype] = &[Dtype::F32, Dtype::F16, Dtype::Bf16];
 const HALVES: &[Dtype] = &[Dtype::F16, Dtype::Bf16];
 const F8: &[Dtype] = &[Dtype::E4m3, Dtype::E5m2];

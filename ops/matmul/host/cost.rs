@@ -51,7 +51,7 @@ pub(super) fn padding(accumulators: f64) -> f64 {
     4.0 * accumulators / BANDWIDTH
 }
 
-/// A kernel for a product, and how it would be used.
+/// A kernel for a product, and its use.
 pub(super) struct Candidate<'a, T: Operand> {
     pub problem: &'a Problem,
     pub variant: &'a Variant<T>,
@@ -60,7 +60,7 @@ pub(super) struct Candidate<'a, T: Operand> {
     /// The extent along K of each slice.
     pub k_chunk: u32,
     pub accumulators: Accumulators,
-    /// How the operands' rows start in memory.
+    /// The alignment of the operands' rows in memory.
     pub alignment: Alignment,
 }
 
@@ -112,7 +112,7 @@ impl<T: Operand> Candidate<'_, T> {
         Estimate { microseconds: if few { f64::INFINITY } else { microseconds }, cut }
     }
 
-    /// The time of a step of a tile along K: of its arithmetic alone, and with its loads. The
+    /// The time of a step of a tile along K: of only its arithmetic, and with its loads. The
     /// arguments are the tiles of each concurrently running cluster, and the blocks that share an
     /// SM.
     fn step(&self, tiles_of_cluster: f64, residents: f64) -> (f64, f64) {

@@ -1,5 +1,5 @@
-//! Products as a declared operation: `moye run matmul`, Python's function and the test come from
-//! it. A call becomes one of [`Matmul`], by the types of its elements.
+//! Products as a declared operation, from which `moye run matmul`, Python's function and the test
+//! are built. A call is passed to the [`Matmul`] of its element types.
 #![cfg_attr(not(feature = "all"), allow(unused, reason = "each element type uses some of it"))]
 
 use super::builder::Matmul;
@@ -55,7 +55,7 @@ const RESULTS: &[Dtype] = &[
 
 /// The names of activations.
 const ACTIVATIONS: &[&str] = &["relu", "gelu", "gelu_tanh", "silu"];
-/// The precisions other than the usual one.
+/// The precisions besides the default.
 const PRECISIONS: &[&str] = &["tf32", "float16"];
 
 const fn factor(name: &'static str, about: &'static str) -> OperandOf {

@@ -45,7 +45,7 @@ impl Hash for Problem {
     }
 }
 
-/// How the kernel reads an operand.
+/// An operand's form for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Source {
     /// The contiguous mode that the kernel reads, after any rearrangement.
@@ -54,7 +54,7 @@ pub(super) struct Source {
     pub leading: Option<i64>,
 }
 
-/// Where a kernel writes its accumulators.
+/// The destination of a kernel's accumulators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accumulators {
     /// Through its epilogue to C.
@@ -186,7 +186,7 @@ const PREDICATED: f64 = 1.3;
 /// rows the workspace would take a hundred times the memory of C.
 const MOST_PADDED: f64 = 2.0;
 
-/// The maximum K for which products of 8-bit floats are accumulated by tensor cores alone, in about
+/// The maximum K for which products of 8-bit floats are accumulated only by tensor cores, in about
 /// 14 bits. For a larger K the products of each 128 elements are added in f32, unless the caller
 /// names a kernel or a tile.
 const MOST_SHORT: u32 = 512;

@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use moye_device::layout::Major;
 use moye_device::number::F8E4M3;
 
-/// Half precision, K-contiguous, with rows that are multiples of 16 bytes, by `mma.sync` alone.
+/// Half precision, K-contiguous, with rows that are multiples of 16 bytes, only by `mma.sync`.
 pub(super) fn problem(m: u32, n: u32, k: u32) -> Problem {
     let mn = i64::from(k.next_multiple_of(8));
     let view = View { address: 0, mn, k: 1, batch: 0, bytes: 2, batches: 1, end: u64::MAX };

@@ -63,14 +63,14 @@ impl<T: Operand> Code<T> {
     }
 }
 
-/// How the blocks of a kernel divide the work.
+/// The division of work among a kernel's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
     /// `mma.sync`: one tile for each block.
     MmaSync,
     /// FMA in f32: one tile for each block.
     Sgemm(Loads),
-    /// `wgmma`, persistent: the blocks of a cluster compute tiles below each other and share B by
+    /// `wgmma`, persistent: the blocks of a cluster compute tiles stacked along M and share B by
     /// multicast. The last tiles may be divided along K (stream-K).
     StreamK(u32),
     /// `StreamK(1)` with large tiles. It is fast only if the operands' rows start at cache lines,
@@ -84,7 +84,7 @@ pub enum Schedule {
     OneTile,
 }
 
-/// How an FMA kernel loads its operands. All FMA kernels apply `alpha` only, and write an
+/// An FMA kernel's loads of operands. All FMA kernels apply `alpha` only, and write an
 /// M-contiguous C in 16-byte vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loads {
@@ -102,7 +102,7 @@ impl Schedule {
         self.cluster_tiles() * self.cluster_slices()
     }
 
-    /// The tiles of a cluster, which are below each other.
+    /// The tiles of a cluster, stacked along M.
     pub const fn cluster_tiles(self) -> u32 {
         match self {
             Self::StreamK(blocks) => blocks,
@@ -144,7 +144,7 @@ pub struct Rate {
 pub struct Variant<T: Operand> {
     /// The kernel.
     pub kernel: Code<T>,
-    /// How its blocks divide the work.
+    /// The division of work among its blocks.
     pub schedule: Schedule,
     /// The contiguous modes of A and of B.
     pub majors: [Major; 2],

@@ -17,7 +17,7 @@ fn the_ptx_has_the_kernels_of_this_crate_and_no_other() {
             ["attention_", "gate_", "gated", "rmsnorm_", "softmax_"].iter().any(|part| name.starts_with(part))
         };
         assert!(names.iter().all(own), "{arch}: {names:?}");
-        // The steps of attention on Hopper and `gated_tma` exist for sm_90a alone.
+        // The steps of attention on Hopper and `gated_tma` exist only for sm_90a.
         assert_eq!(names.len(), if arch == "sm_90a" { 17 } else { 11 }, "{arch}: {names:?}");
     }
 }

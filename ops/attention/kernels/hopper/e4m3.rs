@@ -143,7 +143,7 @@ impl<C: HopperConfig> Sequences<C> for Scaled<'_> {
 /// `LOADED` is `C::STAGES_V`.
 ///
 /// The kernel declares `E4m3Storage<C, LOADED>`; contrary to [`forward`](super::forward::forward),
-/// `o` is addressed by its map alone.
+/// `o` is addressed only by its map.
 #[derive(Clone, Copy)]
 pub struct ScaledMaps<'a, C: HopperConfig, const LOADED: u32> {
     /// The tensors.

@@ -1,5 +1,5 @@
-//! The mainloop of a consumer warpgroup for 8-bit floats: as [`mainloop`](super::mainloop), with P
-//! in e4m3.
+//! The mainloop of a consumer warpgroup for 8-bit floats: like [`mainloop`](super::mainloop), with
+//! P in e4m3.
 //!
 //! P is scaled by `2^OFFSET` to use the range of e4m3; its row sums have the same factor, so the
 //! normalisation cancels it. With [`HopperConfig::SUMS_BY_WGMMA`] a product with ones sums the rows

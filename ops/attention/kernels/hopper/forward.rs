@@ -42,8 +42,8 @@ pub trait KeySource<C: HopperConfig>: Copy {
     /// The block's shared memory.
     type Storage: SharedStorage;
 
-    /// Initialises the pipelines in one thread, and what else is there before all roles. All
-    /// threads of the block call it.
+    /// Initialises the pipelines in one thread, and other state that all roles need. All threads of
+    /// the block call it.
     ///
     /// # Safety
     /// Same contract as [`forward`].

@@ -87,7 +87,7 @@ pub unsafe fn store_by_tma<C: HopperConfig, S: Sequences<C>>(
     store_tile(sO, gO, thread_idx().x % WARPGROUP, Barrier::Warpgroup.of(warpgroup));
 }
 
-/// Stores a warpgroup's rows from registers: no shared memory is left for them.
+/// Stores a warpgroup's rows from registers, as no shared memory is left for them.
 ///
 /// # Safety
 /// All threads of the warpgroup execute this call; no other thread writes the rows.

@@ -51,12 +51,12 @@ pub trait WgmmaConfig: Sized + 'static {
     /// Whether the products of a stage's K are added to the accumulators in f32: tensor cores keep
     /// about 14 bits of an accumulator of 8-bit floats.
     const PROMOTED: bool = false;
-    /// Blocks of a cluster. Their tiles of C are below each other and have B in common: each block
-    /// loads its share of B by multicast.
+    /// Blocks of a cluster. Their tiles of C are stacked along M and share B: each block loads
+    /// its share of B by multicast.
     const CLUSTER: u32 = 1;
     /// Blocks of a cluster that split K of one tile: see [`matmul_parts`](super::matmul_parts).
     const PARTS: u32 = 1;
-    /// Whether a block computes one tile, or its split of a tile's K, and loads boxes that fit the
+    /// Whether a block computes one tile, or its slice of a tile's K, and loads boxes that fit the
     /// operands: see [`matmul_parts`](super::matmul_parts).
     const ONE_TILE: bool = false;
     /// 128-byte rows of shared memory of a stage along K.
@@ -111,7 +111,7 @@ pub trait WgmmaConfig: Sized + 'static {
 }
 
 tiled_mma! {
-    /// The warpgroups that share a tile, one below the other.
+    /// The warpgroups that share a tile, stacked along M.
     pub Mma<G: WgmmaConfig>: TiledMma<G::Atom> =
         TiledMma::new(make_col_major(IntTuple::flat(&[G::TOGETHER as i64, 1, 1])));
 }
@@ -137,9 +137,9 @@ swizzled_layout! {
         stages::<G::Operand>(G::BLK_N, G::BLK_K, STAGES, G::Atom::MAJOR_B);
 }
 
-/// How A is loaded: a stage of a tensor (M, K, batch).
+/// The copy of a stage of A, of a tensor (M, K, batch).
 pub type CopyA<G> = LoadA<<G as WgmmaConfig>::Operand, StagesA<G, 1>, 3>;
-/// How B is loaded: a stage of a tensor (N, K, batch); each block of a cluster loads a share.
+/// The copy of a stage of B, of a tensor (N, K, batch); each block of a cluster loads a share.
 pub type CopyB<G, const CLUSTER: u32> = LoadB<<G as WgmmaConfig>::Operand, StagesB<G, 1>, 3, CLUSTER>;
 
 /// The tiles of a kernel's tensor maps, which are the tiles of its copies. The host builds the maps
@@ -160,7 +160,7 @@ pub struct Maps {
     pub c: Option<[&'static TmaTile; 2]>,
 }
 
-/// How an operand is loaded.
+/// The loads of an operand.
 #[derive(Clone, Copy, Debug)]
 pub enum OperandMap {
     /// By a tile of an [`operand`].
@@ -192,7 +192,7 @@ impl Maps {
 /// if one copy loads all of them (`at_once`); otherwise the tensor has one block, as long as K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boxes {
-    /// Which mode is contiguous.
+    /// The contiguous mode.
     pub major: Major,
     /// The extents of a box along the contiguous mode and along the other.
     pub extents: [u32; 2],
@@ -287,7 +287,7 @@ impl Boxes {
 pub struct OperandBatches {
     /// The number of matrices.
     pub count: u32,
-    /// Their distance in elements.
+    /// Their stride in elements.
     pub stride: i64,
 }
 

@@ -266,7 +266,7 @@ pub struct Factors<S> {
     columns: S,
 }
 
-/// Whether each column has its own scale.
+/// Whether each column has a separate scale.
 #[inline(always)]
 fn by_column<S: Element>(scales: &Scales<S>) -> bool {
     scales.b.address() != 0 && scales.b_n != 0

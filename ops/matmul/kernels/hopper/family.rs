@@ -60,9 +60,9 @@ macro_rules! wgmma {
             /// blocks.
             ///
             /// # Safety
-            /// The tensor maps are of matrices in memory of the device, made from the tiles of
+            /// The tensor maps are of matrices in memory of the device, built from the tiles of
             #[doc = concat!("[`MAPS`](", stringify!($name), "::MAPS); the map of C is not used if")]
-            /// `arguments.tensor_c` is 0. `c` overlaps no other. Every split has at least one
+            /// `arguments.tensor_c` is 0. `c` overlaps no other. Every slice has at least one
             /// element of K. Each extent is at most 2^31 - 256. The launch has the clusters above.
             /// `sharing` has memory of this launch only.
             #[moye_device::kernel(
@@ -173,7 +173,7 @@ macro_rules! wgmma_parts {
             #[doc = concat!("split K: ", $parts, ".")]
             ///
             /// # Safety
-            /// The tensor maps are of matrices in memory of the device, made from the boxes of
+            /// The tensor maps are of matrices in memory of the device, built from the boxes of
             #[doc = concat!("[`MAPS`](", stringify!($name), "::MAPS), fitted to M, N and K; the map of C")]
             /// and `sharing` are not used. `c` overlaps no other. K is one chunk, and
             /// `arguments.splits` is 1. Each extent is at most 2^31 - 256. The launch has the

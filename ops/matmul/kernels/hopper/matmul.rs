@@ -19,7 +19,7 @@ pub type WgmmaStorage<G, const CLUSTER: u32, const STAGES: u32> =
 /// # Safety
 /// All threads of the block call it together, and the kernel declares
 /// [`WgmmaStorage<G, CLUSTER, STAGES>`] and `G::THREADS` threads. The launch has clusters of
-/// `CLUSTER` blocks, which is `G::CLUSTER`. The maps of A, B and C are made from the tiles of
+/// `CLUSTER` blocks, which is `G::CLUSTER`. The maps of A, B and C are built from the tiles of
 /// [`Maps`](super::Maps). The map of C is needed only if `arguments.tensor_c` is set: without it C
 /// is written through its address. The matrices are in memory of the device, and `c` overlaps no
 /// other. [`Sharing`] has memory of this launch only.

@@ -29,7 +29,7 @@
 //! consumer thread needs its registers for accumulators, 128 for a tile of 128 x 256, so warpgroup
 //! 0 releases registers ([`decrease_registers`](moye_device::arch::decrease_registers)).
 //!
-//! Most blocks of 128 x 256 are in clusters of two, one below the other. They share the columns of
+//! Most blocks of 128 x 256 are in clusters of two, stacked along M. They share the columns of
 //! B: each loads half of them, by multicast. So a pair loads (128 + 128 + 256) rows of 128 bytes
 //! from the L2 cache for each stage; two independent blocks load 768. If there is about one tile
 //! for each SM and rows start at cache lines, independent blocks (`_alone`) are faster, because

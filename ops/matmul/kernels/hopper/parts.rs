@@ -273,7 +273,7 @@ unsafe fn load_blocks(
     }
 }
 
-/// Loads the stages of the block's split of a tile's K.
+/// Loads the stages of the block's slice of a tile's K.
 ///
 /// # Safety
 /// Same contract as [`WarpSpecialised::load`](moye_device::collective::WarpSpecialised::load).

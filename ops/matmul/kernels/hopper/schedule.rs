@@ -21,7 +21,7 @@ use moye_device::tensor::{Fragment, StaticLayout};
 /// share rows of A and columns of B in the L2 cache.
 pub(super) const GROUP: u32 = 2048;
 
-/// The split of the last tiles, and the workspace that reduces their pieces.
+/// The cut of the last tiles, and the workspace that reduces their pieces.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Sharing<S: Element> {
@@ -136,7 +136,7 @@ impl Job {
         let tile = |number, k, k_end| Some(WorkTile { m: 0, n: 0, batch: 0, k, k_end, number });
         if number < whole {
             *next += self.clusters;
-            // K has one split if it is one chunk.
+            // K has one slice if it is one chunk.
             let first = if all <= chunk { 0 } else { self.part(number).1 % self.splits * chunk };
             let stages = if all - first < chunk { all - first } else { chunk };
             return tile(number, first, first + stages);
@@ -152,8 +152,7 @@ impl Job {
 const BEHIND: u32 = 1 << 31;
 
 /// The tiles of a cluster of a persistent grid: whole tiles with the stride of the grid, then its
-/// pieces of shared tiles. A [`WorkTile`]'s `batch` is the index of its part: batch times splits of
-/// K, plus split.
+/// pieces of shared tiles. A [`WorkTile`]'s `batch` is batch times slices of K, plus slice.
 pub struct Schedule<'a, G: WgmmaConfig> {
     /// See [`Job::take_next`]. One register.
     next: u32,
@@ -212,7 +211,7 @@ impl<G: WgmmaConfig> TileScheduler for Schedule<'_, G> {
     }
 
     /// The fix-up of a warpgroup's rows. One of two warpgroups that share a tile may store its
-    /// piece and continue, while the other is last to arrive and writes C: so each has its own
+    /// piece and continue, while the other is last to arrive and writes C: so each has a separate
     /// counter.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]

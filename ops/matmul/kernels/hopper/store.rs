@@ -33,7 +33,7 @@ swizzled_layout! {
         .tile_to_shape(IntTuple::flat(&[ATOM_M as i64, (ROW / O::BYTES as u32) as i64]));
 }
 
-/// How TMA stores a box of C with elements `O`: a tile of a tensor (M, N, batch).
+/// The TMA store of a box of C with elements `O`: a tile of a tensor (M, N, batch).
 pub type StoreBox<O> = TmaCopy<O, BoxOf<O>, 3>;
 
 /// An element of C, to which pairs of results are converted: 2 or 4 bytes.

@@ -1,5 +1,5 @@
-//! Where a tile of a kernel with one tile for each block (`parts.rs`) starts, and which split of
-//! its K the block computes.
+//! The start of a tile of a kernel with one tile for each block (`parts.rs`), and the block's slice
+//! of K.
 
 use super::config::{ArgumentsOf, WgmmaConfig};
 use moye_device::arch::{Fma as _, cluster_rank};

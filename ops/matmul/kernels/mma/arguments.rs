@@ -53,7 +53,7 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub splits: u32,
     /// The extent along K of each slice except the last, a multiple of BLK_K.
     pub k_chunk: u32,
-    /// The number of an [`Activation`].
+    /// The index of an [`Activation`].
     pub activation: u32,
     /// Whether `c` and `bias` have elements of `S`: 0 or 1.
     pub wide: u32,

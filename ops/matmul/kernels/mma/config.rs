@@ -55,7 +55,7 @@ pub trait MmaConfig: Tiled {
     type LoadA: Load<Self::Operand, Self::StridesA, Self::SmemA>;
     /// The copy of B from global to shared memory.
     type LoadB: Load<Self::Operand, Self::StridesB, Self::SmemB>;
-    /// How C is stored: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct), or
+    /// The sink: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct), or
     /// beside the last products, [`ByParts`](super::ByParts).
     type Sink: TileSink + Sink<Loop<Self>>;
 }

@@ -64,13 +64,13 @@ macro_rules! tensor_core {
 
             $(#[$doc])*
             ///
-            /// One block for each tile of `c` along x, and for each split of each batch along y.
+            /// One block for each tile of `c` along x, and for each slice of each batch along y.
             ///
             /// # Safety
             /// The matrices are in memory of the device, inside the buffers that the pointers
             /// belong to; `c` overlaps no other matrix. Addresses, leading dimensions and batch
             /// strides of
-            /// `a` and `b` are multiples of 16 bytes; every split has at least one element of K.
+            /// `a` and `b` are multiples of 16 bytes; every slice has at least one element of K.
             /// Each extent is at most 2^31 - 256.
             #[moye_device::kernel(threads = $threads, min_blocks = $blocks, shared = Storage<Tiling>)]
             pub unsafe fn $name(arguments: ArgumentsOf<Tiling>) {

@@ -1,4 +1,4 @@
-//! The second kernel of split-K: reduces the splits, and applies the epilogue.
+//! The second kernel of split-K: reduces the slices, and applies the epilogue.
 
 use super::arguments::Arguments;
 use super::scalar::{Convertible, Scalar, finish};

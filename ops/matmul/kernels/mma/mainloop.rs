@@ -2,7 +2,7 @@
 //! a block.
 //!
 //! A tile that would cross C's edge is moved back to end there, if possible: predicates make a tile
-//! at an edge slower than a whole one.
+//! at an edge slower than a whole tile.
 
 use super::arguments::Arguments;
 use super::config::{ArgumentsOf, MmaConfig, OfLeading as _, Stages, TileC, Tiled};

@@ -111,7 +111,7 @@ fn run_with(
     std::process::exit(0);
 }
 
-/// That all ranks but `hung` named it alone.
+/// Asserts that all ranks but `hung` named only that one.
 fn names(said: &str, world: usize, hung: usize, expected: &str) {
     for rank in (0..world).filter(|&rank| rank != hung) {
         let found = said.lines().find(|line| line.starts_with(&format!("rank {rank} after")));

@@ -49,15 +49,15 @@ macro_rules! sgemm_tma {
             #[cfg(feature = "f32")]
             #[doc = concat!("`c = alpha * a * b` in f32 by multiply-adds in tiles of 256 x 128 that TMA loads, with ", $doc, ", and M contiguous in `c`: `ldc` is between its columns.")]
             ///
-            /// One block of 384 threads for each tile of `c` along x, and for each split of each
+            /// One block of 384 threads for each tile of `c` along x, and for each slice of each
             /// batch along y.
             ///
             /// # Safety
             /// The tensor maps are of matrices in memory of the device, with the boxes of
             /// [`SgemmConfig::BOXES`]. `c` overlaps neither, and its columns start at multiples of
             /// 16 bytes. `m` is at least 256 and `n` at least 128, multiples of
-            /// [`SgemmConfig::GRANULES`]; the maps may end earlier. Every split has at least one
-            /// element of K. Each extent is at most 2^31 - 256. Splits of K except the last are
+            /// [`SgemmConfig::GRANULES`]; the maps may end earlier. Every slice has at least one
+            /// element of K. Each extent is at most 2^31 - 256. Slices of K except the last are
             /// multiples of 16 long, and the maps end along K where K does. If all batches use the
             /// same matrix, its map has one batch. `reserved` is 0. `beta`, the bias and the
             /// activation are ignored; so are the addresses of `a` and `b`, which the maps replace.

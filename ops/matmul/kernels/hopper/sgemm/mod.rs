@@ -177,14 +177,14 @@ impl<G: SgemmConfig> SharedStorage for Landings<G> {
 /// A block's shared memory: the stages of A and of B, landings, and the mbarriers of both.
 pub type SgemmStorage<G, const STAGES: u32> = StorageOf<Loop<'static, G, STAGES>, <G as SgemmConfig>::Sink>;
 
-/// `c = alpha * a * b`, with one block for each tile of each split of each batch.
+/// `c = alpha * a * b`, with one block for each tile of each slice of each batch.
 ///
 /// # Safety
 /// All 384 threads of the block call it together, and the kernel declares
 /// [`SgemmStorage<G, STAGES>`]. `a` and `b` are maps with [`SgemmConfig::BOXES`]. C is in memory of
 /// the device, and overlaps neither; its columns start at multiples of 16 bytes. It has at least
 /// one whole tile, 256 x 128, and its extents are multiples of [`SgemmConfig::GRANULES`]: if A and
-/// B are smaller, the rest is zeros. Every split has at least one element of K,
+/// B are smaller, the rest is zeros. Every slice has at least one element of K,
 /// `arguments.reserved` is 0, and each extent is at most 2^31 - 256.
 #[inline(always)]
 pub unsafe fn sgemm<'a, G: SgemmConfig, const STAGES: u32>(

@@ -36,9 +36,9 @@ swizzled_layout! {
     pub Landing = ComposedLayout::new(Swizzle::new(3, 2, 3), 0, layout!((128, 16):(32, 1)));
 }
 static_layout! {
-    /// The same rows of a stage of A, (ROWS, BLK_K).
+    /// These rows in a stage of A, (ROWS, BLK_K).
     pub RowsOfA = layout!((128, 16):(1, 260));
-    /// The same of B.
+    /// These rows in a stage of B.
     pub RowsOfB = layout!((128, 16):(1, 132));
 }
 
