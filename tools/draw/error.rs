@@ -8,7 +8,7 @@ use thiserror::Error;
 /// The maximum number of cells of a picture, over all its grids: larger ones are unreadable.
 pub const MAX_CELLS: i64 = 16_384;
 
-/// Why a picture cannot be drawn.
+/// The reason why a picture cannot be drawn.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DrawError {

@@ -1,4 +1,4 @@
-//! The formats of a picture, and how they are chosen.
+//! The formats of a picture, and their choice by the file name.
 
 use super::error::DrawError;
 use super::scene::Scene;

@@ -100,7 +100,7 @@ pub enum Fill {
     Ramp(u8),
 }
 
-/// How a cell is emphasised.
+/// The emphasis of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
     /// Not at all.

@@ -1,6 +1,6 @@
 //! Tables of box-drawing characters for the terminal.
 //!
-//! Panels are placed as in the picture if the line is wide enough, otherwise below each other. A
+//! Panels are placed as in the picture if the line is wide enough, otherwise stacked. A
 //! grid that is wider than the line is broken between columns into several tables, each with its
 //! headings.
 
@@ -99,12 +99,12 @@ impl Block {
     }
 }
 
-/// How the lines of a label are arranged.
+/// The arrangement of a label's lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stacking {
-    /// One after the other.
+    /// Side by side.
     Joined,
-    /// One below the other.
+    /// Stacked.
     Stacked,
 }
 

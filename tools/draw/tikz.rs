@@ -1,5 +1,5 @@
 //! LaTeX: a document of class `standalone` with a TikZ picture, for `\includestandalone` or to
-//! compile alone.
+//! compile separately.
 
 use super::format::{Style, Theme};
 use super::geometry::{Anchor, CORNER, Drawing, PlacedCell, PlacedText, Tone, place};

@@ -1,10 +1,10 @@
-//! Why an expression or a request has no answer.
+//! The errors of expressions and requests.
 
 use moye_device::layout::LayoutError;
 use std::fmt;
 use thiserror::Error;
 
-/// Why an expression or a request has no answer. Its `Debug` form is its message.
+/// The reason why an expression or a request has no answer. Its `Debug` form is its message.
 #[derive(Clone, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvalError {

@@ -50,7 +50,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// Why a value is not the required operand.
+/// The reason why a value is not the required operand.
 #[derive(Debug)]
 pub enum Unfit {
     /// It is of another kind, which this names.

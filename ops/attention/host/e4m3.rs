@@ -120,7 +120,6 @@ unsafe fn run<C: E4m3Kernel>(
 
 /// A configuration with its kernel.
 pub trait E4m3Kernel: HopperConfig<Operand = F8E4M3, T: TmaElement> {
-    /// The kernel.
     const KERNEL: Kernel<Parameters<Self>>;
 }
 

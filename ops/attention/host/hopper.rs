@@ -147,7 +147,6 @@ unsafe fn launch<C: HopperKernel>(
 
 /// A configuration with its kernel.
 pub trait HopperKernel: HopperConfig<Operand: TmaElement, T: TmaElement> {
-    /// The kernel.
     const KERNEL: Kernel<Parameters<Self>>;
 }
 

@@ -75,9 +75,9 @@ fn tensor_cores(arch: Arch) -> f64 {
     }
 }
 
-/// A launch.
+/// The time of a launch.
 const LAUNCH: f64 = 5.0;
-/// The combine kernel, beside its loads.
+/// The time of the combine kernel besides its loads.
 const COMBINE: f64 = 2.5;
 /// Bytes of keys and values that an H100's memory delivers in a microsecond.
 const MEMORY: f64 = 3.04e6;

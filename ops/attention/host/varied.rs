@@ -110,7 +110,6 @@ unsafe fn launch<C: VariedKernel>(
 
 /// A configuration with its kernel.
 pub trait VariedKernel: HopperConfig<Operand: TmaElement> {
-    /// The kernel.
     const KERNEL: Kernel<Parameters<Self>>;
 }
 

@@ -143,7 +143,7 @@ mod host {
             Self { scales: Some([a, b]), ..self }
         }
 
-        /// By group: `b` and its scales are those of all groups one below the other, and `ends` is
+        /// By group: `b` and its scales contain all groups, stacked, and `ends` is
         /// a row with the end of each group's rows of `a`, in nondecreasing order.
         pub fn groups(self, ends: Matrix<'a, i32>) -> Self {
             Self { ends: Some(ends), ..self }

@@ -67,7 +67,7 @@ struct RowsAndSums {
 
 macro_rules! summing {
     ($($shape:ident: $blocks:literal $(, longer than $longest:literal)?;)+) => {
-        /// The instances.
+        /// The row instances, in the order of the kernel's.
         const INSTANCES: &[RowInstance] = &[$(RowInstance::of::<$shape>()$(.longer_than($longest))?),+];
         /// The instances, with their blocks per SM.
         const SUMMING: &[RowInstance] =

@@ -223,8 +223,8 @@ fn even(k: u32, tiles: u32, pieces: u32) -> Cut {
     Cut { tiles, even: pieces, stages: k.div_ceil(STAGE).div_ceil(pieces), run: 0 }
 }
 
-/// A launch of a kernel alone: with clusters, shared tiles and pieces that no device's plan has, or
-/// none.
+/// A direct launch of a kernel: with clusters, shared tiles and pieces that no device's plan has,
+/// or none.
 pub struct Launch<'d> {
     device: &'d Device,
     kernel: &'static Shared,

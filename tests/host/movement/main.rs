@@ -28,7 +28,7 @@ struct Place {
 /// The extents of a matrix.
 type Extents = (usize, usize);
 
-/// Where a matrix is read, and where it is written.
+/// The source and the destination of a copy.
 struct Places {
     from: Place,
     to: Place,

@@ -69,9 +69,8 @@ macro_rules! tensor_core {
             /// # Safety
             /// The matrices are in memory of the device, inside the buffers that the pointers
             /// belong to; `c` overlaps no other matrix. Addresses, leading dimensions and batch
-            /// strides of
-            /// `a` and `b` are multiples of 16 bytes; every slice has at least one element of K.
-            /// Each extent is at most 2^31 - 256.
+            /// strides of `a` and `b` are multiples of 16 bytes; every slice has at least one
+            /// element of K. Each extent is at most 2^31 - 256.
             #[moye_device::kernel(threads = $threads, min_blocks = $blocks, shared = Storage<Tiling>)]
             pub unsafe fn $name(arguments: ArgumentsOf<Tiling>) {
                 crate::kernels::mma::matmul::<Tiling>(&arguments)
