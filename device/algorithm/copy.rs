@@ -202,7 +202,8 @@ pub(super) unsafe fn elements_where<R, S, LS, D, LD>(
     let () = SameSize::<R, LS, LD>::CHECKED;
     for i in 0..Tensor::<S, LS>::SIZE {
         if predicate(i) {
-            // SAFETY: the caller's contract; inside both, which have the same size.
+            // SAFETY: source and destination may be accessed; inside both, which have the same
+            // size.
             unsafe { destination.set(i, source.get(i)) };
         } else {
             #[cfg(not(target_arch = "nvptx64"))]
@@ -253,7 +254,7 @@ where
     LD: StaticLayout,
 {
     let bits = AccessBits::<R, S, LS, D, LD>::BITS;
-    // SAFETY: the caller's contract; both runs allow accesses of this size.
+    // SAFETY: source and destination may be accessed; both runs allow accesses of this size.
     unsafe {
         match bits {
             0 => {}
@@ -324,8 +325,8 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
     };
     for i in (0..Tensor::<Strided<P, S, R>, LS>::SIZE).step_by(count) {
         let valid = source.engine().existing::<LS>(i, count) * P::Element::BYTES as u32;
-        // SAFETY: the caller's contract; both runs allow accesses of this size, and out of bounds
-        // elements are not read.
+        // SAFETY: both sides may be accessed; both runs allow accesses of this size, and out of
+        // bounds elements are not read.
         unsafe {
             cp_async(size, destination.engine().address_of::<LD>(i), source.engine().address::<LS>(i), valid);
         }

@@ -196,7 +196,7 @@ unsafe fn load_words<T: Storable, E: Access, L: StaticLayout, const N: usize>(
     let mut words = [0; N];
     // No `from_fn`: faults would name its closure instead of the kernel's line.
     for (i, word) in words.iter_mut().enumerate() {
-        // SAFETY: the caller's contract; a run has whole words.
+        // SAFETY: the run may be accessed, and has whole words.
         *word = unsafe { engine.load::<L, u32>(index + i * per_word::<T>()) };
     }
     words
@@ -214,7 +214,7 @@ macro_rules! register_destination {
             unsafe fn accept<L: StaticLayout>(&mut self, index: usize, output: [u32; N]) {
                 const { whole_words::<T>(run_of::<Self, L>(), L::LAYOUT) };
                 for word in 0..N {
-                    // SAFETY: the caller's contract; a run has whole words.
+                    // SAFETY: the run may be accessed, and has whole words.
                     unsafe { self.store::<L, _>(index + word * per_word::<T>(), output[word]) };
                 }
             }
@@ -400,7 +400,7 @@ pub(crate) unsafe fn copy_tiled<C, S, LS, D, LD>(
         return unsafe { copy_where::<Automatic<C>, S, LS, D, LD>(source, destination) };
     }
     for i in 0..count {
-        // SAFETY: the caller's contract; `atoms` has checked that an atom's elements are
+        // SAFETY: both sides may be accessed; `atoms` has checked that an atom's elements are
         // contiguous.
         unsafe { one::<C, S, LS, D, LD>(source, destination, i, true) };
     }
@@ -432,7 +432,7 @@ pub(crate) unsafe fn copy_if<C, S, LS, D, LD>(
     }
     for i in 0..count {
         let copies = predicate(i);
-        // SAFETY: the caller's contract; `atoms` has checked that an atom's elements are
+        // SAFETY: both sides may be accessed; `atoms` has checked that an atom's elements are
         // contiguous.
         unsafe { one::<C, S, LS, D, LD>(source, destination, i, copies) };
         #[cfg(not(target_arch = "nvptx64"))]

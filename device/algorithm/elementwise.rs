@@ -47,7 +47,7 @@ pub unsafe fn transform<A, LA, B, LB, R>(
         each_once("transform", &LB::LAYOUT);
     };
     let pairs = const { if R::IN_PAIRS { Tensor::<A, LA>::SIZE / 2 } else { 0 } };
-    // SAFETY: the caller's contract; inside both.
+    // SAFETY: input and output may be accessed; inside both.
     unsafe {
         for pair in 0..pairs {
             let first = 2 * pair;
@@ -85,7 +85,7 @@ where
     };
     let reads = beta != T::ZERO;
     for i in 0..Tensor::<X, LX>::SIZE {
-        // SAFETY: the caller's contract; inside both.
+        // SAFETY: `x` and `y` may be accessed; inside both.
         unsafe {
             let old = if reads { beta.fma(y.get(i), T::ZERO) } else { T::ZERO };
             y.set(i, alpha.fma(x.get(i), old));

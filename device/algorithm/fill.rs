@@ -42,7 +42,7 @@ pub unsafe fn clear<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>) {
         }
     };
     let zeros = Zeros([0; 32]);
-    // SAFETY: `Zeros` has the element's bytes, which are initialised; the caller's contract for the
-    // tensor.
+    // SAFETY: `Zeros` has the element's bytes, which are initialised; the tensor is
+    // writable.
     unsafe { fill(tensor, E::Element::read_own(zeros.0.as_ptr(), 0)) }
 }

@@ -31,7 +31,7 @@ where
         let (mut column_a, mut column_b) =
             unsafe { (Column::<T, LA>::untracked(), Column::<T, LB>::untracked()) };
         for i in 0..m {
-            // SAFETY: the caller's contract; inside both tensors.
+            // SAFETY: `a` is readable; inside both tensors.
             unsafe { column_a.set(i, a.get(i + k * m)) };
         }
         for j in 0..n {

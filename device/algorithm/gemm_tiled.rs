@@ -180,7 +180,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn add(&mut self, _: bool, index: usize, a: RegistersA<M>, b: RegistersB<M>) {
         let index = index * const { <M::Atom as MmaAtom>::C.extent(1) as usize };
-        // SAFETY: the caller's contract; inside the accumulator.
+        // SAFETY: all lanes call this; inside the accumulator, which may be accessed.
         unsafe {
             let sum: RegistersC<M> = load::<_, C, LC>(self.0.engine(), index);
             let mut result = sum;
@@ -205,7 +205,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn add(&mut self, first: bool, index: usize, a: RegistersA<M>, b: RegistersB<M>) {
         let at = index * const { <M::Atom as MmaAtom>::D.extent(1) as usize };
-        // SAFETY: the caller's contract; inside both.
+        // SAFETY: all lanes call this; inside accumulator and result, which may be accessed.
         unsafe {
             let mut result;
             if first {
@@ -359,7 +359,7 @@ where
                 Fragment::<RegisterB<M>, Column<1, M, LA, LB, LC>>::untracked(),
             )
         };
-        // SAFETY: the caller's contract; inside the operands and the columns.
+        // SAFETY: the operands are readable; inside them and the columns.
         unsafe {
             gather::<RegistersA<M>, _, LA, _>(a.engine(), values[0], k * m, m, &mut column_a);
             gather::<RegistersB<M>, _, LB, _>(b.engine(), values[1], k * n, n, &mut column_b);
@@ -382,7 +382,7 @@ where
                 for step in 0..n {
                     // Serpentine: the last column of a row is the first of the next.
                     let j = if i % 2 == 0 { step } else { n - 1 - step };
-                    // SAFETY: set above; inside the accumulators; the caller's contract for the
+                    // SAFETY: set above; inside the accumulators; all lanes execute the
                     // instruction.
                     unsafe { sums.add(k == 0, i + j * m, a, registers(&column_b, j)) };
                 }
@@ -466,7 +466,7 @@ unsafe fn gather<R, E, L, N>(
 /// They are initialised.
 #[inline(always)]
 unsafe fn registers<R: AtomRegisters, L: StaticLayout>(column: &Fragment<R::Register, L>, atom: usize) -> R {
-    // SAFETY: the caller's contract; inside the column.
+    // SAFETY: the registers are initialised; inside the column.
     R::from_fn(|i| unsafe { column.get(atom * R::COUNT + i) })
 }
 
@@ -524,7 +524,7 @@ unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: 
     let mut registers = R::default();
     // No `from_fn`: faults and profiles would name its closure instead of the kernel's line.
     for (i, register) in registers.as_mut_slice().iter_mut().enumerate() {
-        // SAFETY: the caller's contract; `packing` has checked what is contiguous, and any bits are
+        // SAFETY: the tensor is readable; `packing` has checked contiguity, and any bits are
         // a valid register. The first part of an element precedes its other parts.
         *register = unsafe {
             match const { packing::<R, E, L>() } {
@@ -576,14 +576,14 @@ unsafe fn store<R: AtomRegisters, E: AccessMut, L: StaticLayout>(engine: &mut E,
     match const { packing::<R, E, L>() } {
         Packing::Together(per) => {
             for (i, register) in registers.as_slice().iter().enumerate() {
-                // SAFETY: the caller's contract; the register's elements are contiguous.
+                // SAFETY: the result is writable; the register's elements are contiguous.
                 unsafe { engine.store::<L, _>(index + i * per, register.to_bits()) };
             }
         }
         Packing::Part(parts) => {
             let mut whole = MaybeUninit::<E::Element>::uninit();
             for (i, register) in registers.as_slice().iter().enumerate() {
-                // SAFETY: the caller's contract; an element is stored when all of its parts are
+                // SAFETY: the result is writable; an element is stored when all of its parts are
                 // set.
                 unsafe {
                     whole.as_mut_ptr().cast::<R::Register>().add(i % parts).write_unaligned(*register);

@@ -135,8 +135,8 @@ pub unsafe fn block_reduce<T: ShuffleValue + Element, L: StaticLayout>(
     f: impl Fn(T, T) -> T,
 ) -> T {
     let value = warp_reduce(value, &f);
-    // SAFETY: the caller's contract: a warp writes its own element, and all are read between the
-    // barriers.
+    // SAFETY: `scratch` belongs to this call: a warp writes one element, and all are read between
+    // the barriers.
     unsafe {
         publish(value, &mut scratch);
         let mut result = scratch.get(0usize);
@@ -196,8 +196,8 @@ pub unsafe fn warpgroup_reduce<T: ShuffleValue + Element, L: StaticLayout>(
     );
     let value = warp_reduce(value, &f);
     let thread = thread_idx().x;
-    // SAFETY: the caller's contract: a warp writes its own element, and all are read between the
-    // barriers.
+    // SAFETY: `scratch` belongs to this call: a warp writes one element, and all are read between
+    // the barriers.
     unsafe {
         if thread.is_multiple_of(32) {
             scratch.set((thread / 32 % 4) as usize, value);

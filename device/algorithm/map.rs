@@ -377,7 +377,7 @@ pub unsafe fn load_vector_if<T: Element, L: StaticLayout>(
     let first = first.element_index();
     macro_rules! load {
         ($word:ty) => {
-            // SAFETY: the caller's contract; the vector starts at a multiple of its size.
+            // SAFETY: if `valid`, the vector may be accessed, and starts at a multiple of its size.
             unsafe {
                 let word = <$word>::load_global_if(valid, source.address());
                 destination.engine_mut().store::<L, $word>(first, word);
@@ -403,7 +403,7 @@ pub unsafe fn store_vector_if<T: Element, L: StaticLayout>(
     let first = first.element_index();
     macro_rules! store {
         ($word:ty) => {
-            // SAFETY: the caller's contract; the vector starts at a multiple of its size.
+            // SAFETY: if `valid`, the vector may be accessed, and starts at a multiple of its size.
             unsafe {
                 let word = source.engine().load::<L, $word>(first);
                 <$word>::store_global_if(valid, destination.address(), word);

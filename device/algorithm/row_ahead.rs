@@ -158,7 +158,7 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
         L: StaticLayout,
     {
         if const { !Self::HOLDS } {
-            // SAFETY: the caller's contract: the part is readable.
+            // SAFETY: the part is readable.
             return unsafe { team.load(part) };
         }
         cp_async_wait_all();
@@ -178,7 +178,7 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn read<L: StaticLayout>(self, values: &mut Fragment<T, L>, i: usize, vector: usize) {
-        // SAFETY: the caller's contract; a fragment's elements are compact.
+        // SAFETY: the thread has waited for its copy; a fragment's elements are compact.
         unsafe {
             let word = Word128::load_shared(self.vector(i));
             values.engine_mut().store::<L, Word128>(i * vector, word);
@@ -207,7 +207,7 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
         L: StaticLayout,
     {
         if const { !Self::HOLDS || <C::Blocks as RowBlocks>::CHUNKS } {
-            // SAFETY: the caller's contract: the part is readable.
+            // SAFETY: the part is readable.
             return unsafe { team.apply_loaded(values, part, f) };
         }
         let (size, vector) = const { (LG::LAYOUT.size() as usize, access(&LG::LAYOUT)) };

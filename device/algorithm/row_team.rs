@@ -294,8 +294,8 @@ impl<C: RowShape> RowTeam<C> {
         }
         let (places, count) = (Self::exchange_places(self.scratch), self.exchanges);
         self.exchanges += 1;
-        // SAFETY: the caller's contract: all threads of the blocks are here, and the threads of
-        // this block have synchronised since the last exchange.
+        // SAFETY: all threads of the blocks call this, and the threads of this block have
+        // synchronised since the last exchange.
         unsafe { C::Blocks::combine(values, places, count, &f) }
     }
 

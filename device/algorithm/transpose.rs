@@ -119,7 +119,7 @@ pub unsafe fn transpose_paired<T: Element, LS: StaticLayout, LD: StaticLayout>(
         let from = source.at((ROWS * block + lane, ..)); // (N)
         let to = destination.at((column, ROWS * block + 16 * half)).address_of(0);
         for part in 0..columns / COLUMNS {
-            // SAFETY: the caller's contract; all addresses are of 16-byte pieces of the tiles.
+            // SAFETY: the warp may access both tiles; all addresses are of 16-byte pieces of them.
             unsafe {
                 let [a, b, c, d] = ldmatrix_x4_trans(from.address_of((COLUMNS * part) as usize));
                 let transposed = [prmt(a, b, first), prmt(a, b, next), prmt(c, d, first), prmt(c, d, next)];

@@ -102,7 +102,7 @@ macro_rules! each_form {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async(size: CpAsyncSize, destination: u32, source: u64, valid_bytes: u32) {
-    // SAFETY: the caller's contract is that of `cp_async_zfill`.
+    // SAFETY: same contract as `cp_async_zfill`.
     unsafe { cp_async_zfill(size.kind(), L2Prefetch::None, destination, source, valid_bytes) }
 }
 

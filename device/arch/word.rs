@@ -97,8 +97,8 @@ macro_rules! word {
                 #[cfg(target_arch = "nvptx64")]
                 {
                     $(let $reg: $ty;)+
-                    // SAFETY: the caller's contract; the registers are cleared first, so they are
-                    // always set.
+                    // SAFETY: if `valid`, the word is readable; the registers are cleared first, so
+                    // they are always set.
                     unsafe {
                         core::arch::asm!(
                             "{{ .reg .pred p; setp.ne.b32 p, {valid}, 0;",

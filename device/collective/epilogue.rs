@@ -143,7 +143,7 @@ impl<T: Element> Vector<T> {
     unsafe fn at(&self, at: Coordinate) -> T {
         let index = if self.by_row { at.row } else { at.column };
         let element = self.pointer.offset(i64::from(at.batch) * self.batch + i64::from(index));
-        // SAFETY: the caller's contract; out of bounds elements are not read.
+        // SAFETY: the operand is readable; out of bounds elements are not read.
         unsafe { element.read_if(index < self.count) }
     }
 }
@@ -225,7 +225,7 @@ impl<T: Element + Convert<f32>, F: Fn(f32, f32) -> f32 + Copy> Epilogue for With
         let (row, column) = (i64::from(at.row) * self.strides.0, i64::from(at.column) * self.strides.1);
         let element = self.pointer.offset(i64::from(at.batch) * self.batch + row + column);
         let inside = at.row < self.shape.0 && at.column < self.shape.1;
-        // SAFETY: the caller's contract; out of bounds elements are not read.
+        // SAFETY: the operand is readable; out of bounds elements are not read.
         (self.f)(value, unsafe { element.read_if(inside) }.convert())
     }
 }

@@ -37,7 +37,8 @@ where
 {
     let thread = thread_idx().x;
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
-    // SAFETY: the caller's contract. Accumulators are written before they are read.
+    // SAFETY: all threads of the product call this; operands, epilogue and sink are accessible.
+    // Accumulators are written before they are read.
     unsafe {
         let (stages, staging, words) = StorageOf::<M, K>::take();
         let team = Team::new(0, thread, warpgroup, M::THREADS, words);
@@ -76,7 +77,8 @@ where
     let thread = thread_idx().x;
     // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
-    // SAFETY: the caller's contract. Each warpgroup takes one role as a whole.
+    // SAFETY: all threads of the kernel call this; operands, epilogue and sink are accessible. Each
+    // warpgroup takes one role as a whole.
     unsafe {
         let (stages, staging, words) = StorageOf::<M, K>::take();
         M::init(operands, &stages);
@@ -210,7 +212,7 @@ where
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn cooperate<S: TileScheduler>(&mut self, mut scheduler: S) {
-        // SAFETY: the caller's contract. Accumulators are written before they are read.
+        // SAFETY: all threads of the team call this. Accumulators are written before they are read.
         unsafe {
             let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
             let mut next = scheduler.next_tile();
@@ -234,8 +236,9 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn take_turns<S: TileScheduler>(&mut self, scheduler: S) {
         let (mut turns, number) = (Turns::new(scheduler, self.team.number), self.team.number);
-        // SAFETY: the caller's contract. Accumulators are written before they are read. The other
-        // team has waited for the stages of the previous tile when it hands over the turn.
+        // SAFETY: all threads of both teams call this. Accumulators are written before they are
+        // read. The other team has waited for the stages of the previous tile when it hands over
+        // the turn.
         unsafe {
             let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
             if M::CLUSTER == 1 {

@@ -201,7 +201,7 @@ where
     #[inline(always)]
     unsafe fn finish(&mut self, stage: u32) {
         let mut to = self.stages.at((.., .., .., stage)); // (CPY, CPY_BLK, CPY_K)
-        // SAFETY: the caller's contract; the fragment is fully written before it is read.
+        // SAFETY: the stage is writable; the fragment is fully written before it is read.
         unsafe {
             let mut transposed = to.make_fragment_like(); // (CPY, CPY_BLK, CPY_K)
             copy(&self.loaded.view_as::<TransposedRegisters<From, To, OneStage<Smem>>>(), &mut transposed);

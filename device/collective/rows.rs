@@ -107,7 +107,7 @@ pub unsafe fn store_vectors<O: Element>(
             let here = row < corner.left.0 && column < corner.left.1;
             let [[w0, w1], [w2, w3]] = vector;
             let address = line + u64::from(column) * O::BYTES as u64;
-            // SAFETY: the caller's contract: rows of C are whole vectors.
+            // SAFETY: C is writable, and its rows are whole vectors.
             unsafe { Word128::store_global_if(here, address, Word128([w0, w1, w2, w3])) };
             block += at_once;
         }
@@ -162,7 +162,7 @@ pub unsafe fn fill_box<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) 
             let piece = 2 * j as u32 + lane / 16;
             let address = base + row * ROW + ((piece ^ (row % 8)) << 4);
             let pairs = [pair(at), pair(at + 2), pair(at + 4), pair(at + 6)].map(|bits| bits as u32);
-            // SAFETY: the caller's contract: the row is the warpgroup's.
+            // SAFETY: the row belongs to the warpgroup.
             unsafe { stmatrix_x4(address, pairs) };
         } else {
             let (row, column) = (thread / 32 * 16 + accumulator_row(lane), accumulator_column(lane));
@@ -170,7 +170,7 @@ pub unsafe fn fill_box<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) 
             let piece = 2 * j as u32 + column / 4;
             // Eight rows below, the permutation is the same.
             let address = base + row * ROW + ((piece ^ (row % 8)) << 4) + column % 4 * WORD;
-            // SAFETY: the caller's contract; each pair belongs to one thread.
+            // SAFETY: the box belongs to the warpgroup; each pair belongs to one thread.
             unsafe {
                 u64::store_shared(address, pair(at));
                 u64::store_shared(address + 8 * ROW, pair(at + 2));
@@ -234,7 +234,7 @@ pub unsafe fn store_words<O: Element>(
                 while b < count {
                     let at = 32 * b + lane;
                     let (here, word) = (here && at < columns, words[i as usize][b as usize]);
-                    // SAFETY: the caller's contract; each element belongs to one lane.
+                    // SAFETY: C is writable; each element belongs to one lane.
                     unsafe { u32::store_global_if(here, to + u64::from(at * WORD), word) };
                     b += 1;
                 }
@@ -260,7 +260,7 @@ unsafe fn store_pairs(words: &[u32; BOXES], count: u32, to: u64, here: bool, col
         next[b as usize] = shuffle(FULL_WARP, words[b as usize], (lane + 1) % 32);
         b += 1;
     }
-    // SAFETY: the caller's contract, here and below.
+    // SAFETY: the elements are writable, here and below.
     unsafe { u16::store_global_if(here && odd == 1 && lane == 0 && columns > 0, to, words[0] as u16) };
     b = 0;
     while b < count {

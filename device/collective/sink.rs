@@ -127,7 +127,7 @@ where
     unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, team: &Team, _: &mut M) {
         let gC = self.0.at(tile.batch).local_tile::<M::TileC, _>((tile.m, tile.n)); // (BLK_M, BLK_N)
         let tCgC = M::Mma::get_slice(team.thread).partition_c(gC); // (MMA, MMA_M, MMA_N)
-        // SAFETY: the caller's contract; each element belongs to one thread.
+        // SAFETY: C is writable; each element belongs to one thread.
         unsafe { copy(tCrC, tCgC) };
     }
 }

@@ -71,7 +71,7 @@ impl TileScheduler for SplitK {
         let piece = Piece { counter: of_block(tile.number), own: tile.k / self.chunk, pieces: self.slices() };
         let tiles = self.bands.tiles().count();
         let slot = |piece: u32| of_block(piece * tiles + tile.number);
-        // SAFETY: the caller's contract; each piece of each tile has a separate slot.
+        // SAFETY: all threads of the team call this; each piece of each tile has a separate slot.
         unsafe { self.workspace.reduce(accumulators, team, piece, slot) }
     }
 }
@@ -163,7 +163,8 @@ impl TileScheduler for StreamK {
             pieces: self.cut.pieces(k, number),
         };
         let slot = |piece: u32| of_block(piece * tiles + number);
-        // SAFETY: the caller's contract; each piece of each shared tile has a separate slot.
+        // SAFETY: all threads of the team call this; each piece of each shared tile has a separate
+        // slot.
         unsafe { self.workspace.reduce(accumulators, team, piece, slot) }
     }
 }

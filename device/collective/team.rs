@@ -143,7 +143,7 @@ impl Team {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub(super) unsafe fn publish(&self, value: u32) {
-        // SAFETY: the word is the team's; the caller's contract.
+        // SAFETY: the word is the team's, and only thread 0 writes it.
         unsafe { u32::store_shared(self.words, value) }
     }
 
@@ -155,7 +155,7 @@ impl Team {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub(super) unsafe fn receive(&self) -> u32 {
         self.sync();
-        // SAFETY: the barrier follows the write; the caller's contract.
+        // SAFETY: the barrier follows thread 0's write.
         unsafe { u32::load_shared(self.words) }
     }
 }

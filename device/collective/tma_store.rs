@@ -173,7 +173,7 @@ pub unsafe fn store_tile<T: Element, L: StaticLayout, N: StaticLayout, const R: 
     fence_proxy_async_shared();
     barrier.sync();
     if thread == 0 {
-        // SAFETY: the barrier follows each thread's writes and fence; the caller's contract.
+        // SAFETY: the barrier follows each thread's writes and fence; the destination is writable.
         unsafe { TmaCopy::<T, L, R>::get_slice().store(tile, destination) };
         bulk_commit_group();
     }
@@ -223,7 +223,7 @@ where
             // With an odd number of boxes, the first box is the last one of the previous tile.
             let same_again = b == 0 && const { boxes::<M>() % 2 == 1 };
             let barrier = team.warpgroup_barrier();
-            // SAFETY: the caller's contract. A box is written again once TMA has read it for its
+            // SAFETY: C is writable. A box is overwritten only after TMA has read it for its
             // last store.
             unsafe {
                 if same_again {

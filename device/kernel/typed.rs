@@ -227,7 +227,7 @@ impl<P: Params> Kernel<P> {
             launch = launch.profiler(profiler);
         }
         launch.run(&|| {
-            // SAFETY: this is a simulated thread; the caller's contract.
+            // SAFETY: this is a simulated thread; the kernel's contract holds for the parameters.
             unsafe { self.call(parameters) }
         })
     }
@@ -237,7 +237,7 @@ impl<P: Params> Kernel<P> {
     /// # Safety
     /// Call it only inside a simulated thread; the kernel's own contract holds for `params`.
     pub unsafe fn call(&self, params: P) {
-        // SAFETY: the caller's contract is the kernel's.
+        // SAFETY: the kernel's contract holds for `params`.
         unsafe { (self.entry)(params) }
     }
 }

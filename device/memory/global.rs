@@ -144,7 +144,7 @@ macro_rules! global_pointer {
                 let address = self.address();
                 let mut word = MaybeUninit::new(W::ZERO);
                 for i in 0..size_of::<W>() / T::BYTES {
-                    // SAFETY: the caller's contract; out of bounds elements are not read; `i` stays
+                    // SAFETY: elements in bounds are readable; others are not read; `i` stays
                     // inside the word.
                     unsafe {
                         let bits =
@@ -175,7 +175,7 @@ impl<T: Element> GlobalPointerMut for GlobalMut<T> {
         let address = self.address();
         let parts = (&raw const word).cast::<T::Bits>();
         for i in 0..size_of::<W>() / T::BYTES {
-            // SAFETY: the caller's contract; out of bounds elements are not written; `i` stays
+            // SAFETY: elements in bounds are writable; others are not written; `i` stays
             // inside the word.
             unsafe {
                 let bits = parts.add(i).read_unaligned();

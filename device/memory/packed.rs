@@ -254,8 +254,8 @@ macro_rules! global {
                 let mut word = W::ZERO;
                 for byte in 0..size_of::<W>() {
                     let kept = existing_bits::<T>(byte, existing);
-                    // SAFETY: the caller's contract; a byte without an element in bounds is not
-                    // read. Inside the word, whose bytes are plain bits.
+                    // SAFETY: elements in bounds are readable; a byte without one is not read.
+                    // Inside the word, whose bytes are plain bits.
                     unsafe {
                         let bits = u8::load_global_if(kept != 0, address + byte as u64) & kept;
                         (&raw mut word).cast::<u8>().add(byte).write(bits);
@@ -286,7 +286,7 @@ impl<T: Scalar + Storable> GlobalPointerMut for GlobalPackedMut<T> {
         for byte in 0..size_of::<W>() {
             let written = existing_bits::<T>(byte, existing);
             let address = address + byte as u64;
-            // SAFETY: the caller's contract; a byte without an element in bounds is not accessed,
+            // SAFETY: elements in bounds are writable; a byte without one is not accessed,
             // and the other elements of a byte are kept. Inside the word, whose bytes are plain
             // bits.
             unsafe {

@@ -229,7 +229,7 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
             "{} bytes from {byte} on are past the end of a fragment",
             size_of::<A>()
         );
-        // SAFETY: inside the room, which is aligned to 16 bytes; the caller's contract.
+        // SAFETY: inside the room, which is aligned to 16 bytes; any bits are a valid `A`.
         unsafe { &mut *self.engine.words.written(byte, size_of::<A>()).add(byte).cast::<A>() }
     }
 

@@ -217,7 +217,7 @@ unsafe impl<P: GlobalPointer, S: Strides, R: NoOpenMode> Access for Strided<P, S
         let at = Self::coordinate::<L>(index);
         let (pointer, existing) = (self.pointer_to(at), self.existing_from(at, count));
         if count == 1 {
-            // SAFETY: the caller's contract; an element out of bounds is not read.
+            // SAFETY: the tensor is readable; an element out of bounds is not read.
             return unsafe { W::load_global_if(existing == 1, pointer.address()) };
         }
         if existing == count as u32 {
@@ -239,7 +239,7 @@ unsafe impl<P: GlobalPointer, S: Strides, R: NoOpenMode> Access for Strided<P, S
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load_at<L: StaticLayout>(&self, at: impl ElementIndex<L>) -> P::Element {
         let at = Self::coordinate_at::<L>(at);
-        // SAFETY: the caller's contract; an element out of bounds is not read.
+        // SAFETY: the tensor is readable; an element out of bounds is not read.
         unsafe { self.pointer_to(at).read_if(self.existing_from(at, 1) == 1) }
     }
 
@@ -258,7 +258,7 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R: NoOpenMode> AccessMut for Stride
         let at = Self::coordinate::<L>(index);
         let (pointer, existing) = (self.pointer_to(at), self.existing_from(at, count));
         if count == 1 {
-            // SAFETY: the caller's contract; an element out of bounds is not written.
+            // SAFETY: the tensor is writable; an element out of bounds is not written.
             return unsafe { W::store_global_if(existing == 1, pointer.address(), word) };
         }
         if existing == count as u32 {
@@ -281,7 +281,7 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R: NoOpenMode> AccessMut for Stride
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store_at<L: StaticLayout>(&mut self, at: impl ElementIndex<L>, value: P::Element) {
         let at = Self::coordinate_at::<L>(at);
-        // SAFETY: the caller's contract; an element out of bounds is not written.
+        // SAFETY: the tensor is writable; an element out of bounds is not written.
         unsafe { self.pointer_to(at).write_if(self.existing_from(at, 1) == 1, value) };
     }
 }

@@ -84,7 +84,7 @@ pub unsafe fn stream(device: &Device, index: u32, handle: u64) -> PyResult<Strea
         return Ok(stream.clone());
     }
     let raw = std::ptr::with_exposed_provenance_mut::<c_void>(handle as usize);
-    // SAFETY: the caller's contract; handles in `KNOWN` are never dropped, so nothing uses the
+    // SAFETY: the stream is alive; handles in `KNOWN` are never dropped, so nothing uses the
     // stream after the call.
     let stream = unsafe { Stream::from_raw_handle(device, raw) }.map_err(error::raised)?;
     known.insert(key, stream.clone());

@@ -56,7 +56,7 @@ waits! {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_wait_parity(address: u32, parity: u32) {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract is that of `mbarrier_try_wait_parity`.
+    // SAFETY: same contract as `mbarrier_try_wait_parity`.
     while !unsafe { mbarrier_try_wait_parity(address, parity) } {}
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::mbarrier_wait_parity(address, parity);
@@ -71,7 +71,7 @@ pub unsafe fn mbarrier_wait_parity(address: u32, parity: u32) {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_wait_parity_cluster(address: u32, parity: u32) {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract is that of `mbarrier_try_wait_parity_cluster`.
+    // SAFETY: same contract as `mbarrier_try_wait_parity_cluster`.
     while !unsafe { mbarrier_try_wait_parity_cluster(address, parity) } {}
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::mbarrier_wait_parity(address, parity);

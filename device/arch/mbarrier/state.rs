@@ -99,7 +99,7 @@ pub unsafe fn mbarrier_test_wait(address: u32, state: u64) -> bool {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_wait(address: u32, state: u64) {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract is that of `mbarrier_test_wait`.
+    // SAFETY: same contract as `mbarrier_test_wait`.
     while !unsafe { mbarrier_test_wait(address, state) } {}
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::mbarrier_wait(address, state);

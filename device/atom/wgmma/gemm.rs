@@ -115,7 +115,7 @@ impl<A: WgmmaAtom<OperandA = [u32; 4]>, E: Access, L: StaticLayout> OperandTenso
         let mut words = [0; 4];
         // No `from_fn`: faults would name its closure instead of the kernel's line.
         for (i, word) in words.iter_mut().enumerate() {
-            // SAFETY: the caller's contract; a fragment's values of an instruction are consecutive.
+            // SAFETY: the fragment is initialised; its values of an instruction are consecutive.
             *word = unsafe { source.engine().load::<L, u32>(index + i * step) };
         }
         words
@@ -227,7 +227,8 @@ pub unsafe fn warpgroup_gemm<M, A, LB, D, LC>(
     for k in 0..ks {
         for m in 0..ms {
             for n in 0..ns {
-                // SAFETY: the caller's contract; the extents were checked.
+                // SAFETY: all threads of the warpgroup call this with ready operands; the extents
+                // were checked.
                 unsafe {
                     let a = A::operand(a, (m + ms * k) * const { A::VALUES as usize });
                     #[cfg(not(target_arch = "nvptx64"))]
@@ -281,7 +282,7 @@ where
 {
     let () = SameNumbers::<M, D>::CHECKED;
     let values = const { <M::Atom as WgmmaAtom>::C.extent(1) as usize };
-    // SAFETY: a compact fragment's values of an instruction are consecutive; the caller's contract.
+    // SAFETY: a compact fragment's values of an instruction are consecutive; `index` is in bounds.
     unsafe { c.consecutive(index * values) }
 }
 

@@ -70,7 +70,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn multiply(self, a: A, c: &'c mut Fragment<D, LC>, adds: bool) {
         warpgroup_arrive();
-        // SAFETY: the caller's contract; the registers were fenced above.
+        // SAFETY: all threads of the warpgroup call this; the registers were fenced above.
         unsafe { warpgroup_gemm(M::default(), &a, &self, c, ScaleOut::One.unless(!adds)) };
         warpgroup_commit_batch();
     }

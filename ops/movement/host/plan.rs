@@ -191,12 +191,12 @@ impl Plan {
     /// has completed.
     unsafe fn launch(&self, operation: &'static str, stream: &Stream, problem: &Problem) -> Result<()> {
         if let Some(vectors) = &self.vectors {
-            // SAFETY: the caller's contract for whole vectors, and `Problem::vectors` has checked
+            // SAFETY: the caller guarantees the whole vectors, and `Problem::vectors` has checked
             // that starts and leading dimensions are multiples of 16 bytes.
             unsafe { vectors.launch(operation, stream, problem)? };
         }
         match &self.tiles {
-            // SAFETY: the caller's contract, for the last elements of each line.
+            // SAFETY: the caller guarantees the last elements of each line.
             Some(tiles) => unsafe { tiles.launch(operation, stream, &problem.rest(self.done)) },
             None => Ok(()),
         }

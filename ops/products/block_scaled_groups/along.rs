@@ -159,7 +159,8 @@ impl<O: Kernels> Operation for Along<O> {
             n,
             band: 2048 / block_m,
         };
-        // SAFETY: the maps are of the copies, in memory of the device; the caller's contract.
+        // SAFETY: the maps are of the copies, which stay in the workspace until the work is
+        // complete.
         unsafe { on.launch(kernel, grid, (&a, &b, c.matrices::<O>(m), copies, groups)) }
     }
 }
