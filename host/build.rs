@@ -21,7 +21,7 @@ fn main() {
 ///
 /// Without `cust` nothing is linked. With the feature `candle-cuda` there is no archive: candle has
 /// cudarc link CUDA's libraries, and the linker would take the archive in place of the driver's
-/// library, which has what cudarc calls besides.
+/// library, which also has the functions that cudarc calls.
 fn link_without_driver() -> std::io::Result<()> {
     let has = |feature| env::var_os(feature).is_some();
     if has("CARGO_FEATURE_CANDLE_CUDA") || !has("CARGO_FEATURE_CUST") {

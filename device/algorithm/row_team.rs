@@ -317,7 +317,7 @@ impl<C: RowShape> RowTeam<C> {
 
     /// The values of each warp of this block that shares the row: lane `i` has those of warp `i`,
     /// modulo the number of warps; those of a warp are its first lane's. A row of one warp keeps
-    /// its values. Reductions of several values take one barrier so:
+    /// its values. To reduce several values with one barrier, call
     /// [`sum_in_warp`](Self::sum_in_warp), this, and [`sum_of_warps`](Self::sum_of_warps).
     ///
     /// ```

@@ -20,8 +20,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     /// source or touches those of the destination meanwhile (until the wait, for `cp.async`).
     /// Elements smaller than a byte are copied as whole bytes, as by
     /// [`copy`](crate::algorithm::copy()): no other thread touches the rest of a row's last byte
-    /// either. An atom of a warp (`ldmatrix`, `stmatrix`) is called by all its lanes together, and
-    /// its architecture is there.
+    /// either. An atom of a warp (`ldmatrix`, `stmatrix`) is called by all its lanes together, on a
+    /// GPU that has its instruction.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn copy<S, D>(self, source: S, mut destination: D)
@@ -35,12 +35,12 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         unsafe { copy_tiled(C::default(), source.input(), destination.output()) }
     }
 
-    /// [`copy`](Self::copy) of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`,
-    /// of which `predicate(i)` holds. CuTe's `copy_if(tiled_copy, pred, src, dst)`.
+    /// [`copy`](Self::copy) of the atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`,
+    /// for which `predicate(i)` holds. CuTe's `copy_if(tiled_copy, pred, src, dst)`.
     ///
     /// Elements that the predicate excludes keep their values, or become zeros if the atom's name
-    /// ends in `ZFILL`. For an atom that leaves its width to the tensors (`DefaultCopy`,
-    /// `AutoVectorizingCopy`) a predicate is for one element, as its layouts say:
+    /// ends in `ZFILL`. With an atom that leaves its width to the tensors (`DefaultCopy`,
+    /// `AutoVectorizingCopy`), whose layouts have one element, each element has a predicate:
     /// [`copy_elements_if`](crate::algorithm::copy_elements_if).
     ///
     /// # Safety
@@ -104,8 +104,8 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     /// separate result, CuTe's `gemm(tiled_mma, d, a, b, c)`.
     ///
     /// `d` has the modes of `c`, and the atom's result type:
-    /// [`partition_fragment_d`](Self::partition_fragment_d) makes it,
-    /// [`partition_d`](Self::partition_d) gives the places of its elements. The first of several
+    /// [`partition_fragment_d`](Self::partition_fragment_d) builds it,
+    /// [`partition_d`](Self::partition_d) returns the places of its elements. The first of several
     /// steps along K adds to `c` and the others to `d`, in the type of `d`: an atom from f16 to f32
     /// loses nothing between them.
     ///

@@ -145,9 +145,9 @@ impl RowPart {
     pub const ACROSS: usize = 4;
 
     /// Calls `f` for the neighbouring rows of a thread, whose elements are contiguous across rows:
-    /// a vector of 16 bytes has one of each. `f` gets the number of the row among them, some
-    /// consecutive values of it, [`ACROSS`](Self::ACROSS) at most, and the index of the first, in
-    /// ascending order. The parts, one or several rows each, have these groups of values in turn.
+    /// a vector of 16 bytes has one of each. `f` receives the row's index among them, at most
+    /// [`ACROSS`](Self::ACROSS) consecutive values of the row, and the index of the first, in
+    /// ascending order. The parts, one or several rows each, take these groups of values in turn.
     ///
     /// ```
     /// # use moye_device::algorithm::RowPart;
@@ -223,9 +223,9 @@ impl RowPart {
         }
     }
 
-    /// Calls `f` with what `read` returns for each of the thread's elements, and its index, in
-    /// ascending order. Elements are read before they are used, so `read` may get an index past the
-    /// end.
+    /// Calls `f` with the result of `read` for each of the thread's elements, and with its index,
+    /// in ascending order. Elements are read before they are used, so `read` may get an index past
+    /// the end.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn strided<S: Copy>(self, read: impl Fn(u32) -> S, mut f: impl FnMut(S, u32)) {

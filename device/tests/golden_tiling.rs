@@ -49,7 +49,7 @@ impl Check<'_> {
         if copy.tile() != tuple(&line["tiler_mn"]) {
             self.failures.add(line, format!("the tile is {}, in CuTe {}", copy.tile(), line["tiler_mn"]));
         }
-        // A copy of an operand has the threads of its MMA, which the lines of those have.
+        // A copy of an operand has the threads of its MMA, and its line has no number of threads.
         if line["kind"] == "tiled_copy" && line["num_threads"].as_i64() != Some(copy.threads()) {
             self.failures.add(line, format!("{} threads, in CuTe {}", copy.threads(), line["num_threads"]));
         }

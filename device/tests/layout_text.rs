@@ -1,4 +1,4 @@
-//! Text that is no layout, tuple, tiler or swizzle: the error names the column and what was
+//! Malformed layouts, tuples, tilers and swizzles: the error names the column and what the parser
 //! expected there.
 
 use moye_device::layout::*;

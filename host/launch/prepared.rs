@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(noted.len(), 1);
         note(|| unreachable!("the thread notes no launches any more"));
         let [number, global, words] = prepared.addresses[..] else { panic!("three parameters") };
-        // SAFETY: values of these types are there.
+        // SAFETY: the parameters have these types.
         unsafe {
             assert_eq!(*number.cast::<u32>(), 7);
             assert_eq!(*global.cast::<u64>(), 0x1234);

@@ -25,7 +25,7 @@ impl OptionOf {
         Self { name, about, default, takes: None }
     }
 
-    /// The option, with what may be given, for messages.
+    /// The option, with the values that it takes, for messages.
     #[must_use]
     pub const fn takes(self, takes: &'static str) -> Self {
         Self { takes: Some(takes), ..self }

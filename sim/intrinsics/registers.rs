@@ -72,7 +72,7 @@ pub unsafe fn give_registers(memory: NonNull<u8>) {
 /// its elements and calls this. Returns only in a thread that already unwinds.
 ///
 /// # Panics
-/// Outside a launch, with the text of the fault.
+/// Outside a launch, with the fault's message.
 #[cold]
 #[inline(never)]
 #[track_caller]

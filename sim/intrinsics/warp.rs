@@ -16,7 +16,7 @@ pub enum ShuffleMode {
     Up,
     /// The lane `b` higher.
     Down,
-    /// The lane whose index differs from the own in the bits of `b`: PTX's `bfly`.
+    /// The lane whose index differs from the reader's in the bits of `b`: PTX's `bfly`.
     Xor,
 }
 

@@ -231,8 +231,8 @@ impl Profile {
         }
     }
 
-    /// Sets the text of a source file under its name in the profile. Other files are read from disk
-    /// when the profile is printed, if found.
+    /// Sets the contents of a source file under its name in the profile. Other files are read from
+    /// disk when the profile is printed, if found.
     ///
     /// ```
     /// # use moye_sim::profile::Profiler;

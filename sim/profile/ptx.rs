@@ -81,7 +81,7 @@ impl PtxCounts {
     }
 }
 
-/// The text between the outer braces of a kernel.
+/// The body of a kernel, between the outer braces.
 fn body<'a>(module: &'a str, kernel: &str) -> Option<&'a str> {
     let is_named = |after: &str| {
         let rest = after.trim_start().strip_prefix(kernel);

@@ -20,7 +20,7 @@ impl Sources {
         self.with(file, |lines| Some(lines.to_vec())).unwrap_or_default()
     }
 
-    /// Sets the text of a file, which is then not read.
+    /// Sets the contents of a file, which is then not read.
     pub fn set(&self, file: &str, text: &str) {
         let lines = text.lines().map(str::to_owned).collect();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(file.to_owned(), Some(lines));

@@ -194,7 +194,7 @@ impl GlobalRaces {
         pages.page(offset / PAGE).with(|page| act(page, offset % PAGE))
     }
 
-    /// Records an access to bytes of an allocation by the only thread.
+    /// Records an access to bytes of an allocation by work of a single thread: a stream's copy.
     pub(crate) fn note_alone(
         &self,
         allocation: Option<usize>,

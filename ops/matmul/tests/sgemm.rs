@@ -24,7 +24,7 @@ fn map(of: &SgemmBox, address: u64, (extent, k): (usize, usize), ld: usize) -> T
     TensorMap::from_words(fields.with_swizzle(swizzle).encode())
 }
 
-/// Runs the kernel of the configuration `G`, and compares the sum of all splits with float64.
+/// Runs the kernel of the configuration `G`, and compares the sum of all slices with float64.
 fn check<G: SgemmConfig>(
     kernel: Kernel<(TensorMap, TensorMap, Arguments<f32, f32, f32>)>,
     (m, n, k): (usize, usize, usize),

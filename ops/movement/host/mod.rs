@@ -46,8 +46,8 @@ pub unsafe fn copy_on<T: Element>(
     unsafe { run::<T, false>(stream, src, dst) }
 }
 
-/// The name of the kernel of [`copy`]; `None` if there is no element. Where the last elements of
-/// the lines are no vector of 16 bytes, another kernel copies these.
+/// The name of the kernel of [`copy`]; `None` if there is no element. Another kernel copies the
+/// last elements of each line if they do not fill a vector of 16 bytes.
 ///
 /// # Errors
 /// Same as [`copy`].

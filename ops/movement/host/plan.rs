@@ -34,7 +34,7 @@ pub(super) struct Side {
 /// The addresses of source and destination.
 pub(super) type Addresses = (u64, u64);
 
-/// All that the choice of kernels depends on.
+/// The properties that determine the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     /// Bytes of an element.
@@ -91,7 +91,7 @@ impl Problem {
         Self { from, to, ..self }
     }
 
-    /// The elements from number `by` of each line on.
+    /// The elements of each line from index `by` on.
     fn rest(self, by: u32) -> Self {
         let [m, n] = self.extents;
         let from = |side: Side| {

@@ -155,7 +155,7 @@ pub struct Maps {
     pub a: OperandMap,
     /// B; each block of a cluster loads a share.
     pub b: OperandMap,
-    /// C, a tensor (M, N, batch or split), with elements of [`WgmmaConfig::Output`] and with those
+    /// C, a tensor (M, N, batch or slice), with elements of [`WgmmaConfig::Output`] and with those
     /// of [`WgmmaConfig::Sum`]; `None` if C is written through its address.
     pub c: Option<[&'static TmaTile; 2]>,
 }

@@ -113,7 +113,8 @@ impl Job {
         (number % (tiles_m * tiles_n), number / (tiles_m * tiles_n))
     }
 
-    /// The coordinates of tile `number`: along M, along N, and its part.
+    /// The coordinates of tile `number`: along M, along N, and the index of its batch and slice of
+    /// K.
     #[inline(always)]
     #[must_use]
     pub fn place(&self, number: u32) -> (u32, u32, u32) {

@@ -17,7 +17,7 @@ use moye_device::collective::{
 use moye_device::memory::{Element, SharedArray};
 use moye_device::tensor::Strides as _;
 
-/// A mainloop of these products as the sinks use it.
+/// A mainloop of these products, for their sinks.
 pub trait TiledLoop:
     Mainloop<
         Mma = <Self::Tiling as Tiled>::Mma,

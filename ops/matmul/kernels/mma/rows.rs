@@ -80,7 +80,7 @@ impl<T: Element, O: Element, G: Staged, const WHOLE: bool> StaticTiledCopy for R
 pub struct Place {
     /// The tile's first row and column in C.
     pub first: (u32, u32),
-    /// The offset in C of the block's batch and split, in elements.
+    /// The offset in C of the block's batch and slice, in elements.
     pub offset: i64,
     /// The thread's index.
     pub thread: u32,

@@ -155,7 +155,7 @@ macro_rules! sgemm {
         #[cfg(feature = "f32")]
         #[doc = concat!("`c = alpha * a * b` in f32 with ", $doc, ", and M contiguous in `c`: `ldc` is between its columns.")]
         ///
-        /// One block of 256 threads for each tile of `c` along x, and for each split of each batch
+        /// One block of 256 threads for each tile of `c` along x, and for each slice of each batch
         /// along y.
         ///
         /// # Safety
