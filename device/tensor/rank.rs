@@ -89,12 +89,9 @@ ranks! {
     5, 5: u32 = 0, u32 = 1, u32 = 2, u32 = 3, u32 = 4;
 }
 
-/// Offsets::<L, AXIS>::TABLE[i])` of all, `by_axis!(more R::RANK, AXIS =>
-/// ...)` of those past the first two, which are 0 past the rank. => Components of a coordinate,
-/// `$value` each: `by_axis!(AXIS => Offsets::<L, AXIS>::TABLE[i])` for all,
-/// `by_axis!(more R::RANK, AXIS => ...)` for those past the first two, which are 0 past the rank.
-/// => Offsets::<L, AXIS>::TABLE[i])` of all, `by_axis!(more R::RANK, AXIS =>
-/// ...)` of those past the first two, which are 0 past the rank.
+/// Components of a coordinate, `$value` each: `by_axis!(AXIS => Offsets::<L, AXIS>::TABLE[i])` for
+/// all, `by_axis!(more R::RANK, AXIS => ...)` for those past the first two, which are 0 past the
+/// rank.
 macro_rules! by_axis {
     (more $rank:expr, $axis:ident => $value:expr) => {
         [
