@@ -54,8 +54,8 @@ fences! {
 /// Orders the thread's tensor copies by a map in global memory after the writes of the map that the
 /// host, or an earlier kernel, has released (`fence.proxy.tensormap::generic.acquire.sys`). TMA
 /// reads maps through a separate cache, so that the order of a stream does not suffice; one fence
-/// of a block is enough for a map until the map is written again. Maps that are
-/// parameters of the kernel need none.
+/// of a block is enough for a map until the map is written again. Maps that are parameters of the
+/// kernel need none.
 ///
 /// The instruction is of PTX 8.3 (drivers of CUDA 12.3), to which `moye-build` raises the version
 /// of modules that contain it.

@@ -1,6 +1,5 @@
 //! The number types of matrix instructions that neither Rust nor `half` provides: tf32, the two
-//! 8-bit
-//! floats, 4-bit integers, single bits, complex numbers.
+//! 8-bit floats, 4-bit integers, single bits, complex numbers.
 //!
 //! They are primarily formats of a GPU's operands. Their conversions are exact if possible, and
 //! otherwise round like the GPU's conversion instructions; the simulator and the references in

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! `#[kernel(shared = Smem)]` declares the size to the host, and `Smem::take()` in the kernel's
-//! body gives the arrays as tensors.
+//! body returns the arrays as tensors.
 
 use super::{SharedTensor, StaticLayout, Tensor, block_bytes, starts_at_zero};
 use crate::arch;

@@ -52,7 +52,7 @@ impl Device {
     /// GPU 0 if it is usable, otherwise the simulator; or the device that the environment variable
     /// `MOYE_DEVICE` names (`auto`, `gpu`, `gpu:N`, `sim`).
     ///
-    /// [`Device::why_simulated`] gives the reason why no GPU is used.
+    /// [`Device::why_simulated`] returns the reason why no GPU is used.
     ///
     /// # Errors
     /// [`Device::why_simulated`] returns the reason when no GPU is used.

@@ -101,7 +101,7 @@ struct Meeting {
     number: u64,
     /// By rank.
     come: Vec<Option<Vec<u8>>>,
-    /// When the first rank came.
+    /// The time at which the first rank arrived.
     since: Option<Instant>,
     /// The messages of the previous exchange.
     last: Vec<Vec<u8>>,
@@ -140,7 +140,7 @@ impl Hub {
     }
 
     /// The messages of all ranks, given that of `rank`. The timeout counts from the first rank that
-    /// comes, so all ranks that have come name the same others, at the same time.
+    /// arrives, so all ranks that have arrived name the same others, at the same time.
     fn all(&self, own: Vec<u8>, rank: usize) -> std::result::Result<Vec<Vec<u8>>, String> {
         let mut meeting = self.state();
         if let Some(failed) = &meeting.failed {
@@ -198,7 +198,7 @@ impl Peer {
                 }
             }
             hub.leave(rank);
-            // For a rank that comes when rank 0 has left.
+            // For a rank that arrives when rank 0 has left.
             let _ = send(&mut own, &answer(Err(hub.reason())));
         };
         let thread = std::thread::Builder::new().name(format!("rank {rank}")).spawn(speak);

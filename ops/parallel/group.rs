@@ -142,7 +142,7 @@ impl Group {
 
     /// Sets the timeout for ranks of other threads and processes, the same on all ranks; the
     /// default is 60 s. It counts from the call that waits, for messages between hosts from the
-    /// first rank that comes. A process whose connection with rank 0 is dead waits a second more.
+    /// first rank that arrives. A process whose connection with rank 0 is dead waits a second more.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

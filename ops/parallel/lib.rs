@@ -1,7 +1,7 @@
 //! Products over several GPUs: a product and its collective as one operation.
 //!
 //! - [`Group`] holds the ranks: the GPUs of one process, or one GPU of each of several.
-//! - [`ParallelMatmul`] multiplies by weights that are cut over the ranks: by columns, with
+//! - [`ParallelMatmul`] multiplies by weights that are divided among the ranks: by columns, with
 //!   activations gathered during the product, or by rows, with partial results reduced.
 //! - [`Collectives`] sum, gather and send buffers: with NCCL on GPUs.
 //!

@@ -1,4 +1,4 @@
-//! Products whose weights are cut over the ranks.
+//! Products whose weights are divided among the ranks.
 
 use crate::builder::ParallelMatmulBuilder;
 use crate::call::{Call, Checked, Rows};
@@ -27,18 +27,18 @@ impl<T> ParallelElement for T where
 /// The collective of a product `c = a b^T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The rows of A are gathered before the product: weights are cut by columns, activations by
-    /// rows (sequence-parallel).
+    /// The rows of A are gathered before the product: weights are divided by columns, activations
+    /// by rows (sequence-parallel).
     AllGather,
-    /// The sums over all ranks are scattered by rows after the product: weights are cut by rows,
-    /// along K.
+    /// The sums over all ranks are scattered by rows after the product: weights are divided by
+    /// rows, along K.
     ReduceScatter,
     /// All ranks have the sums over all ranks after the product.
     AllReduce,
 }
 
-/// A product by weights that are cut over the ranks of a group, with the collective before or after
-/// it.
+/// A product by weights that are divided among the ranks of a group, with the collective before or
+/// after it.
 ///
 /// `b` holds the weights of a rank as rows of K elements (as in `torch.nn.Linear`). With shards of
 /// `rows` rows:

@@ -172,13 +172,13 @@ const HELLO: usize = 16;
 /// The timeout of an attempt to connect.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// Where rank 0 listens.
+/// The address on which rank 0 listens, or the file to which it writes the address.
 enum Place {
     Address(String),
     File(PathBuf),
 }
 
-/// A connection that has not said yet which rank it is.
+/// A connection whose rank is not known yet.
 struct Caller {
     stream: TcpStream,
     said: [u8; HELLO],
@@ -186,7 +186,8 @@ struct Caller {
 }
 
 impl Caller {
-    /// Reads what has come: `None` if the connection is not a rank's, and whether all has come.
+    /// Reads the bytes that have arrived: `None` if the connection is not a rank's, otherwise
+    /// whether all [`HELLO`] bytes have arrived.
     fn hear(&mut self) -> Option<bool> {
         while self.len < HELLO {
             match self.stream.read(&mut self.said[self.len..]) {

@@ -295,7 +295,7 @@ pub fn run_declared(
     arrays.give_back(&operands)
 }
 
-/// Where a call runs, as Python gives it.
+/// The device, the stream and the allocator of a call, as Python passes them.
 pub struct On<'a, 'py> {
     /// The name of the device, for arrays on the host.
     pub device: &'a Bound<'py, PyAny>,

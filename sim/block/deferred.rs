@@ -4,8 +4,8 @@
 //! of the warp would order only this pair. So the block goes on until a pair is found that only
 //! the widest way out orders, or until no further pair can come: at the end of the block, or at the
 //! end of the cluster or of the grid where other blocks may access the same bytes. A barrier of the
-//! block does not end the wait, since the lines may be of a loop. A thread
-//! that has another fault meanwhile ends there, and the others go on.
+//! block does not end the wait, since the lines may be of a loop. A thread that has another fault
+//! meanwhile ends there, and the others go on.
 
 use super::WARP_SIZE;
 use super::context::{BlockContext, RawFault};

@@ -191,7 +191,7 @@ fn tiling(of: &Tiles) -> Tiling {
     } else {
         (MMA_SYNC, of.shared_bytes, of.tile)
     };
-    // Heads that share keys share a tile if that gives fewer tiles.
+    // Heads that share keys share a tile if fewer tiles result.
     let pack = if tiles(group, tile.0) < tiles(1, tile.0) { group } else { 1 };
     let splits = of.splits.unwrap_or_else(|| {
         let blocks = tiles(pack, tile.0).saturating_mul(batches.into());

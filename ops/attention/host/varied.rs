@@ -52,7 +52,7 @@ pub fn plan<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<P
         return None;
     }
     let tiles = |variant: &HopperVariant<T>, pack| blocks(arguments, variant.tile.0, pack, 1);
-    // Heads that share keys share a tile if that gives fewer tiles.
+    // Heads that share keys share a tile if fewer tiles result.
     let pack = |variant: &HopperVariant<T>| {
         if tiles(variant, arguments.group) < tiles(variant, 1) { arguments.group } else { 1 }
     };

@@ -172,7 +172,7 @@ mod tests {
     use moye_device::tensor::StaticLayout;
     use std::collections::BTreeMap;
 
-    /// Exactly one thread copies each element of the tile, to the offset that the layout gives it.
+    /// Exactly one thread copies each element of the tile, to the element's offset in the layout.
     fn lies_where_the_layout_says<const D: i64>(threads: u32) {
         type K<const D: i64> = SmemK<Shape<bf16, D, D, 64, 64, false>>;
         lie_as::<K<D>>(D, threads, piece(D));

@@ -215,7 +215,7 @@ fn all_ranks_that_come_name_the_same_missing_rank_within_the_timeout() {
                         std::thread::sleep(2 * timeout);
                         return;
                     }
-                    // The first to come is the first whose time is over.
+                    // The timeout of the first to arrive is the first to end.
                     std::thread::sleep(Duration::from_millis(150 * (world - rank) as u64));
                     let start = Instant::now();
                     let built = ParallelMatmul::all_reduce(&group, [4, 8, 16]).build::<bf16>();

@@ -143,8 +143,8 @@ mod host {
             Self { scales: Some([a, b]), ..self }
         }
 
-        /// By group: `b` and its scales contain all groups, stacked, and `ends` is
-        /// a row with the end of each group's rows of `a`, in nondecreasing order.
+        /// By group: `b` and its scales contain all groups, stacked, and `ends` is a row with the
+        /// end of each group's rows of `a`, in nondecreasing order.
         pub fn groups(self, ends: Matrix<'a, i32>) -> Self {
             Self { ends: Some(ends), ..self }
         }

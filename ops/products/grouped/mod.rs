@@ -143,9 +143,9 @@ mod host {
     }
 
     impl<'a, T: Element> GroupedMatmul<'a, T> {
-        /// The rows of `a`, (m, k), times the transposes of the groups' matrices, stacked
-        /// in `b`, (groups * n, k). `ends` is a row with the end of each group's
-        /// rows, in nondecreasing order; a group without rows ends where the previous one does.
+        /// The rows of `a`, (m, k), times the transposes of the groups' matrices, stacked in `b`,
+        /// (groups * n, k). `ends` is a row with the end of each group's rows, in nondecreasing
+        /// order; a group without rows ends where the previous one does.
         ///
         /// The ends are read on the device when the product runs. Rows past the last end are
         /// not written.

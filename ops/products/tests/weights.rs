@@ -144,7 +144,7 @@ fn plain_codes_gptq_and_awq_are_packed_as_they_are_defined() {
     let by_group = |of: &[f16], row: usize, column: usize| of[row * groups + column / group].to_f64();
     let each =
         |f: &dyn Fn(usize, usize) -> f64| -> Vec<f64> { (0..n * k).map(|i| f(i / k, i % k)).collect() };
-    // Words of nibbles along a mode: `nibble(word, i)` gives the `i`-th of a word.
+    // Words of nibbles along a mode: `nibble(word, i)` returns nibble `i` of a word.
     let words = |count: usize, nibble: &dyn Fn(usize, usize) -> u8| -> Vec<i32> {
         (0..count)
             .map(|word| (0..8).fold(0, |bits, i| bits | i32::from(nibble(word, i)) << (4 * i)))

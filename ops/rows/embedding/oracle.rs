@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Gathers the table's row for each index; an index out of range gives zeros.
+/// Gathers the table's row for each index; zeros for an index out of range.
 pub fn reference(inputs: &Inputs, _: &Options) -> Vec<Vec<f64>> {
     let ((_, indices), (ty, table)) = (input(inputs, 0), input(inputs, 1));
     let columns = ty.shape[1];

@@ -1,10 +1,10 @@
 //! Rotary position embedding: pairs of elements are rotated by the angle of their token's position.
 //!
 //! Pair `i` of `rotary / 2` has the angle `position * base^(-2 i / rotary)`, computed as a fraction
-//! of a turn in float64, or the given cosines and sines. Pairs are element `i` of each
-//! half of the rotated elements, or adjacent ones; the other elements of a head stay as they are.
-//! The result may be `x`. Queries and keys in one array, such as the result of one product, are
-//! heads of one call.
+//! of a turn in float64, or the given cosines and sines. Pairs are element `i` of each half of the
+//! rotated elements, or adjacent ones; the other elements of a head stay as they are. The result
+//! may be `x`. Queries and keys in one array, such as the result of one product, are heads of one
+//! call.
 
 mod call;
 mod cases;

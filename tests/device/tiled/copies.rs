@@ -253,8 +253,8 @@ fn each_atom_of_cp_async_is_one_instruction_and_nothing_goes_through_registers()
 
 #[test]
 fn accesses_are_as_wide_as_their_atom_or_the_tensors_allow() {
-    // BLK_M * BLK_N / (threads * elements of an access). Single elements for the
-    // ragged edge come beside them.
+    // BLK_M * BLK_N / (threads * elements of an access). At a ragged edge single elements are
+    // accessed in addition.
     let wanted = [
         // 16 bytes in and out; in two halves; in four parts.
         ("f32_async_16", "ld.shared.v4.b32", 4),

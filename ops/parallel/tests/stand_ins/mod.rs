@@ -1,5 +1,5 @@
-//! Ranks on stand-ins for the driver and for NCCL: calls that wait for a rank which never comes end
-//! by the timeout, and name it.
+//! Ranks on stand-ins for the driver and for NCCL: calls that wait for a rank that never arrives
+//! end by the timeout, and name it.
 
 use moye::half::bf16;
 use moye::{Device, Matrix, MatrixMut, Result, Stream};
@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// The timeout where all ranks come.
+/// The timeout where all ranks arrive.
 const LONG: Duration = Duration::from_secs(60);
 /// The variable with which a test starts itself again.
 const AGAIN: &str = "MOYE_TEST_STAND_INS";

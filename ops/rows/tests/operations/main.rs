@@ -12,7 +12,7 @@ use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options, Value
 use moye::{Buffer, Device, Element};
 use std::collections::HashSet;
 
-/// Operations that have a workspace in some case, which a caller gives.
+/// Operations that need a workspace in some case, which the caller provides.
 const WITH_WORKSPACES: &[&str] = &[
     "argmax",
     "argmin",
