@@ -4,8 +4,8 @@
 //! start from this file.
 
 use super::{
-    Accumulators, FixUp, Mainloop, Sink, StagesOf, StagingOf, Team, TeamStorage, TileEpilogue, TileScheduler,
-    Turn, Turns, WARPGROUP, WarpSpecialised, WorkTile,
+    Accumulators, FixUp, Mainloop, Sink, StageProducer as _, StagesOf, StagingOf, Team, TeamStorage,
+    TileEpilogue, TileScheduler, Turn, Turns, WARPGROUP, WarpSpecialised, WorkTile,
 };
 use crate::arch::{
     FULL_WARP, arrive_barrier, decrease_registers, elect, increase_registers, launch_dependents,
@@ -81,7 +81,7 @@ where
     // warpgroup takes one role as a whole.
     unsafe {
         let (stages, staging, words) = StorageOf::<M, K>::take();
-        M::init(operands, &stages);
+        M::Producer::init(operands, &stages);
         if M::CLUSTER > 1 {
             overlap_launches();
         } else {
@@ -95,7 +95,7 @@ where
             if thread < 32 && elect(FULL_WARP) {
                 produce::<M, S>(operands, stages, scheduler);
             }
-            M::leave();
+            M::Producer::leave();
         } else {
             take_registers::<M>();
             // Shuffled again: ptxas spills the value from above in the largest kernels.
@@ -129,20 +129,20 @@ unsafe fn produce<M: WarpSpecialised, S: TileScheduler>(
 ) {
     // SAFETY: one thread produces; stages and operands are the kernel's.
     unsafe {
-        let mut producer = M::producer(operands, stages);
+        let mut producer = M::Producer::new(operands, stages);
         if M::CLUSTER > 1 {
             while let Some(tile) = scheduler.next_tile() {
-                M::load(&mut producer, &scheduler.place(tile));
+                producer.load(&scheduler.place(tile));
             }
         } else {
             let mut next = scheduler.next_tile().map(|tile| scheduler.place(tile));
             wait_for_prior_kernels();
             while let Some(tile) = next {
-                M::load(&mut producer, &tile);
+                producer.load(&tile);
                 next = scheduler.next_tile().map(|tile| scheduler.place(tile));
             }
         }
-        M::finish(producer);
+        producer.finish();
     }
 }
 

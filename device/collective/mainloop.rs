@@ -37,7 +37,10 @@ pub type StagesOf<M> = <<M as Mainloop>::Storage as SharedStorage>::Tensors;
 ///
 /// The mainloops of this crate are [`Multistage`](super::Multistage) and
 /// [`TmaWarpSpecialised`](super::TmaWarpSpecialised). A custom mainloop implements this trait, and
-/// [`WarpSpecialised`] if separate warps fill its stages.
+/// [`WarpSpecialised`] if separate warps fill its stages. If only the loads differ, [`Fill`] is
+/// enough.
+///
+/// [`Fill`]: super::Fill
 pub trait Mainloop: Sized {
     /// The tiled MMA.
     type Mma: StaticTiledMma;
@@ -80,7 +83,7 @@ pub trait Mainloop: Sized {
     ///
     /// # Safety
     /// All threads of the tiled MMA call it once. The stages are the block's,
-    /// [initialised](WarpSpecialised::init) if the mainloop requires that, and the operands satisfy
+    /// [initialised](StageProducer::init) if the mainloop requires that, and the operands satisfy
     /// the mainloop's contract.
     unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self;
 
@@ -108,36 +111,36 @@ pub trait Mainloop: Sized {
     unsafe fn release(&mut self) {}
 }
 
-/// A mainloop whose stages are filled by a producer warp, while consumer warpgroups multiply.
-pub trait WarpSpecialised: Mainloop {
-    /// The state of the thread that fills stages.
-    type Producer;
-
+/// The thread that fills the stages `S` of a mainloop with operands `O`.
+///
+/// [`FillProducer`](super::FillProducer) fills a ring of stages of A and B by any
+/// [`Fill`](super::Fill).
+pub trait StageProducer<O, S>: Sized {
     /// Prepares the stages, and accesses no other memory: earlier kernels may still run. Operands
     /// are passed only for their extents.
     ///
     /// # Safety
     /// All threads of the block, and of all blocks of a cluster, call it before any other function
     /// of the mainloop.
-    unsafe fn init(operands: Self::Operands, stages: &StagesOf<Self>);
+    unsafe fn init(operands: O, stages: &S);
 
     /// Constructs the producer.
     ///
     /// # Safety
     /// One thread of the block calls it. Operands and stages are as for [`Mainloop::start`].
-    unsafe fn producer(operands: Self::Operands, stages: StagesOf<Self>) -> Self::Producer;
+    unsafe fn new(operands: O, stages: S) -> Self;
 
     /// Fills the stages of a tile's K tiles `[tile.k, tile.k_end)`.
     ///
     /// # Safety
     /// The producer's tiles are those of the consumers, in the same order.
-    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile);
+    unsafe fn load(&mut self, tile: &WorkTile);
 
     /// Ends the producer, once nothing refers to its block's shared memory any more.
     ///
     /// # Safety
     /// After the last tile.
-    unsafe fn finish(producer: Self::Producer);
+    unsafe fn finish(self);
 
     /// Ends the producer's warpgroup, for a mainloop whose consumers wait for the cluster: its
     /// warps wait as well.
@@ -146,6 +149,12 @@ pub trait WarpSpecialised: Mainloop {
     /// All threads of the warpgroup call it once, after [`finish`](Self::finish).
     #[inline(always)]
     unsafe fn leave() {}
+}
+
+/// A mainloop whose stages are filled by a producer warp, while consumer warpgroups multiply.
+pub trait WarpSpecialised: Mainloop {
+    /// The thread that fills stages.
+    type Producer: StageProducer<Self::Operands, StagesOf<Self>>;
 
     /// Skips a tile that another consumer warpgroup computes.
     ///

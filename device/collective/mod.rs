@@ -5,6 +5,7 @@
 //! | --- | --- | --- |
 //! | the tiles of a block, and the range of K of each | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`], [`GroupTiles`] |
 //! | accumulators from tiles along K | [`Mainloop`], [`WarpSpecialised`] | [`Multistage`], [`TmaWarpSpecialised`], [`PingPong`], [`Promoted`] |
+//! | loads of the stages of a mainloop | [`Fill`], by [`Filled`] | [`ByTma`], [`Scaled`] |
 //! | processing of the accumulators | [`TileEpilogue`] | [`ByElement`] of an [`Epilogue`] |
 //! | processing of one accumulator, by its coordinate | [`Epilogue`] | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`] |
 //! | stores of a tile from registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`], [`ToSpans`], [`BoxesToSpans`] |
@@ -65,6 +66,7 @@
 
 mod cut;
 mod epilogue;
+mod filled;
 mod fix_up;
 mod gemm;
 mod load;
@@ -85,13 +87,14 @@ mod tma_store;
 
 pub use cut::{Cut, Span};
 pub use epilogue::{Bias, ByElement, Coordinate, Epilogue, Map, Scale, Scales, TileEpilogue, With};
+pub use filled::{Fill, FillProducer, Filled, WarpsOf};
 pub use fix_up::{FixUp, Piece, Workspace};
 pub use gemm::{StorageOf, gemm, gemm_warp_specialised};
 pub use load::{Load, Loading, TilesAlongK, TransposedLoad, TransposedRegisters};
-pub use mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WARPGROUP, WarpSpecialised};
+pub use mainloop::{Accumulators, Mainloop, StageProducer, StagesOf, TileOf, WARPGROUP, WarpSpecialised};
 pub use multistage::{Multistage, MultistageConfig};
 pub use ping_pong::{PingPong, Turn, Turns};
-pub use promoted::{PartOf, Promoted, SCALED_K, Scaled, ScaledProducer, TileOfParts};
+pub use promoted::{PartOf, Promoted, SCALED_K, Scaled, TileOfParts};
 pub use promoted_scales::{BlockScales, Columns, RowScales, ScalesOfB};
 pub use rows::{Corner, blocks_of_vectors, fill_box, store_vectors, store_words};
 pub use scheduler::{OneTile, Persistent, TileScheduler};
@@ -100,5 +103,5 @@ pub use spans::{BoxesToSpans, BySpans, GroupTiles, Groups, Paired, RowSpans, Tar
 pub use split::{SplitK, StreamK};
 pub use team::{Team, TeamStorage};
 pub use tiles::{Bands, Tiles, WorkTile, Worker};
-pub use tma::{LoadA, LoadB, RowsOfA, TmaProducer, TmaWarpSpecialised, WarpsOf};
+pub use tma::{ByTma, LoadA, LoadB, RowsOfA, TmaWarpSpecialised};
 pub use tma_store::{BoxLayout, Boxed, BoxesOf, RowOfBoxes, StoreC, ThroughTma, reuse_tile, store_tile};

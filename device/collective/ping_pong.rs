@@ -169,40 +169,6 @@ impl<M: WarpSpecialised> Mainloop for PingPong<M> {
 impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
     type Producer = M::Producer;
 
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn init(operands: Self::Operands, stages: &StagesOf<Self>) {
-        // SAFETY: all threads of the cluster call it before anything else.
-        unsafe { M::init(operands, stages) }
-    }
-
-    #[inline(always)]
-    unsafe fn producer(operands: Self::Operands, stages: StagesOf<Self>) -> Self::Producer {
-        // SAFETY: one thread calls it; operands and stages are those of the consumers.
-        unsafe { M::producer(operands, stages) }
-    }
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
-        // SAFETY: the producer's tiles are those of the consumers, in their order.
-        unsafe { M::load(producer, tile) }
-    }
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn finish(producer: Self::Producer) {
-        // SAFETY: called after the last tile.
-        unsafe { M::finish(producer) }
-    }
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn leave() {
-        // SAFETY: all threads of the producer's warpgroup call it once, after `finish`.
-        unsafe { M::leave() }
-    }
-
     #[inline(always)]
     unsafe fn skip(&mut self, tile: &WorkTile) {
         // SAFETY: the other team has issued this tile's products, and a barrier separates the two.

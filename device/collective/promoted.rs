@@ -14,13 +14,14 @@
 //! warpgroup   wait, 4 wgmma (part 0), wait, c[0] += s p, 4 wgmma (part 1), wait, release, c[1] += s p
 //! ```
 
+use super::filled::{Fill, FillProducer, WarpsOf};
 use super::mainloop::{Accumulators, Mainloop, StagesOf, WARPGROUP, WarpSpecialised};
 use super::promoted_scales::{BlockScales, Columns, SCALED_N, ScalesOfB};
 use super::spans::{RowSpans, at_row};
 use super::tiles::{WorkTile, Worker};
-use super::tma::{LoadA, LoadB, WarpsOf};
+use super::tma::{LoadA, LoadB};
 use crate::algorithm::clear;
-use crate::arch::{Fma as _, cluster_arrive_relaxed, cluster_wait, opaque, sync_threads, thread_idx};
+use crate::arch::{Fma as _, opaque, thread_idx};
 use crate::atom::mma::{accumulator_column, accumulator_row};
 use crate::atom::tma::TmaTensor;
 use crate::atom::wgmma::{
@@ -30,7 +31,7 @@ use crate::atom::wgmma::{
 use crate::atom::{AccumulatorOf, OfA, OfB, StaticTiledMma, TilingError};
 use crate::layout::{IntTuple, Layout, make_col_major};
 use crate::memory::{Element, SharedArray};
-use crate::pipeline::{Consumer, PipelineStorage, Producer, Staged};
+use crate::pipeline::{Consumer, Filling, PipelineStorage, Staged};
 use crate::tensor::{Fragment, SharedTensor, StaticLayout};
 use core::marker::PhantomData;
 
@@ -144,19 +145,6 @@ pub struct Promoted<
     operands: Scaled<T, LA, LB, S, CLUSTER, R, B>,
     /// The first row of this thread in a tile.
     row: u32,
-}
-
-/// The thread that issues the TMA loads.
-pub struct ScaledProducer<T, LA, LB, S, const STAGES: u32, const CLUSTER: u32, const R: usize, B>
-where
-    T: Element,
-    LA: StaticLayout,
-    LB: StaticLayout,
-{
-    producer: Producer<STAGES, CLUSTER>,
-    operands: Scaled<T, LA, LB, S, CLUSTER, R, B>,
-    sA: SharedTensor<T, LA>,
-    sB: SharedTensor<T, LB>,
 }
 
 /// The stages match the mainloop, or it does not compile.
@@ -334,6 +322,65 @@ where
     }
 }
 
+impl<T, LA, LB, S, const STAGES: u32, const CLUSTER: u32, const R: usize, B> Fill<STAGES, CLUSTER>
+    for Scaled<T, LA, LB, S, CLUSTER, R, B>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    S: RowSpans,
+    B: ScalesOfB,
+{
+    type Operands = Self;
+    type A = T;
+    type B = T;
+    type StagesA = LA;
+    type StagesB = LB;
+    /// A from the tile's first row on.
+    type Tile = TmaTensor<LoadA<T, LA, R>, R>;
+
+    const BYTES: u32 = LoadA::<T, LA, R>::BYTES + parts::<LA, LB>() * LoadB::<T, LB, R, CLUSTER>::BYTES;
+
+    #[inline(always)]
+    fn new(operands: Self) -> Self {
+        operands
+    }
+
+    #[inline(always)]
+    unsafe fn tile(&mut self, tile: &WorkTile) -> Self::Tile {
+        // SAFETY: the spans' memory is readable.
+        let (first, _) = unsafe { self.spans.of_tile(tile, const { LA::LAYOUT.extent(0) as u32 }) };
+        self.a.offset(at_row(first))
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn load(
+        &self,
+        gA: &Self::Tile,
+        tile: &WorkTile,
+        k: u32,
+        (sA, sB): (SharedTensor<T, LA>, SharedTensor<T, LB>),
+        filling: &Filling,
+    ) {
+        let count = const { parts::<LA, LB>() };
+        let (load_a, load_b) = (LoadA::<T, LA, R>::get_slice(), LoadB::<T, LB, R, CLUSTER>::get_slice());
+        let mut numbers = [0; R];
+        numbers[1] = k;
+        // SAFETY: the stage is free and expects the bytes; the kernel's contract covers the maps.
+        unsafe {
+            load_a.copy(gA.at(numbers), filling.of(sA), filling); // (BLK_M, BLK_K)
+            numbers[R - 1] = tile.batch;
+            for part in 0..count {
+                numbers[0] = count * tile.n + part;
+                let gB = load_b.partition_s(self.b.at(numbers));
+                let sB = sB.stage(count * filling.index() + part); // (N, BLK_K)
+                load_b.copy(gB, load_b.partition_d(sB), filling);
+            }
+        }
+    }
+}
+
 impl<T, LA, LB, M, S, const STAGES: u32, const CLUSTER: u32, const R: usize, B> WarpSpecialised
     for Promoted<T, LA, LB, M, S, STAGES, CLUSTER, R, B>
 where
@@ -344,70 +391,7 @@ where
     B: ScalesOfB,
     M: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>,
 {
-    type Producer = ScaledProducer<T, LA, LB, S, STAGES, CLUSTER, R, B>;
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn init(_: Self::Operands, (_, _, pipeline): &StagesOf<Self>) {
-        if thread_idx().x == 0 {
-            // SAFETY: one thread, and a barrier of the block or of the cluster follows.
-            unsafe { pipeline.init() };
-        }
-        if CLUSTER > 1 {
-            // Only the mbarriers were written, which have their own fence.
-            cluster_arrive_relaxed();
-            cluster_wait();
-        } else {
-            sync_threads();
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn producer(operands: Self::Operands, (sA, sB, pipeline): StagesOf<Self>) -> Self::Producer {
-        ScaledProducer { producer: pipeline.producer(), operands, sA, sB }
-    }
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
-        let count = const { parts::<LA, LB>() };
-        let ScaledProducer { producer, operands, sA, sB } = producer;
-        let (load_a, load_b) = (LoadA::<T, LA, R>::get_slice(), LoadB::<T, LB, R, CLUSTER>::get_slice());
-        // SAFETY: the spans' memory is readable.
-        let (first, _) = unsafe { operands.spans.of_tile(tile, Self::TILE.0) };
-        let gA = operands.a.offset(at_row(first));
-        let mut k = tile.k;
-        while k < tile.k_end {
-            let mut numbers = [0; R];
-            numbers[1] = k;
-            let filling = producer.acquire(
-                const { LoadA::<T, LA, R>::BYTES + parts::<LA, LB>() * LoadB::<T, LB, R, CLUSTER>::BYTES },
-            );
-            // SAFETY: the stage is free and expects the bytes; the contract of `producer` covers
-            // the maps.
-            unsafe {
-                load_a.copy(gA.at(numbers), filling.of(*sA), &filling); // (BLK_M, BLK_K)
-                numbers[R - 1] = tile.batch;
-                for part in 0..count {
-                    numbers[0] = count * tile.n + part;
-                    let gB = load_b.partition_s(operands.b.at(numbers));
-                    let sB = sB.stage(count * filling.index() + part); // (N, BLK_K)
-                    load_b.copy(gB, load_b.partition_d(sB), &filling);
-                }
-            }
-            k += 1;
-        }
-    }
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn finish(producer: Self::Producer) {
-        if CLUSTER > 1 {
-            // The other blocks arrive at this block's barriers until they have read their last
-            // stages.
-            producer.producer.drain();
-        }
-    }
+    type Producer = FillProducer<Scaled<T, LA, LB, S, CLUSTER, R, B>, STAGES, CLUSTER>;
 
     #[inline(always)]
     unsafe fn skip(&mut self, tile: &WorkTile) {

@@ -33,8 +33,6 @@ mod bounds;
 mod builder;
 #[cfg(feature = "few")]
 pub mod few;
-#[cfg(all(feature = "grouped", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
-pub mod filled;
 #[cfg(all(feature = "fused", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
 pub mod fused;
 #[cfg(feature = "gated")]

@@ -1,8 +1,8 @@
 //! Lists of products of 8-bit floats with the scales of their blocks: the mainloop is
 //! [`FilledPromoted`]; a tile's product determines its operands and scales.
 
+use super::promoted::{FillScaled, FilledPromoted, TileScales};
 use crate::block_scaled::kernel::{Mma, Smem};
-use crate::filled::{FillScaled, FilledPromoted, TileScales};
 use crate::grouped::list::{FillListed, List, ListStages, Listed, ToListed, multiply};
 use moye_device::algorithm::CopyAs;
 use moye_device::collective::*;

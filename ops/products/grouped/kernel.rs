@@ -2,7 +2,6 @@
 //! of A.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use crate::filled::{Fill, Filled};
 use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
 use moye_device::pipeline::Filling;
@@ -81,12 +80,19 @@ impl<T: Grouped, C: Tiling<T>, const CLUSTER: u32> Copy for FillGroup<T, C, CLUS
 impl<T: Grouped, C: Tiling<T>, const STAGES: u32, const CLUSTER: u32> Fill<STAGES, CLUSTER>
     for FillGroup<T, C, CLUSTER>
 {
-    type Element = T;
+    type Operands = Self;
+    type A = T;
+    type B = T;
     type StagesA = C::SmemA;
     type StagesB = C::SmemB;
-    const BYTES: u32 = CopyA::<T, C>::BYTES + CopyB::<T, C, CLUSTER>::BYTES;
     /// A from the tile's first row on.
     type Tile = TmaTensor<CopyA<T, C>, 3>;
+    const BYTES: u32 = CopyA::<T, C>::BYTES + CopyB::<T, C, CLUSTER>::BYTES;
+
+    #[inline(always)]
+    fn new(operands: Self) -> Self {
+        operands
+    }
 
     #[inline(always)]
     unsafe fn tile(&mut self, tile: &WorkTile) -> Self::Tile {

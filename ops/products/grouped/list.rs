@@ -3,7 +3,6 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::kernel::{Grouped, Tiling, Wide};
-use crate::filled::{Fill, Filled};
 use crate::operand::ScalesAt;
 use core::marker::PhantomData;
 use moye_device::algorithm::CopyAs;
@@ -193,12 +192,19 @@ pub struct FillListed<S> {
 pub type Loop<T> = Filled<FillListed<Halves<T>>, <Wide as Tiling<T>>::Mma, STAGES>;
 
 impl<S: ListStages<PIPE>, const PIPE: u32> Fill<PIPE, 1> for FillListed<S> {
-    type Element = S::Element;
+    type Operands = Self;
+    type A = S::Element;
+    type B = S::Element;
     type StagesA = S::A;
     type StagesB = S::B;
-    const BYTES: u32 = LoadA::<S::Element, S::A, 3>::BYTES + LoadB::<S::Element, S::B, 3>::BYTES;
     /// The maps.
     type Tile = [TensorMapPointer; 2];
+    const BYTES: u32 = LoadA::<S::Element, S::A, 3>::BYTES + LoadB::<S::Element, S::B, 3>::BYTES;
+
+    #[inline(always)]
+    fn new(operands: Self) -> Self {
+        operands
+    }
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]

@@ -5,7 +5,6 @@
 //! from a copy of the group's last rows, with zeros after them.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use crate::filled::{Fill, Filled};
 use core::marker::PhantomData;
 use moye_device::algorithm::CopyAs;
 use moye_device::arch::{Word as _, Word128, overlap_launches, wait_for_prior_kernels};
@@ -74,11 +73,18 @@ pub struct GroupRows {
 }
 
 impl<T: Outer> Fill<STAGES, 1> for FillRows<T> {
-    type Element = T;
+    type Operands = Self;
+    type A = T;
+    type B = T;
     type StagesA = Smem<128>;
     type StagesB = Smem<256>;
-    const BYTES: u32 = CopyA::<T>::BYTES + CopyB::<T>::BYTES;
     type Tile = GroupRows;
+    const BYTES: u32 = CopyA::<T>::BYTES + CopyB::<T>::BYTES;
+
+    #[inline(always)]
+    fn new(operands: Self) -> Self {
+        operands
+    }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

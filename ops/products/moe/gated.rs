@@ -4,7 +4,6 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::join::{Join, Part, SwiGlu, store};
-use crate::filled::{Fill, Filled};
 use crate::grouped::kernel::{CopyA, Grouped, OfA, Tiling, Wide};
 use core::marker::PhantomData;
 use moye_device::collective::*;
@@ -66,12 +65,19 @@ type StagesA<T> = <Wide as Tiling<T>>::SmemA;
 type StagesB<T> = <Wide as Tiling<T>>::SmemB;
 
 impl<T: Grouped, const CLUSTER: u32> Fill<STAGES, CLUSTER> for FillPair<T, CLUSTER> {
-    type Element = T;
+    type Operands = Self;
+    type A = T;
+    type B = T;
     type StagesA = StagesA<T>;
     type StagesB = StagesB<T>;
-    const BYTES: u32 = CopyA::<T, Wide>::BYTES + CopyPair::<T, CLUSTER>::BYTES;
     /// A from the tile's first row on.
     type Tile = TmaTensor<CopyA<T, Wide>, 3>;
+    const BYTES: u32 = CopyA::<T, Wide>::BYTES + CopyPair::<T, CLUSTER>::BYTES;
+
+    #[inline(always)]
+    fn new(operands: Self) -> Self {
+        operands
+    }
 
     #[inline(always)]
     unsafe fn tile(&mut self, tile: &WorkTile) -> Self::Tile {

@@ -13,18 +13,16 @@
 use super::codes::{Code, CodeAs, E4m3, ROWS, Weights};
 use core::marker::PhantomData;
 use moye_device::algorithm::quad_transpose;
-use moye_device::arch::{
-    Bf16x2, F16x2, FULL_WARP, cluster_arrive_relaxed, cluster_wait, f32x2_to_bf16x2, f32x2_to_f16x2, prmt,
-    shuffle,
-};
+use moye_device::arch::{Bf16x2, F16x2, FULL_WARP, f32x2_to_bf16x2, f32x2_to_f16x2, prmt, shuffle};
 use moye_device::atom::{OfB, StaticTiledMma};
 use moye_device::collective::{
-    Accumulators, LoadB, Mainloop, StagesOf, TileOf, WARPGROUP, WarpSpecialised, WarpsOf, WorkTile, Worker,
+    Accumulators, Fill, FillProducer, LoadB, Mainloop, StagesOf, TileOf, WARPGROUP, WarpSpecialised, WarpsOf,
+    WorkTile, Worker,
 };
 use moye_device::layout::{layout, tuple};
 use moye_device::memory::Shared;
 use moye_device::number::U4;
-use moye_device::pipeline::{Full, PipelineStorage, Producer};
+use moye_device::pipeline::{Filling, Full, PipelineStorage};
 use moye_device::prelude::*;
 
 /// Rows of W of a block: eight packed tiles, those of two warpgroups.
@@ -187,14 +185,6 @@ pub struct Unpacked<T: Weight<N>, Q: Code, const N: i64, const STAGES: u32, cons
     /// The last stage that was issued, which is not released yet.
     held: Option<Full>,
     elements: PhantomData<T>,
-}
-
-/// The thread that has TMA load.
-pub struct Loader<T: Element, Q: Code, const N: i64, const STAGES: u32, const CLUSTER: u32> {
-    producer: Producer<STAGES, CLUSTER>,
-    operands: Operands<T, Q, N, STAGES, CLUSTER>,
-    codes: SharedTensor<u32, SmemCodes<Q, STAGES>>,
-    x: SharedTensor<T, SmemX<N, STAGES>>,
 }
 
 /// Words of factors of a lane for a stage: scales and minima of each unit.
@@ -363,69 +353,62 @@ where
     }
 }
 
+/// x comes first in shared memory, where its swizzle requires the larger alignment.
+impl<T, Q, const N: i64, const STAGES: u32, const CLUSTER: u32> Fill<STAGES, CLUSTER>
+    for Operands<T, Q, N, STAGES, CLUSTER>
+where
+    T: Weight<N>,
+    Q: CodeAs<T> + InOrder,
+{
+    type Operands = Self;
+    type A = T;
+    type B = u32;
+    type StagesA = SmemX<N, STAGES>;
+    type StagesB = SmemCodes<Q, STAGES>;
+    type Tile = ();
+    const BYTES: u32 = CopyX::<T, N, STAGES, CLUSTER>::BYTES + CopyCodes::<Q, STAGES>::BYTES;
+
+    #[inline(always)]
+    fn new(operands: Self) -> Self {
+        operands
+    }
+
+    #[inline(always)]
+    unsafe fn tile(&mut self, _: &WorkTile) {}
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn load(
+        &self,
+        (): &(),
+        tile: &WorkTile,
+        k: u32,
+        (x, codes): (SharedTensor<T, SmemX<N, STAGES>>, SharedTensor<u32, SmemCodes<Q, STAGES>>),
+        filling: &Filling,
+    ) {
+        let load_x = CopyX::<T, N, STAGES, CLUSTER>::get_slice();
+        let gX = load_x.partition_s(self.x.at((tile.n, k)));
+        // SAFETY: the stage is free and expects the bytes; the maps are as the kernel's contract
+        // says.
+        unsafe {
+            let load_codes = CopyCodes::<Q, STAGES>::get_slice();
+            load_codes.copy(self.codes.at((tile.m, k)), filling.of(codes), filling);
+            load_x.copy(gX, load_x.partition_d(filling.of(x)), filling);
+        }
+    }
+}
+
 impl<T, Q, const N: i64, const STAGES: u32, const CLUSTER: u32> WarpSpecialised
     for Unpacked<T, Q, N, STAGES, CLUSTER>
 where
     T: Weight<N>,
     Q: CodeAs<T> + InOrder,
 {
-    type Producer = Loader<T, Q, N, STAGES, CLUSTER>;
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn init(_: Self::Operands, (_, _, pipeline): &StagesOf<Self>) {
-        if thread_idx().x == 0 {
-            // SAFETY: one thread, and a barrier of the block, or of the cluster, follows.
-            unsafe { pipeline.init() };
-        }
-        if CLUSTER > 1 {
-            // Only the mbarriers were written, and they have their own fence.
-            cluster_arrive_relaxed();
-            cluster_wait();
-        } else {
-            sync_threads();
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn producer(operands: Self::Operands, (x, codes, pipeline): StagesOf<Self>) -> Self::Producer {
-        Loader { producer: pipeline.producer(), operands, codes, x }
-    }
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
-        let Loader { producer, operands, codes, x } = producer;
-        let load_x = CopyX::<T, N, STAGES, CLUSTER>::get_slice();
-        let load_codes = CopyCodes::<Q, STAGES>::get_slice();
-        let mut k = tile.k;
-        while k < tile.k_end {
-            let filling = producer
-                .acquire(const { CopyX::<T, N, STAGES, CLUSTER>::BYTES + CopyCodes::<Q, STAGES>::BYTES });
-            let gX = load_x.partition_s(operands.x.at((tile.n, k)));
-            // SAFETY: the stage is free and expects the bytes; the maps are as the caller of
-            // `producer` promises.
-            unsafe {
-                load_codes.copy(operands.codes.at((tile.m, k)), filling.of(*codes), &filling);
-                load_x.copy(gX, load_x.partition_d(filling.of(*x)), &filling);
-            }
-            k += 1;
-        }
-    }
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn finish(producer: Self::Producer) {
-        if CLUSTER > 1 {
-            // The other blocks arrive at this one's barriers until they have read their last
-            // stages.
-            producer.producer.drain();
-        }
-    }
+    type Producer = FillProducer<Operands<T, Q, N, STAGES, CLUSTER>, STAGES, CLUSTER>;
 
     #[inline(always)]
     unsafe fn skip(&mut self, tile: &WorkTile) {
-        // SAFETY: the other team has issued this tile's products, and a barrier is between.
+        // SAFETY: the other team has issued this tile's products, and a barrier separates the two.
         unsafe { self.consumer.skip(tile.k_tiles()) };
     }
 }

@@ -27,11 +27,15 @@ use moye_device::atom::wgmma::{
 };
 use moye_device::atom::{OfA, OfB, StaticTiledMma as _};
 use moye_device::collective::{
-    Accumulators, FixUp as _, Mainloop, StagesOf, TileOf, WarpSpecialised, WarpsOf, WorkTile, Worker,
+    Accumulators, FixUp as _, Mainloop, StageProducer, StagesOf, TileOf, WarpSpecialised, WarpsOf, WorkTile,
+    Worker,
 };
 use moye_device::memory::{SharedArray, TensorMap, TensorMapPointer};
 use moye_device::pipeline::{Consumer, Full, PipelineStorage, Producer};
 use moye_device::tensor::SharedTensor;
+
+/// The operands: the maps of A and B, and the kernel's arguments.
+type Given<'a, G> = (&'a TensorMap, &'a TensorMap, &'a ArgumentsOf<G>);
 
 /// The mainloop of the configuration `G`, with `CLUSTER` blocks in a cluster and `STAGES` stages.
 pub struct Loop<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> {
@@ -216,7 +220,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
         PipelineStorage<STAGES, WarpsOf<Mma<G>>, CLUSTER>,
         Exchange<G>,
     );
-    type Operands = (&'a TensorMap, &'a TensorMap, &'a ArgumentsOf<G>);
+    type Operands = Given<'a, G>;
 
     const THREADS: u32 = G::THREADS;
     const TILE: (u32, u32, u32) = (G::BLK_M, G::BLK_N, G::BLK_K);
@@ -314,9 +318,21 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
 {
     type Producer = Loader<'a, G, CLUSTER, STAGES>;
 
+    #[inline(always)]
+    unsafe fn skip(&mut self, tile: &WorkTile) {
+        self.consumer.skip(tile.k_tiles());
+    }
+}
+
+impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>
+    StageProducer<Given<'a, G>, StagesOf<Loop<'a, G, CLUSTER, STAGES>>> for Loader<'a, G, CLUSTER, STAGES>
+{
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn init((_, _, arguments): Self::Operands, (sA, sB, pipeline, exchange): &StagesOf<Self>) {
+    unsafe fn init(
+        (_, _, arguments): Given<'a, G>,
+        (sA, sB, pipeline, exchange): &StagesOf<Loop<'a, G, CLUSTER, STAGES>>,
+    ) {
         if thread_idx().x == 0 {
             // One thread, and a barrier of the block or of the cluster follows. The pipeline's
             // fence covers the mbarrier of the exchange too.
@@ -345,10 +361,10 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn producer(
-        (a, b, arguments): Self::Operands,
-        (sA, sB, pipeline, _): StagesOf<Self>,
-    ) -> Self::Producer {
+    unsafe fn new(
+        (a, b, arguments): Given<'a, G>,
+        (sA, sB, pipeline, _): StagesOf<Loop<'a, G, CLUSTER, STAGES>>,
+    ) -> Self {
         // The maps are parameters of the kernel.
         prefetch_tensor_map(a.pointer());
         prefetch_tensor_map(b.pointer());
@@ -359,8 +375,8 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
-        let Loader { producer, maps, a, b, sA, sB, arguments } = producer;
+    unsafe fn load(&mut self, tile: &WorkTile) {
+        let Loader { producer, maps, a, b, sA, sB, arguments } = self;
         if G::ONE_TILE {
             let (to_a, to_b) = (sA.pointer().address(), sB.pointer().address());
             return load_fitted::<G, CLUSTER, STAGES>(producer, to_a, to_b, maps.0, maps.1, tile, arguments);
@@ -384,10 +400,10 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn finish(producer: Self::Producer) {
+    unsafe fn finish(self) {
         if CLUSTER > 1 {
             // The other blocks still write to this block's memory and arrive at its mbarriers.
-            producer.producer.drain();
+            self.producer.drain();
         }
     }
 
@@ -398,10 +414,5 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
             sync_warp(FULL_WARP);
             cluster_wait();
         }
-    }
-
-    #[inline(always)]
-    unsafe fn skip(&mut self, tile: &WorkTile) {
-        self.consumer.skip(tile.k_tiles());
     }
 }
