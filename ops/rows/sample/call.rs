@@ -44,7 +44,8 @@ pub fn rule(options: &Options) -> Result<Rule> {
     let Ok(top_k) = top_k else {
         return refuse(format!("top_k is {}, and must be 0 (all) or more", options.int("top_k")));
     };
-    let factor = if temperature == 0.0 { 0.0 } else { 1.0 / temperature };
+    // The inverse of a smaller one overflows; all of them draw the greatest logit.
+    let factor = if temperature < f32::MIN_POSITIVE { 0.0 } else { 1.0 / temperature };
     let [factor, top_p, min_p] = [factor, top_p, min_p].map(f32::to_bits);
     Ok(Rule { factor, top_k, top_p, min_p, seed: options.int("seed").cast_unsigned() })
 }

@@ -11,6 +11,7 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[1, 1]), None]),
     Case::new(&[Some(&[40, 30]), None]).options(&[("seed", Value::Int(7)), ("int32", Value::Bool(true))]),
     Case::new(&[Some(&[3, 5000]), None]).options(&[("temperature", number(0.0))]),
+    Case::new(&[Some(&[2, 40]), None]).options(&[("temperature", number(1e-39))]),
     Case::new(&[Some(&[4, 2, 3000]), None])
         .options(&[("top_k", Value::Int(20)), ("temperature", number(0.7))]),
     Case::new(&[Some(&[4, 6000]), Some(&[4])])
