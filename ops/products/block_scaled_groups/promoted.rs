@@ -31,7 +31,7 @@ pub trait FillScaled<const STAGES: u32>: Fill<STAGES, 1> {
 /// added in f32.
 pub struct FilledPromoted<F: FillScaled<STAGES>, M: StaticTiledMma<Atom: WgmmaAtom>, const STAGES: u32> {
     fill: F,
-    consumer: Consumer<STAGES>,
+    consumer: Consumer<STAGES, 1>,
     /// (1, MMA_M, MMA_K, PIPE)
     tCrA: DescriptorTensor<DescriptorsOf<F::StagesA, M, OfA>>,
     /// (1, MMA_N, MMA_K, PIPE)
