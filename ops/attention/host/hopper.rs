@@ -89,7 +89,7 @@ pub fn fastest<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Optio
     let l2_bytes = card.l2_bytes / 100 * L2_SHARE;
     let d = (sizes.0 + sizes.1) as u32 / 2;
     // It tries many candidates.
-    let section = even_section(&arguments, blocks, variant.tile, (d, l2_bytes)).max(1);
+    let section = even_section(&arguments, blocks, variant.tile, d, l2_bytes).max(1);
     Some(Plan {
         code: Code::Hopper(variant),
         pack: 1,

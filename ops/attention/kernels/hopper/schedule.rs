@@ -88,7 +88,7 @@ impl TileScheduler for Tiles {
 }
 
 /// The number of heads per section that balances the blocks' work best, for tiles of `rows` rows
-/// and `keys` keys.
+/// and `keys` keys, with `d` elements in a key or a value on average.
 ///
 /// A section's keys and values fit in `l2` bytes. Up to 32 heads may exceed that: several blocks
 /// then read the same ones at a time. Among sections that are nearly as balanced this returns the
@@ -99,7 +99,8 @@ pub fn even_section<T: Element>(
     arguments: &Arguments<T>,
     blocks: u32,
     (rows, keys): (u32, u32),
-    (d, l2): (u32, u64),
+    d: u32,
+    l2: u64,
 ) -> u32 {
     const CANDIDATES: u32 = 24;
     /// If all tiles have the same length, consecutive row tiles of a head share its keys.
