@@ -369,7 +369,7 @@ impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> 
             >::BITS
         };
         let mut own = Fragment::<P::Element, FragmentLike<L>>::zeros();
-        // SAFETY: the source is readable; no layout of the two has an element twice.
+        // SAFETY: the source is readable; neither layout contains an element twice.
         unsafe {
             let once: Tensor<_, Once<L>> = Tensor::from_engine(*self.engine());
             copy_alike(&once, &mut own.view_as_mut::<Once<FragmentLike<L>>>());

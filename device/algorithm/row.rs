@@ -91,7 +91,7 @@ pub trait RowShape: Copy + Default + 'static {
     const AHEAD: bool = Self::THREADS >= 512 && Self::ALIGN == 16;
 }
 
-/// The blocks that share a row.
+/// The blocks that share a row. The functions are by default those of one block.
 pub trait RowBlocks: Copy + 'static {
     /// Whether they are a cluster's: the launch has clusters of 2, 4 or 8 blocks along x.
     const CLUSTER: bool;

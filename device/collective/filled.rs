@@ -72,7 +72,8 @@ pub trait Fill<const STAGES: u32, const CLUSTER: u32>: Copy {
     );
 
     /// The number of rows of C from the tile's first row on: warpgroups of [`Filled`] without rows
-    /// skip the tile's products, and their accumulators are undefined.
+    /// skip the tile's products, and their accumulators are undefined. The sink must store only
+    /// these rows, like [`ToSpans`](super::ToSpans) and [`BoxesToSpans`](super::BoxesToSpans).
     ///
     /// # Safety
     /// The memory that it reads is readable.
@@ -230,7 +231,7 @@ const fn check<LA: StaticLayout, LB: StaticLayout, M: StaticTiledMma>(stages: u3
         || a.extent(2) != b.extent(2)
         || a.extent(2) != stages as i64
     {
-        TilingError::of("Filled")
+        TilingError::of("Filled, TmaWarpSpecialised")
             .str("stages of A are ")
             .layout(&a)
             .str(" and those of B ")
@@ -241,7 +242,7 @@ const fn check<LA: StaticLayout, LB: StaticLayout, M: StaticTiledMma>(stages: u3
             .raise();
     }
     if M::THREADS % WARPGROUP != 0 {
-        TilingError::of("Filled")
+        TilingError::of("Filled, TmaWarpSpecialised")
             .str("the tiled MMA has ")
             .int(M::THREADS as i64)
             .str(" threads; wgmma is executed by warpgroups of 128")
@@ -302,7 +303,7 @@ where
         unsafe {
             let mut k = tile.k;
             if self.fill.rows(tile) <= self.row {
-                // Nothing writes the accumulators: ptxas would insert a wait after each `wgmma`.
+                // Writing the accumulators would make ptxas insert a wait after each `wgmma`.
                 while k < tile.k_end {
                     let full = self.consumer.wait();
                     if let Some(before) = self.before.replace(full) {

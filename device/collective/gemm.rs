@@ -212,7 +212,8 @@ where
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn cooperate<S: TileScheduler>(&mut self, mut scheduler: S) {
-        // SAFETY: all threads of the team call this. Accumulators are written before they are read.
+        // SAFETY: all threads of the team call this. Accumulators are written before they are read,
+        // but those of warpgroups without rows, which no sink of such mainloops stores.
         unsafe {
             let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
             let mut next = scheduler.next_tile();
@@ -237,7 +238,7 @@ where
     unsafe fn take_turns<S: TileScheduler>(&mut self, scheduler: S) {
         let (mut turns, number) = (Turns::new(scheduler, self.team.number), self.team.number);
         // SAFETY: all threads of both teams call this. Accumulators are written before they are
-        // read. The other team has waited for the stages of the previous tile when it hands over
+        // read, as in `cooperate`. The other team has waited for the stages of the previous tile when it hands over
         // the turn.
         unsafe {
             let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)

@@ -88,7 +88,8 @@ pub trait Mainloop: Sized {
     unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self;
 
     /// Issues the products of a tile's K tiles `[tile.k, tile.k_end)`. The previous accumulators
-    /// are ignored.
+    /// are ignored. A mainloop may leave those of rows that C does not have undefined: the kernel's
+    /// sink then stores only the rows of C.
     ///
     /// # Safety
     /// All threads of the tiled MMA call it with the same tile, and [`complete`](Self::complete)

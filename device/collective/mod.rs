@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | the tiles of a block, and the range of K of each | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`], [`GroupTiles`] |
 //! | accumulators from tiles along K | [`Mainloop`], [`WarpSpecialised`] | [`Multistage`], [`TmaWarpSpecialised`], [`PingPong`], [`Promoted`] |
-//! | loads of the stages of a mainloop | [`Fill`], by [`Filled`] | [`ByTma`], [`Scaled`] |
+//! | loads of the stages of a mainloop | [`Fill`], for [`Filled`] and [`Promoted`] | [`ByTma`], [`Scaled`] |
 //! | processing of the accumulators | [`TileEpilogue`] | [`ByElement`] of an [`Epilogue`] |
 //! | processing of one accumulator, by its coordinate | [`Epilogue`] | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`] |
 //! | stores of a tile from registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`], [`ToSpans`], [`BoxesToSpans`] |

@@ -143,7 +143,7 @@ impl Team {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub(super) unsafe fn publish(&self, value: u32) {
-        // SAFETY: the word is the team's, and only thread 0 writes it.
+        // SAFETY: only thread 0 writes the team's word, after a barrier that follows its last read.
         unsafe { u32::store_shared(self.words, value) }
     }
 

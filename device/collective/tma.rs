@@ -31,7 +31,8 @@ pub trait RowsOfA<C, const R: usize>: Copy {
     unsafe fn rows_of(&self, tile: &WorkTile, block: u32) -> TmaTensor<C, R>;
 
     /// The number of rows of C from the tile's first row on: warpgroups without rows skip the
-    /// tile's products, and their accumulators are undefined.
+    /// tile's products, and their accumulators are undefined. The sink must store only these rows,
+    /// like [`ToSpans`](super::ToSpans) and [`BoxesToSpans`](super::BoxesToSpans).
     ///
     /// # Safety
     /// The memory that it reads is readable.

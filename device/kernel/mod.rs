@@ -6,7 +6,7 @@ mod param;
 #[cfg(not(target_arch = "nvptx64"))]
 mod typed;
 
-/// Lets a struct be a kernel parameter: one value per launch instead of many numbers and pointers.
+/// Lets a struct be a kernel parameter: one value per launch instead of many scalars and pointers.
 ///
 /// ```
 /// use moye_device::kernel;

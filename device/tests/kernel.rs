@@ -28,7 +28,7 @@ unsafe fn shared() {}
 /// The same source, each time with other types.
 ///
 /// # Safety
-/// `y` points to a number.
+/// `y` points to an element.
 #[kernel(threads = <T as Storable>::BITS * 4, instances = (generic_f32<f32, 3>, generic_u64<u64, 5>))]
 unsafe fn generic<T: Storable, const N: u64>(flag: bool, y: GlobalMut<u64>) {
     // The contract is the kernel's: no `unsafe` is needed here.
@@ -90,7 +90,7 @@ fn the_body_runs_with_the_parameters_in_order() {
 }
 
 #[test]
-fn a_generic_text_has_an_entry_point_for_each_instance() {
+fn a_generic_function_has_an_entry_point_for_each_instance() {
     let mut out = 0_u64;
     let y = GlobalMut::from_address(std::ptr::from_mut(&mut out) as u64);
     assert_eq!((generic_f32.name(), generic_f32.bounds().threads), ("generic_f32", Some(128)));

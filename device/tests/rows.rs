@@ -17,7 +17,7 @@ impl RowShape for TwoWarps {
 /// Each thread's values across the warps of its row, and sums of 1 and of the thread's number.
 ///
 /// # Safety
-/// `y` holds four numbers for each of 128 threads.
+/// `y` holds four elements for each of 128 threads.
 #[kernel(threads = TwoWarps::BLOCK, shared = (scratch: SharedArray<f32, RowScratch>))]
 pub unsafe fn exchanged(y: GlobalMut<f32>) {
     let (mut team, thread) = (RowTeam::<TwoWarps>::new(scratch), thread_idx().x);
@@ -30,10 +30,10 @@ pub unsafe fn exchanged(y: GlobalMut<f32>) {
 }
 
 #[test]
-fn rows_of_two_warps_exchange_and_add_the_values_of_their_own_warps() {
+fn warps_of_a_row_exchange_and_add_their_values() {
     let memory = GlobalMemory::new();
     let y = memory.upload(&[f32::NAN; 512], "y").unwrap();
-    // SAFETY: `y` holds four numbers for each thread.
+    // SAFETY: `y` holds four elements for each thread.
     unsafe { exchanged.simulate(&memory, 1, 128, (GlobalMut::from_address(y.address()),)) }.unwrap();
     for (thread, got) in y.download::<f32>().chunks(4).enumerate() {
         let (row, lane) = (thread / 64, thread % 32);

@@ -30,7 +30,7 @@ pub struct Group {
     pub(crate) timeout: Duration,
     state: Mutex<State>,
     pub(crate) communicators: OnceLock<Communicators>,
-    /// The reason if ranks have no access to each other's memory.
+    /// Why ranks cannot access each other's memory, if they cannot.
     pub(crate) apart: Option<String>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct State {
     /// For each member the stream of its last call, kept alive so that no other one gets its
     /// handle, and the call's end.
     pub last: Vec<Option<(Stream, Event)>>,
-    /// The reason if the group is unusable.
+    /// Why the group is unusable, if it is.
     pub failed: Option<String>,
     /// Kinds of calls that all ranks have made.
     pub known: HashSet<Kind>,

@@ -351,7 +351,8 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         let multicast = if CLUSTER > 1 { Some(((1u32 << CLUSTER) - 1) as u16) } else { None };
         let tile = const { TmaCopy::<T, L, R, CLUSTER>::TILE };
         let address = destination.engine().address();
-        // SAFETY: tile and barrier are in shared memory; the tile has the map's boxes.
+        // SAFETY: `source` belongs to a map of this copy, whose tensor is readable; the barrier
+        // expects the tile's bytes.
         unsafe { tile.load(address, source.map, source.start, barrier, multicast, self.policy) }
     }
 
@@ -381,7 +382,8 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
     ) {
         let () = SameTile::<TmaCopy<T, L, R, CLUSTER>, N>::CHECKED;
         let tile = const { TmaCopy::<T, L, R, CLUSTER>::TILE };
-        // SAFETY: the tile was written and fenced, and has the map's boxes.
+        // SAFETY: the tile was written and fenced; the map's tensor is writable memory that the
+        // caller's contract covers.
         unsafe { tile.store(destination.map, destination.start, source.engine().address(), self.policy) }
     }
 
@@ -399,7 +401,8 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
     ) {
         let () = SameTile::<TmaCopy<T, L, R, CLUSTER>, N>::CHECKED;
         let tile = const { TmaCopy::<T, L, R, CLUSTER>::TILE };
-        // SAFETY: the tile was written and fenced, and has the map's boxes.
+        // SAFETY: the tile was written and fenced; the map's tensor is writable memory that the
+        // caller's contract covers.
         unsafe { tile.reduce_add(destination.map, destination.start, source.engine().address()) }
     }
 }

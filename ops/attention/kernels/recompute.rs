@@ -47,8 +47,8 @@ impl<C: TileConfig, S: Sequences<C>> Again<'_, '_, C, S> {
     /// warp's eight rows at an index.
     ///
     /// # Safety
-    /// The memory that the arguments point to may be read; no other thread touches the log-sum-exps
-    /// of the rows. All lanes of the warp execute this call together.
+    /// The memory that the arguments point to may be read; no other thread accesses the
+    /// log-sum-exps or partial sums of the rows. All lanes of the warp execute this call together.
     #[inline(always)]
     pub unsafe fn recompute<const ROWS: usize>(
         &self,

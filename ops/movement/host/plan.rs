@@ -196,7 +196,7 @@ impl Plan {
             unsafe { vectors.launch(operation, stream, problem)? };
         }
         match &self.tiles {
-            // SAFETY: the caller guarantees the last elements of each line.
+            // SAFETY: the caller guarantees the rest of each line.
             Some(tiles) => unsafe { tiles.launch(operation, stream, &problem.rest(self.done)) },
             None => Ok(()),
         }

@@ -278,7 +278,7 @@ fn kind([a, b]: [Dtype; 2], by_rows: bool) -> &'static str {
     }
 }
 
-/// Whether each row of B has separate scales, and whether a single one.
+/// Whether each row of B has separate scales, and whether one scale covers all of K.
 fn by_rows(b: &Array, scale_b: &Array) -> (bool, bool) {
     let ([_, n, _], [_, rows, along_k]) = (operand::place(b).0, operand::place(scale_b).0);
     (rows == n && n > 1, along_k == 1)

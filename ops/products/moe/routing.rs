@@ -1,8 +1,8 @@
 //! Permutes rows into the order of the experts that a router's logits choose, and back. All orders
-//! are fixed: the same logits return the same bits.
+//! are fixed: the same logits give the same bits.
 //!
 //! In all kernels but two a block processes 32 tokens, a warp for each: `moe_scan` is one block,
-//! and `moe_combine` launches a block for each token.
+//! and `moe_combine` has one block for each token.
 
 use crate::operand::Place;
 use moye_device::arch::{

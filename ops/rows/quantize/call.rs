@@ -214,7 +214,7 @@ unsafe fn transpose(on: &On<'_>, q: &Array, to: &Array) -> Result<()> {
         }
         array
     };
-    // A single row is its own transpose: a matrix of one row, and of one column.
+    // A single row is the transpose of a column.
     let (q, mut to) = (matrix(q), matrix(to));
     if rank < 2 {
         to.strides.swap(0, 1);

@@ -27,6 +27,12 @@ impl Launch for Sample {
     }
 }
 
+/// The factor of the logits, 0 for the first greatest one. Below the least normal number the
+/// kernel's factor of exponents may overflow: such a temperature counts as 0.
+fn factor(temperature: f32) -> f32 {
+    if temperature < f32::MIN_POSITIVE { 0.0 } else { 1.0 / temperature }
+}
+
 /// The options as the kernel has them.
 pub fn rule(options: &Options) -> Result<Rule> {
     let [temperature, top_p, min_p] =
@@ -44,8 +50,7 @@ pub fn rule(options: &Options) -> Result<Rule> {
     let Ok(top_k) = top_k else {
         return refuse(format!("top_k is {}, and must be 0 (all) or more", options.int("top_k")));
     };
-    // The inverse of a smaller one overflows; all of them draw the greatest logit.
-    let factor = if temperature < f32::MIN_POSITIVE { 0.0 } else { 1.0 / temperature };
+    let factor = factor(temperature);
     let [factor, top_p, min_p] = [factor, top_p, min_p].map(f32::to_bits);
     Ok(Rule { factor, top_k, top_p, min_p, seed: options.int("seed").cast_unsigned() })
 }
@@ -87,4 +92,15 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
     let sample = Sample { of, wide: indices.dtype == Dtype::I64, rule: rule(call.options)? };
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     unsafe { on.launch(&sample) }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn factors_of_exponents_are_finite_at_every_temperature() {
+        let factor = |temperature| super::factor(temperature) * core::f32::consts::LOG2_E;
+        assert_eq!([0.0, 1e-45, 1e-39, 1.1e-38].map(factor), [0.0; 4]);
+        assert!(factor(f32::MIN_POSITIVE) > 1e38 && factor(f32::MIN_POSITIVE).is_finite());
+        assert_eq!(super::factor(f32::MAX), 1.0 / f32::MAX);
+    }
 }

@@ -121,8 +121,8 @@ impl<T: Element + Convert<f32>> Elements<T> {
                     i += THREADS;
                 }
             } else {
-                // Few vectors reach the bound. A NaN bound excludes no vector, and NaN values
-                // exclude none.
+                // Few vectors reach the bound. Comparisons with NaN are false, so that a bound or
+                // a maximum that is NaN excludes no vector.
                 let bound = value(least);
                 self.part.for_each_of::<T, 2>(self.x, self.stride, |values, at| {
                     if Max::of(values, |i| i) < bound {

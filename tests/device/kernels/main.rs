@@ -186,7 +186,7 @@ fn a_matmul_takes_any_strides(#[values(Family::Nt, Family::Tn)] family: Family) 
 fn a_product_of_a_timed_size_is_right_within_ten_seconds() {
     for device in devices() {
         // 512 x 512 x 256 is the size that the simulator has a time limit for, on two cores and
-        // optimised: see docs/performance.md.
+        // optimised: see docs/builds.md.
         let begun = Instant::now();
         check_matmul(&device, Family::Nt, (512, 512, 256), [Order::ColMajor; 3]);
         let time = begun.elapsed();

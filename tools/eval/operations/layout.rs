@@ -163,7 +163,7 @@ fn composition(a: Outer, b: Inner) -> Result<Value, EvalError> {
         (Outer::Swizzle(a), Inner::ComposedLayout(b)) => a.try_composition_swizzled(b).answer(),
         (Outer::ComposedLayout(a), Inner::ComposedLayout(b)) => a.try_composition_swizzled(b).answer(),
         (Outer::Swizzle(a), Inner::Swizzle(b)) => a.try_composition(b).answer(),
-        // A single swizzle maps the indices of the next operand.
+        // A swizzle without a layout maps the indices of the next operand.
         (Outer::Layout(a), Inner::Swizzle(b)) => try_composition_swizzled(a, of_size(b, a.size())?).answer(),
         (Outer::ComposedLayout(a), Inner::Swizzle(b)) => {
             a.try_composition_swizzled(of_size(b, a.size())?).answer()

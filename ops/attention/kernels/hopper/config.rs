@@ -68,7 +68,7 @@ pub trait HopperConfig: TileConfig + Send + Sync {
     /// need.
     ///
     /// # Safety
-    /// All threads of the warpgroup execute this call.
+    /// Same contract as [`increase_registers`](moye_device::arch::increase_registers()).
     unsafe fn set_registers<const CONSUMER: bool>();
 }
 
