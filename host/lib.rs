@@ -10,6 +10,7 @@
 //! `simulator`.
 #![deny(missing_docs)]
 
+mod algorithm;
 mod arch;
 mod captures;
 mod device;

@@ -4,7 +4,9 @@ extension module: python python/stubs.py"""
 import keyword
 from pathlib import Path
 
-from moye._moye import declared, operations
+from moye._declared import OPERATIONS, parameters
+from moye._moye import operations
+from moye._operations import NAMES
 
 PACKAGE = Path(__file__).parent / "moye"
 # The first and the last line of the declared operations in `__init__.pyi`.
@@ -59,19 +61,48 @@ def algebra():
     return text
 
 
-def function(name, _summary, operands, options):
+# The annotations of options, by kind.
+OPTIONS = {
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "dtype": "Any",
+    "axes": "int | Sequence[int]",
+    "pair": "Sequence[int]",
+    "limits": "Sequence[int | None]",
+    "name": "str",
+}
+
+
+def option(operation, name, default, kind, names):
+    """The parameter of an option."""
+    of = f"Literal[{', '.join(map(repr, names))}]" if kind == "choice" else OPTIONS[kind]
+    of = "int" if operation in ONE_AXIS and kind == "axes" else of
+    of += " | None" if default is None and of != "Any" else ""
+    return f"{name}: {of} = {default!r}".replace("'", '"')
+
+
+def function(operation, name=None):
     """The stub of a declared operation."""
-    inputs = [f"{of}: A{' | None = None' * (role == 'optional')}" for of, _, role in operands if "result" not in role]
-    # Axes are the options without a value: all of an array.
-    kinds = {type(None): "int | Sequence[int] | None"}
-    if name in ONE_AXIS:
-        kinds = {type(None): "int | None"}
-    chosen = [f"{of}: {kinds.get(type(value), type(value).__name__)} = {value!r}" for of, _, value in options]
-    chosen = [option.replace("'", '"') for option in chosen]
-    results = [f"{of}: A | None = None" for of, _, role in operands if "result" in role]
-    parameters = [*inputs, "*", *chosen, *results, "device: str | None = None", "stream: int | None = None"]
-    given = ["A" for _, _, role in operands if role == "result"]
-    returns = given[0] if len(given) == 1 else f"tuple[{', '.join(given)}]"
+    of, _, operands, options = operation
+    options = [option(of, name, *rest) for name, _, *rest in options]
+    needed = ["A" for x in operands if x[2] == "result"]
+    flags = [x[4] for x in operands if x[4]]
+    if not flags:
+        listed = parameters(operands, options, ": A", ": A | None = None")
+        return signature(name or of, listed, needed)
+    # A flag adds a result.
+    text = ""
+    for flag, results in (": Literal[False] = False", needed), (": Literal[True]", needed + ["A" for _ in flags]):
+        listed = parameters(operands, options, ": A", ": A | None = None", flag)
+        text += "@overload\n" + signature(name or of, listed, results)
+    return text
+
+
+def signature(name, parameters, results):
+    """A function's stub, on as few lines as it fits on."""
+    parameters = [*parameters, "device: str | None = None", "stream: int | None = None"]
+    returns = results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
     for lines in (
         [f"def {name}({', '.join(parameters)}) -> {returns}: ..."],
         [f"def {name}(", f"    {', '.join(parameters)}", f") -> {returns}: ..."],
@@ -81,10 +112,17 @@ def function(name, _summary, operands, options):
     return "\n".join([f"def {name}(", *(f"    {parameter}," for parameter in parameters), f") -> {returns}: ..."]) + "\n"
 
 
+def explained(operation):
+    """The stub of `explain`, whose parameters are those of `matmul`."""
+    return function(operation, "explain").replace(") -> A: ...", ") -> dict[str, Any]: ...")
+
+
 def init(stub):
     """The text of `__init__.pyi`, which is `stub` now."""
     before, after = stub.split(BEGIN)[0], stub.split(END)[-1]
-    return before + BEGIN + "".join(function(*operation) for operation in sorted(declared())) + END + after
+    named = {NAMES.get(name, name): operation for name, operation in OPERATIONS.items()}
+    text = "".join(function(operation, name) for name, operation in sorted(named.items()))
+    return before + BEGIN + text + explained(OPERATIONS["matmul"]) + END + after
 
 
 if __name__ == "__main__":

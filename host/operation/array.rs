@@ -29,13 +29,15 @@ pub enum Dtype {
     E5m2,
     /// float64.
     F64,
+    /// complex128, which is only moved: as a number it is its real part.
+    C128,
     /// bool: a byte that is 0 or 1.
     Bool,
 }
 
 impl Dtype {
     /// All element types.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::F32,
         Self::F16,
         Self::Bf16,
@@ -46,11 +48,12 @@ impl Dtype {
         Self::E4m3,
         Self::E5m2,
         Self::F64,
+        Self::C128,
         Self::Bool,
     ];
-    /// The element types other than [`Dtype::Bool`].
+    /// The element types other than [`Dtype::C128`] and [`Dtype::Bool`].
     pub const NUMBERS: &[Self] = {
-        let [numbers @ .., Self::Bool] = &Self::ALL else { unreachable!() };
+        let [numbers @ .., Self::C128, Self::Bool] = &Self::ALL else { unreachable!() };
         numbers
     };
     /// The element types that operations compute with.
@@ -68,6 +71,7 @@ impl Dtype {
     /// Bytes of an element.
     pub const fn bytes(self) -> usize {
         match self {
+            Self::C128 => 16,
             Self::I64 | Self::F64 => 8,
             Self::F32 | Self::I32 => 4,
             Self::F16 | Self::Bf16 => 2,
@@ -88,6 +92,7 @@ impl Dtype {
             Self::E4m3 => "float8_e4m3fn",
             Self::E5m2 => "float8_e5m2",
             Self::F64 => "float64",
+            Self::C128 => "complex128",
             Self::Bool => "bool",
         }
     }
@@ -110,8 +115,8 @@ impl Dtype {
             Self::E4m3 => T::NAME == <F8E4M3 as Element>::NAME,
             Self::E5m2 => T::NAME == <F8E5M2 as Element>::NAME,
             Self::F64 => T::NAME == <f64 as Element>::NAME,
-            // Its elements are those of `u8`.
-            Self::Bool => false,
+            // Rust has no complex numbers, and the elements of `bool` are those of `u8`.
+            Self::C128 | Self::Bool => false,
         })
     }
 
@@ -134,6 +139,7 @@ impl Dtype {
             Self::E4m3 => F8E4M3::from_bits(bytes[0]).to_f64(),
             Self::E5m2 => F8E5M2::from_bits(bytes[0]).to_f64(),
             Self::F64 => f64::from_le_bytes(array(bytes)),
+            Self::C128 => Self::F64.read(&bytes[..8]),
             Self::Bool => f64::from(u8::from(bytes[0] != 0)),
         }
     }
@@ -151,6 +157,10 @@ impl Dtype {
             Self::E4m3 => bytes[0] = F8E4M3::nearest(value).to_bits(),
             Self::E5m2 => bytes[0] = F8E5M2::nearest(value).to_bits(),
             Self::F64 => bytes.copy_from_slice(&value.to_le_bytes()),
+            Self::C128 => {
+                bytes[..8].copy_from_slice(&value.to_le_bytes());
+                bytes[8..].fill(0);
+            }
             Self::Bool => bytes[0] = u8::from(value != 0.0),
         }
     }
@@ -160,6 +170,20 @@ impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// The offset of each element from the first one, in row-major order.
+pub fn offsets(shape: &[usize], strides: &[i64]) -> impl Iterator<Item = i64> {
+    let count = if shape.contains(&0) { 0 } else { shape.iter().product() };
+    let at = move |index: usize| {
+        let modes = shape.iter().zip(strides).rev();
+        modes
+            .fold((index, 0), |(rest, at), (&extent, stride)| {
+                (rest / extent, at + (rest % extent) as i64 * stride)
+            })
+            .1
+    };
+    (0..count).map(at)
 }
 
 /// A shape as NumPy writes it: `(3,)`, `(3, 4)`.

@@ -10,7 +10,8 @@ use std::ops::Range;
 pub struct Declaration {
     /// The name: a command of the program, a function in Python.
     pub name: &'static str,
-    /// What it computes, in one sentence.
+    /// What it computes, in one sentence; paragraphs after an empty line are for documentation: see
+    /// [`Declaration::about`].
     pub summary: &'static str,
     /// The operands that it reads, then the operands that it writes.
     pub operands: &'static [OperandOf],
@@ -81,6 +82,12 @@ pub struct OperandOf {
     pub known: Option<KnownFn>,
     /// A result whose elements a call may leave as they are: see [`OperandOf::partial`].
     pub partial: Option<(&'static str, f64)>,
+    /// Whether Python's function takes it by its name alone: see [`OperandOf::by_name`].
+    pub is_by_name: bool,
+    /// Python's argument for an optional result: see [`OperandOf::returned_if`].
+    pub returned_if: Option<&'static str>,
+    /// Whether elements are moved, of any type: see [`OperandOf::moved`].
+    pub is_moved: bool,
 }
 
 /// The memory layouts that an operand accepts.
@@ -126,8 +133,7 @@ pub struct Known<'a> {
 impl Known<'_> {
     /// The type of an input; `None` if it is omitted.
     pub fn ty(&self, name: &str) -> Option<&ArrayType> {
-        let mut inputs = self.declaration.operands.iter().filter(|of| of.role.is_input());
-        self.types.get(inputs.position(|of| of.name == name)?)?.as_ref()
+        self.types.get(self.declaration.inputs().position(|of| of.name == name)?)?.as_ref()
     }
 
     /// The elements of an input, row-major, if the host has them.
@@ -150,6 +156,9 @@ impl OperandOf {
             layout: MemoryLayout::Any,
             known: None,
             partial: None,
+            is_by_name: false,
+            returned_if: None,
+            is_moved: false,
         }
     }
 
@@ -185,13 +194,33 @@ impl OperandOf {
         Self { partial: Some((when, value)), ..self }
     }
 
+    /// An optional input that Python's function takes by its name alone, not by its position.
+    #[must_use]
+    pub const fn by_name(self) -> Self {
+        Self { is_by_name: true, ..self }
+    }
+
+    /// An optional result that Python's function returns in a new array if this argument is true;
+    /// other functions take the array.
+    #[must_use]
+    pub const fn returned_if(self, argument: &'static str) -> Self {
+        Self { returned_if: Some(argument), ..self }
+    }
+
+    /// The operand of an operation that only moves elements: of all types, in Python also of those
+    /// that [`Dtype`] lacks, of 1, 2, 4, 8 or 16 bytes. Files have the listed ones.
+    #[must_use]
+    pub const fn moved(self) -> Self {
+        Self { is_moved: true, ..self }
+    }
+
     /// The element type of this name.
     ///
     /// # Errors
     /// The operand does not accept the type: a message that lists the types that it accepts.
     pub fn dtype(&self, name: &str) -> Result<Dtype, String> {
-        let known = self.dtypes.iter().find(|dtype| dtype.name() == name);
-        known.copied().ok_or_else(|| {
+        let known = Dtype::named(name).filter(|dtype| self.is_moved || self.dtypes.contains(dtype));
+        known.ok_or_else(|| {
             format!("{} has elements of {name}, and must have {}", self.name, self.dtype_names())
         })
     }
@@ -350,11 +379,10 @@ impl Case {
         declaration: &Declaration,
         dtype: impl Fn(&OperandOf) -> Dtype,
     ) -> Vec<Option<ArrayType>> {
-        let inputs = declaration.operands.iter().filter(|operand| operand.role.is_input());
         let ty = |(operand, shape): (&OperandOf, &Option<&[usize]>)| {
             Some(ArrayType { dtype: dtype(operand), shape: (*shape)?.to_vec() })
         };
-        inputs.zip(self.inputs).map(ty).collect()
+        declaration.inputs().zip(self.inputs).map(ty).collect()
     }
 
     /// The given elements of an input.
@@ -386,17 +414,16 @@ impl Declaration {
             ));
         }
         for (operand, array) in self.operands.iter().zip(call.operands) {
-            if array.is_none() && !operand.role.is_optional() {
+            let Some(array) = array else {
+                if operand.role.is_optional() {
+                    continue;
+                }
                 return mismatch(format!("{} is left out; it is not optional", operand.name));
-            }
-            if let Some(array) = array
-                && let Err(is) = operand.dtype(array.dtype.name())
-            {
+            };
+            if let Err(is) = operand.dtype(array.dtype.name()) {
                 return Err(Error::ElementType { operation, detail: is + "; convert it" });
             }
-            if let Some(array) = array
-                && let Some(must) = operand.layout.refusal(array)
-            {
+            if let Some(must) = operand.layout.refusal(array) {
                 return mismatch(format!(
                     "{} has strides {:?} from address {:#x} on, and must {must}; copy it",
                     operand.name, array.strides, array.address
@@ -442,8 +469,26 @@ impl Declaration {
         checks.filter_map(|of| of.known).try_for_each(|check| check(&known, options))
     }
 
-    /// The bytes that a call must transfer: each input read once, each result written once.
-    pub fn bytes(&self, call: &Call<'_>) -> usize {
-        call.operands.iter().flatten().map(|array| array.elements() * array.dtype.bytes()).sum()
+    /// The sentence of the summary, and the paragraphs after it.
+    pub fn about(&self) -> (&'static str, &'static str) {
+        self.summary.split_once("\n\n").unwrap_or((self.summary, ""))
+    }
+
+    /// The operands that are read, in order.
+    pub fn inputs(&self) -> impl Iterator<Item = &'static OperandOf> + Clone + use<> {
+        self.operands.iter().filter(|of| of.role.is_input())
+    }
+
+    /// The operands that are written, in order.
+    pub fn outputs(&self) -> impl Iterator<Item = &'static OperandOf> + Clone + use<> {
+        self.operands.iter().filter(|of| !of.role.is_input())
+    }
+
+    /// The value of a result's elements that a call with these inputs may leave as they are; `None`
+    /// if it writes all of them.
+    pub fn unwritten<T>(&self, result: &OperandOf, inputs: &[Option<T>]) -> Option<f64> {
+        let (when, value) = result.partial?;
+        let index = self.inputs().position(|of| of.name == when)?;
+        inputs.get(index)?.as_ref().map(|_| value)
     }
 }

@@ -8,7 +8,7 @@
 //! }
 //! ```
 
-use super::{Array, ArrayType, Call, Case, Declaration, Dtype, MemoryLayout, OperandOf, Role, tune};
+use super::{Array, ArrayType, Call, Case, Declaration, Dtype, MemoryLayout, OperandOf, Role, offsets, tune};
 use crate::{Buffer, Device, DeviceChoice, Error, Stream};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -278,15 +278,7 @@ impl Placed {
 
     /// The offsets of the elements, in row-major order.
     fn places(&self) -> impl Iterator<Item = usize> + '_ {
-        let count: usize = self.ty.shape.iter().product();
-        (0..count).map(|index| {
-            let (mut rest, mut place) = (index, self.offset);
-            for (extent, stride) in self.ty.shape.iter().zip(&self.strides).rev() {
-                place += rest % extent * *stride as usize;
-                rest /= extent;
-            }
-            place
-        })
+        offsets(&self.ty.shape, &self.strides).map(|offset| self.offset + offset as usize)
     }
 
     fn values(&self, bytes: &[u8]) -> Vec<f64> {
@@ -329,8 +321,8 @@ fn check_case(
         format!("{} of {} {placement:?} {:?} on {device:?}", declaration.name, of.join(", "), case.options);
     let mut options = case.set_options(declaration).unwrap_or_else(|error| panic!("{what}: {error}"));
     let mut random = Random::new(seed);
-    let names = declaration.operands.iter().filter(|operand| operand.role.is_input());
-    let inputs: Vec<Option<Placed>> = names
+    let inputs: Vec<Option<Placed>> = declaration
+        .inputs()
         .zip(&types)
         .map(|(operand, ty)| {
             let mut placed = Placed::new(ty.clone()?, operand.layout, placement);
@@ -342,13 +334,11 @@ fn check_case(
         let input = input.as_ref().filter(|_| of.known.is_some())?;
         Some((of.name, input.values(&input.bytes)))
     };
-    let read = declaration.operands.iter().filter(|operand| operand.role.is_input());
-    let known: Vec<_> = read.zip(&inputs).filter_map(elements).collect();
+    let known: Vec<_> = declaration.inputs().zip(&inputs).filter_map(elements).collect();
     declaration.know(&types, &known, &mut options).unwrap_or_else(|error| panic!("{what}: {error}"));
     let results = (declaration.results)(&types, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let written = declaration.operands.iter().filter(|operand| !operand.role.is_input());
-    let results: Vec<_> =
-        written.zip(results).map(|(operand, ty)| Placed::new(ty, operand.layout, placement)).collect();
+    let placed = |(operand, ty): (&OperandOf, ArrayType)| Placed::new(ty, operand.layout, placement);
+    let results: Vec<_> = declaration.outputs().zip(results).map(placed).collect();
     let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
     // Either the call uses the caller's workspaces and its graph the stream's, or the reverse.
     let (call_is_given, of_stream) = ((seed + dtypes as u64) % 2 == 1, device.default_stream());

@@ -9,25 +9,25 @@
 mod array;
 mod declaration;
 pub mod harness;
-mod map;
 mod measure;
 mod options;
 #[cfg(feature = "tune")]
 mod plans_file;
 mod repeat;
-mod rows;
 mod tune;
 mod typed;
 
-pub use array::{Array, ArrayType, Axes, Dtype, shape_text};
+pub use array::{Array, ArrayType, Axes, Dtype, offsets, shape_text};
 pub use declaration::{Call, Case, Declaration, Known, KnownFn, MemoryLayout, OperandOf, Role};
-pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementwise, run_launches};
 pub use measure::{Measured, measure};
 pub use options::{OptionOf, Options, Value};
-pub use rows::{RowInstance, RowPlan, RowProblem};
 pub use tune::{FailedCandidate, Plans, Tuned, TunedPlan, tune};
 pub use typed::{TypedCall, check_device};
 
+pub use crate::algorithm::{
+    Elementwise, RowInstance, RowPlan, RowProblem, broadcast_shape, map_grid, map_launches, run_elementwise,
+    run_launches,
+};
 pub use crate::matrix::{Shape, same_device};
 pub use crate::memory::{Counters, Workspace};
 

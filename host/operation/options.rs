@@ -157,7 +157,6 @@ impl Options {
         if let Value::Choice(chosen, _) = value {
             return self.choose(operation, name, chosen);
         }
-        let unsupported = |detail| Error::Unsupported { operation, detail };
         let known = self.find(operation, name)?;
         *known = match (known.of_type(), value) {
             (Value::Float(_), Value::Int(value)) => Value::Float(value as f64),
@@ -169,29 +168,19 @@ impl Options {
             | (Value::Axes(_), Value::Axes(_))
             | (Value::Text(_), Value::Text(_)) => value,
             (Value::Pair(of), Value::Pair(pair)) if of.contains(&None) || !pair.contains(&None) => value,
-            (Value::Int(_), other) => {
-                return Err(unsupported(format!("{name} is a whole number, not {other}")));
-            }
-            (Value::Float(_), other) => {
-                return Err(unsupported(format!("{name} is a number, not {other}")));
-            }
-            (Value::Bool(_), other) => {
-                return Err(unsupported(format!("{name} is true or false, not {other}")));
-            }
-            (Value::Dtype(_), other) => {
-                return Err(unsupported(format!("{name} is the name of an element type, not {other}")));
-            }
-            (Value::Axes(_), other) => {
-                return Err(unsupported(format!("{name} is the number of an axis or several, not {other}")));
-            }
-            (Value::Choice(_, names), other) => {
-                return Err(unsupported(format!("{name} is one of {}, not {other}", names.join(", "))));
-            }
-            (Value::Text(_), other) => {
-                return Err(unsupported(format!("{name} is a name, not {other}")));
-            }
-            (Value::Pair(_) | Value::Unset(_), other) => {
-                return Err(unsupported(format!("{name} is two whole numbers, not {other}")));
+            (of_type, other) => {
+                let takes = match of_type {
+                    Value::Int(_) => "a whole number".to_owned(),
+                    Value::Float(_) => "a number".to_owned(),
+                    Value::Bool(_) => "true or false".to_owned(),
+                    Value::Dtype(_) => "the name of an element type".to_owned(),
+                    Value::Axes(_) => "the number of an axis or several".to_owned(),
+                    Value::Choice(_, names) => format!("one of {}", names.join(", ")),
+                    Value::Text(_) => "a name".to_owned(),
+                    Value::Pair(_) | Value::Unset(_) => "two whole numbers".to_owned(),
+                };
+                let detail = format!("{name} is {takes}, not {other}");
+                return Err(Error::Unsupported { operation, detail });
             }
         };
         Ok(())
@@ -205,97 +194,47 @@ impl Options {
     /// Whether an option has a value: always, unless its default is [`Value::Unset`].
     ///
     /// # Panics
-    /// Same as [`Options::int`].
+    /// The operation does not declare such an option.
     pub fn is_set(&self, name: &str) -> bool {
         !matches!(self.get(name), Value::Unset(_))
     }
+}
 
+/// Writes a getter of each type of options.
+macro_rules! getters {
+    ($($(#[doc = $about:literal])+ $name:ident: $kind:pat => $value:ident as $t:ty;)+) => {
+        impl Options { $(
+            $(#[doc = $about])+
+            ///
+            /// # Panics
+            /// The operation does not declare such an option.
+            pub fn $name(&self, name: &str) -> $t {
+                match self.get(name) {
+                    $kind => $value,
+                    other => panic!("the operation declares `{name}` as {other:?}"),
+                }
+            }
+        )+ }
+    };
+}
+
+getters! {
     /// The value of an integer option.
-    ///
-    /// # Panics
-    /// The operation does not declare such an option.
-    pub fn int(&self, name: &str) -> i64 {
-        match self.get(name) {
-            Value::Int(value) => value,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
+    int: Value::Int(value) => value as i64;
     /// The value of a number option.
-    ///
-    /// # Panics
-    /// Same as [`Options::int`].
-    pub fn float(&self, name: &str) -> f64 {
-        match self.get(name) {
-            Value::Float(value) => value,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
+    float: Value::Float(value) => value as f64;
     /// The value of an option that is true or false.
-    ///
-    /// # Panics
-    /// Same as [`Options::int`].
-    pub fn bool(&self, name: &str) -> bool {
-        match self.get(name) {
-            Value::Bool(value) => value,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
+    bool: Value::Bool(value) => value as bool;
     /// The value of an element type option.
-    ///
-    /// # Panics
-    /// Same as [`Options::int`].
-    pub fn dtype(&self, name: &str) -> Dtype {
-        match self.get(name) {
-            Value::Dtype(dtype) => dtype,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
+    dtype: Value::Dtype(value) => value as Dtype;
     /// The value of an axes option.
-    ///
-    /// # Panics
-    /// Same as [`Options::int`].
-    pub fn axes(&self, name: &str) -> Axes {
-        match self.get(name) {
-            Value::Axes(axes) => axes,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
+    axes: Value::Axes(value) => value as Axes;
     /// The value of an option that is one of several names.
-    ///
-    /// # Panics
-    /// Same as [`Options::int`].
-    pub fn choice(&self, name: &str) -> &'static str {
-        match self.get(name) {
-            Value::Choice(chosen, _) => chosen,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
+    choice: Value::Choice(value, _) => value as &'static str;
     /// The value of an option that is a name.
-    ///
-    /// # Panics
-    /// Same as [`Options::int`].
-    pub fn text(&self, name: &str) -> &'static str {
-        match self.get(name) {
-            Value::Text(text) => text,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
-
+    text: Value::Text(value) => value as &'static str;
     /// The value of an option of two integers.
-    ///
-    /// # Panics
-    /// Same as [`Options::int`].
-    pub fn pair(&self, name: &str) -> [Option<i64>; 2] {
-        match self.get(name) {
-            Value::Pair(pair) => pair,
-            other => panic!("the operation declares `{name}` as {other:?}"),
-        }
-    }
+    pair: Value::Pair(value) => value as [Option<i64>; 2];
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ Layout("((2,2),(4,2)):((8,16),(1,4))")
 """
 
 from . import algebra, draw, parallel
-from ._attention import scaled_dot_product_attention
 from ._moye import (
     Array,
     ComposedLayout,
@@ -34,11 +33,11 @@ from ._moye import (
     use_plans,
     why_simulated,
 )
-from ._declared import FUNCTIONS as _FUNCTIONS
-from ._operations import copy, explain, grouped_list, matmul, transpose
+from ._operations import FUNCTIONS as _FUNCTIONS
+from ._operations import explain, grouped_list
 from ._ptx import Module, load
 
-# A function for each declared operation: softmax, rms_norm, sum and the others.
+# A function for each declared operation: matmul, softmax, sum and the others.
 globals().update(_FUNCTIONS)
 
 __all__ = [
@@ -54,18 +53,14 @@ __all__ = [
     "TiledCopy",
     "TiledMma",
     "algebra",
-    "copy",
     "device_name",
     "draw",
     "evaluate",
     "explain",
     "grouped_list",
     "load",
-    "matmul",
     "mma_atoms",
     "parallel",
-    "scaled_dot_product_attention",
-    "transpose",
     "use_plans",
     "why_simulated",
     *_FUNCTIONS,

@@ -1,8 +1,6 @@
 import os
 from collections.abc import Sequence
-from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, overload
-
-from typing_extensions import Unpack
+from typing import Any, Literal, Protocol, TypeVar, overload
 
 from . import algebra as algebra
 from . import draw as draw
@@ -155,38 +153,6 @@ class Array:
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
-def matmul(
-    a: A,
-    b: A,
-    *,
-    c: A | None = None,
-    bias: A | None = None,
-    alpha: float = 1.0,
-    beta: float | None = None,
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] | None = None,
-    out: A | None = None,
-    out_dtype: Any = None,
-    precision: Literal["tf32", "float16"] | None = None,
-    scale_a: A | None = None,
-    scale_b: A | None = None,
-    tile: Sequence[int] | None = None,
-    kernel: str | None = None,
-    split_k: int | None = None,
-    device: str | None = None,
-    stream: int | None = None,
-) -> A: ...
-def explain(
-    a: A,
-    b: A,
-    *,
-    out: A | None = None,
-    out_dtype: Any = None,
-    precision: Literal["tf32", "float16"] | None = None,
-    tile: Sequence[int] | None = None,
-    kernel: str | None = None,
-    split_k: int | None = None,
-    device: str | None = None,
-) -> dict[str, Any]: ...
 def grouped_list(
     a: Sequence[A],
     b: Sequence[A],
@@ -195,38 +161,6 @@ def grouped_list(
     device: str | None = None,
     stream: int | None = None,
 ) -> Sequence[A]: ...
-class _AttentionOptions(TypedDict, Generic[A], total=False):
-    causal: bool
-    window: Sequence[int | None] | None
-    scale: float | None
-    softcap: float | None
-    bias: A | None
-    mask: A | None
-    alibi: A | None
-    sinks: A | None
-    q_scale: A | None
-    k_scale: A | None
-    v_scale: A | None
-    q_offsets: A | None
-    k_offsets: A | None
-    longest: Sequence[int] | None
-    key_lengths: A | None
-    page_table: A | None
-    out: A | None
-    splits: int | None
-    device: str | None
-    stream: int | None
-
-@overload
-def scaled_dot_product_attention(
-    q: A, k: A, v: A, *, return_lse: Literal[False] = False, **options: Unpack[_AttentionOptions[A]]
-) -> A: ...
-@overload
-def scaled_dot_product_attention(
-    q: A, k: A, v: A, *, return_lse: Literal[True], **options: Unpack[_AttentionOptions[A]]
-) -> tuple[A, A]: ...
-def transpose(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
-def copy(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
 # Declared operations, written by stubs.py.
 def add(
     x: A, y: A, *, alpha: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
@@ -254,7 +188,7 @@ def bias_activation(
     x: A,
     bias: A | None = None,
     *,
-    activation: str = "gelu",
+    activation: Literal["none", "relu", "relu2", "silu", "gelu", "gelu_tanh"] = "gelu",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -269,8 +203,8 @@ def block_scaled(
     scale_b: A,
     ends: A | None = None,
     *,
-    dtype: str = "bfloat16",
-    tile: str = "auto",
+    dtype: Any = "bfloat16",
+    tile: Literal["auto", "128x256", "192x128", "128x128", "64x64"] = "auto",
     out: A | None = None,
     out_scales: A | None = None,
     device: str | None = None,
@@ -283,7 +217,7 @@ def block_scaled_k(
     scale_b: A,
     ends: A,
     *,
-    dtype: str = "bfloat16",
+    dtype: Any = "bfloat16",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -306,7 +240,7 @@ def block_scaled_pairs(
     scale_a3: A | None = None,
     scale_b3: A | None = None,
     *,
-    dtype: str = "bfloat16",
+    dtype: Any = "bfloat16",
     out0: A | None = None,
     out1: A | None = None,
     out2: A | None = None,
@@ -315,8 +249,9 @@ def block_scaled_pairs(
     stream: int | None = None,
 ) -> A: ...
 def cast(
-    x: A, *, dtype: str = "float32", out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A, *, dtype: Any = "float32", out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
+def copy(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
 def cross_entropy(
     logits: A,
     targets: A,
@@ -345,7 +280,7 @@ def dequantize(
     q: A,
     scales: A,
     *,
-    dtype: str = "float32",
+    dtype: Any = "float32",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -356,7 +291,7 @@ def dequantize_int4(
     minima: A | None = None,
     *,
     group: int = 32,
-    dtype: str = "float32",
+    dtype: Any = "float32",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -372,7 +307,7 @@ def geglu(
     up: A | None = None,
     *,
     interleaved: bool = False,
-    approximate: str = "none",
+    approximate: Literal["none", "tanh"] = "none",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -382,7 +317,7 @@ def grouped(
     b: A,
     ends: A,
     *,
-    tile: str = "auto",
+    tile: Literal["auto", "128x256 pairs", "128x256", "128x128"] = "auto",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -424,7 +359,7 @@ def layer_norm(
     residual: A | None = None,
     *,
     eps: float = 1e-05,
-    dtype: str = "same",
+    dtype: Literal["same", "float32", "float16", "bfloat16"] = "same",
     out: A | None = None,
     sum: A | None = None,
     device: str | None = None,
@@ -450,7 +385,7 @@ def layer_norm_quantized(
     residual: A | None = None,
     *,
     eps: float = 1e-05,
-    dtype: str = "float8_e4m3fn",
+    dtype: Any = "float8_e4m3fn",
     q: A | None = None,
     scales: A | None = None,
     sum: A | None = None,
@@ -461,7 +396,7 @@ def linear_e4m3(
     a: A,
     b: A,
     *,
-    tile: str = "auto",
+    tile: Literal["auto", "128x256 pairs", "128x128"] = "auto",
     out: A | None = None,
     scales: A | None = None,
     device: str | None = None,
@@ -471,7 +406,13 @@ def linear_few(
     x: A, w: A, residual: A | None = None, *, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
 def linear_gated(
-    x: A, gate_up: A, *, tile: str = "auto", out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    gate_up: A,
+    *,
+    tile: Literal["auto", "128x128 pairs", "128x128", "128x128 mma", "64x64 mma"] = "auto",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def linear_qkv(
     x: A,
@@ -486,7 +427,7 @@ def linear_qkv(
     slots: int = 0,
     page: int = 0,
     interleaved: bool = False,
-    tile: str = "auto",
+    tile: Literal["auto", "128x256 pairs", "128x128"] = "auto",
     q: A | None = None,
     k: A | None = None,
     v: A | None = None,
@@ -505,7 +446,7 @@ def linear_quantized(
     offset: int = 8,
     gated: bool = False,
     eps: float = 1e-06,
-    tile: str = "auto",
+    tile: Literal["auto", "8", "16", "64", "256"] = "auto",
     e4m3: bool = False,
     out: A | None = None,
     device: str | None = None,
@@ -522,8 +463,8 @@ def linear_quantized_a8(
     offset: int = 8,
     gated: bool = False,
     eps: float = 1e-06,
-    tile: str = "auto",
-    dtype: str = "float16",
+    tile: Literal["auto", "8", "16", "64", "256"] = "auto",
+    dtype: Any = "float16",
     e4m3: bool = False,
     out: A | None = None,
     device: str | None = None,
@@ -536,7 +477,7 @@ def linear_residual(
     squares_of_a: A | None = None,
     *,
     eps: float = 1e-06,
-    tile: str = "auto",
+    tile: Literal["auto", "128x256 pairs", "128x128"] = "auto",
     out: A | None = None,
     squares: A | None = None,
     device: str | None = None,
@@ -573,6 +514,26 @@ def logsumexp(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def matmul(
+    a: A,
+    b: A,
+    *,
+    c: A | None = None,
+    bias: A | None = None,
+    scale_a: A | None = None,
+    scale_b: A | None = None,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] | None = None,
+    precision: Literal["tf32", "float16"] | None = None,
+    out_dtype: Any = None,
+    tile: Sequence[int] | None = None,
+    kernel: str | None = None,
+    split_k: int | None = None,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
 def max(
     x: A,
     *,
@@ -604,9 +565,9 @@ def moe(
     down: A,
     *,
     top: int = 2,
-    routing: str = "softmax",
+    routing: Literal["softmax", "plain"] = "softmax",
     renormalise: bool = False,
-    tile: str = "auto",
+    tile: Literal["auto", "128x256 pairs", "128x256"] = "auto",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -624,7 +585,7 @@ def pack_weights(
     scales: A | None = None,
     others: A | None = None,
     *,
-    form: str = "nibbles",
+    form: Literal["nibbles", "bytes", "e4m3", "gptq", "awq", "q4_0", "q4_1", "q8_0", "q4_k", "q5_k", "q6_k"] = "nibbles",
     codes: A | None = None,
     factors: A | None = None,
     device: str | None = None,
@@ -633,7 +594,7 @@ def pack_weights(
 def quantize(
     x: A,
     *,
-    dtype: str = "float8_e4m3fn",
+    dtype: Any = "float8_e4m3fn",
     tile_rows: int = 1,
     tile_columns: int = 0,
     q: A | None = None,
@@ -646,7 +607,7 @@ def quantize_int4(
     x: A,
     *,
     group: int = 32,
-    scale_dtype: str = "float16",
+    scale_dtype: Any = "float16",
     q: A | None = None,
     scales: A | None = None,
     device: str | None = None,
@@ -656,7 +617,7 @@ def quantize_uint4(
     x: A,
     *,
     group: int = 32,
-    scale_dtype: str = "float16",
+    scale_dtype: Any = "float16",
     q: A | None = None,
     scales: A | None = None,
     minima: A | None = None,
@@ -678,7 +639,7 @@ def rms_norm(
     residual: A | None = None,
     *,
     eps: float = 1e-06,
-    dtype: str = "same",
+    dtype: Literal["same", "float32", "float16", "bfloat16"] = "same",
     out: A | None = None,
     sum: A | None = None,
     device: str | None = None,
@@ -702,7 +663,7 @@ def rms_norm_quantized(
     residual: A | None = None,
     *,
     eps: float = 1e-06,
-    dtype: str = "float8_e4m3fn",
+    dtype: Any = "float8_e4m3fn",
     q: A | None = None,
     scales: A | None = None,
     sum: A | None = None,
@@ -738,6 +699,62 @@ def sample(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+@overload
+def scaled_dot_product_attention(
+    q: A,
+    k: A,
+    v: A,
+    *,
+    bias: A | None = None,
+    mask: A | None = None,
+    alibi: A | None = None,
+    sinks: A | None = None,
+    q_scale: A | None = None,
+    k_scale: A | None = None,
+    v_scale: A | None = None,
+    q_offsets: A | None = None,
+    k_offsets: A | None = None,
+    key_lengths: A | None = None,
+    page_table: A | None = None,
+    causal: bool = False,
+    window: Sequence[int | None] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    longest: Sequence[int] | None = None,
+    splits: int | None = None,
+    out: A | None = None,
+    return_lse: Literal[False] = False,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+@overload
+def scaled_dot_product_attention(
+    q: A,
+    k: A,
+    v: A,
+    *,
+    bias: A | None = None,
+    mask: A | None = None,
+    alibi: A | None = None,
+    sinks: A | None = None,
+    q_scale: A | None = None,
+    k_scale: A | None = None,
+    v_scale: A | None = None,
+    q_offsets: A | None = None,
+    k_offsets: A | None = None,
+    key_lengths: A | None = None,
+    page_table: A | None = None,
+    causal: bool = False,
+    window: Sequence[int | None] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    longest: Sequence[int] | None = None,
+    splits: int | None = None,
+    out: A | None = None,
+    return_lse: Literal[True],
+    device: str | None = None,
+    stream: int | None = None,
+) -> tuple[A, A]: ...
 def softmax(
     x: A,
     mask: A | None = None,
@@ -789,6 +806,7 @@ def topk(
     device: str | None = None,
     stream: int | None = None,
 ) -> tuple[A, A]: ...
+def transpose(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
 def unpack_weights(
     codes: A,
     factors: A,
@@ -797,7 +815,7 @@ def unpack_weights(
     rows: int = 0,
     columns: int = 0,
     offset: int = 8,
-    dtype: str = "float16",
+    dtype: Any = "float16",
     e4m3: bool = False,
     out: A | None = None,
     device: str | None = None,
@@ -812,6 +830,26 @@ def var(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def explain(
+    a: A,
+    b: A,
+    *,
+    c: A | None = None,
+    bias: A | None = None,
+    scale_a: A | None = None,
+    scale_b: A | None = None,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] | None = None,
+    precision: Literal["tf32", "float16"] | None = None,
+    out_dtype: Any = None,
+    tile: Sequence[int] | None = None,
+    kernel: str | None = None,
+    split_k: int | None = None,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> dict[str, Any]: ...
 # End of the declared operations.
 def evaluate(text: str) -> Any: ...
 def mma_atoms() -> list[str]: ...

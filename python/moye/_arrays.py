@@ -1,5 +1,6 @@
 """Array libraries: how an array becomes an operand, and how a matching result is made."""
 
+import contextlib
 import sys
 
 from . import _moye
@@ -8,7 +9,11 @@ from ._moye import Array, Operand
 # Types of `ml_dtypes` that NumPy's own interfaces refuse.
 _ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
-# Elements are moved as words of their size, whatever their type.
+# The context of arrays that need no other device.
+_HERE = contextlib.nullcontext()
+
+# Elements of types that are not known are moved as words of their size.
+_KNOWN = frozenset(_moye.element_types())
 _WORDS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 
 
@@ -39,11 +44,11 @@ class Numpy:
 
     @staticmethod
     def moved(array, name, stream):
-        """The array as an operand whose elements are moved as words, and its type."""
+        """The array as an operand whose elements are moved by their bytes, and its type."""
         dtype = array.dtype
         if dtype.hasobject:
             raise TypeError(f"{name} has elements of {dtype}, references to objects of Python; convert it")
-        return Numpy._operand(array, _word(name, dtype, dtype.itemsize)), dtype
+        return Numpy._operand(array, dtype.name if dtype.name in _KNOWN else _word(name, dtype, dtype.itemsize)), dtype
 
     @staticmethod
     def _operand(array, dtype):
@@ -90,9 +95,12 @@ class Torch:
 
     @staticmethod
     def moved(array, name, stream):
-        """The tensor as an operand that is copied by its bytes, and its type."""
-        word = None if array.is_quantized else _word(name, array.dtype, array.element_size())
-        return Torch._operand(array, name, word), array.dtype
+        """The tensor as an operand whose elements are moved by their bytes, and its type."""
+        names = Torch.names or Torch._names(sys.modules["torch"])
+        dtype = names.get(array.dtype)
+        if dtype is None and not array.is_quantized:
+            dtype = _word(name, array.dtype, array.element_size())
+        return Torch._operand(array, name, dtype), array.dtype
 
     @staticmethod
     def _operand(array, name, dtype):
@@ -210,34 +218,15 @@ def library(array, name):
     )
 
 
-def without_booleans(array):
-    """The array, with booleans as bytes."""
-    if _torch(array):
-        torch = sys.modules["torch"]
-        return array.view(torch.uint8) if array.dtype is torch.bool else array
-    return array.view("uint8") if _numpy(array) and array.dtype == bool else array
-
-
 def operand(array, name, stream=None):
     """The array as an operand, or None for None."""
     return None if array is None else library(array, name).operand(array, name, stream)
 
 
-class on_device_of:
-    """Makes the arrays' device PyTorch's current one within the block, and restores the previous
-    one."""
-
-    def __init__(self, array):
-        self.guard = None
-        if _torch(array) and array.is_cuda:
-            torch = sys.modules["torch"]
-            if torch.cuda.current_device() != array.get_device():
-                self.guard = torch.cuda.device(array.device)
-
-    def __enter__(self):
-        if self.guard is not None:
-            self.guard.__enter__()
-
-    def __exit__(self, *error):
-        if self.guard is not None:
-            self.guard.__exit__(*error)
+def on_device_of(array):
+    """A context with the array's device as PyTorch's current one, which restores the previous one."""
+    if _torch(array) and array.is_cuda:
+        torch = sys.modules["torch"]
+        if torch.cuda.current_device() != array.get_device():
+            return torch.cuda.device(array.device)
+    return _HERE

@@ -1,66 +1,123 @@
 """A function for each operation that the extension module declares, with the signature, the
 documentation and the call from the declaration."""
 
-import inspect
-
 from . import _moye
-from ._arrays import library, on_device_of, operand, without_booleans
+from ._arrays import library, on_device_of, operand
 
-_INPUTS = ("input", "optional")
+# The parameters are those of the declaration, by which Python itself binds the arguments.
+_SOURCE = """
+def {name}({parameters}):
+    return _call(({arrays},), {{{options}}}, [{results}], device, stream)
+"""
 
 
-def _function(name, summary, operands, options):
-    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    inputs = [(of, about, role) for of, about, role in operands if role in _INPUTS]
-    results = [(of, about, role) for of, about, role in operands if role not in _INPUTS]
-    parameters = [
-        inspect.Parameter(of, positional, default=inspect.Parameter.empty if role == "input" else None)
-        for of, _, role in inputs
-    ]
-    parameters += [inspect.Parameter(of, keyword, default=default) for of, _, default in options]
-    parameters += [inspect.Parameter(of, keyword, default=None) for of, _, _ in results]
-    parameters += [inspect.Parameter(of, keyword, default=None) for of in ("device", "stream")]
-    signature = inspect.Signature(parameters)
-    input_names, option_names = [of for of, _, _ in inputs], [of for of, _, _ in options]
-    needed = [of for of, _, role in results if role == "result"]
+def function(operation, name=None, run=_moye.run_declared):
+    """The function of a declared operation, by another name if one is given. `run` computes or
+    explains the call; a value that it returns is the function's own."""
+    of, summary, operands, options = operation
+    name = name or of
+    inputs = [x for x in operands if "result" not in x[2]]
+    results = [x for x in operands if "result" in x[2]]
+    names, outs = [x[0] for x in inputs], [x[0] for x in results]
+    # Results of these values are new arrays: omitted ones, and optional ones with a flag that is set.
+    absent = [None if role == "result" else True for _, _, role, *_ in results]
+    places, first = range(len(outs)), names[0]
+    is_moved = any(x[5] for x in operands)
+    is_single = len(outs) == 1
 
-    def function(*args, **kwargs):
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{name}(): {error}") from None
-        bound.apply_defaults()
-        given = bound.arguments
-        x = given[input_names[0]]
-        of = library(x, input_names[0])
-        stream = of.stream(x, given["stream"])
-        operands = [operand(without_booleans(given[name]), name, stream) for name in input_names]
-        chosen = {name: given[name] for name in option_names}
-        outs = {name: given[name] for name, _, _ in results}
-        new = [name for name in needed if outs[name] is None]
+    def call(arrays, chosen, results, device, stream):
+        x = arrays[0]
+        like = library(x, first)
+        allocate = like.allocator(x, stream)
+        stream = like.stream(x, stream)
+        if is_moved:
+            # Such an operation has one input. The extension knows fewer types than the library.
+            source, kind = like.moved(x, first, stream)
+            given = [source]
+        else:
+            given = [operand(array, name, stream) for array, name in zip(arrays, names)]
+        new = [index for index in places if results[index] is absent[index]]
         if new:
-            types = _moye.declared_results(name, operands, chosen)
-            for (shape, dtype, value), (result, _, _) in zip(types, results):
-                if result in new:
-                    outs[result] = of.empty(shape, dtype, x) if value is None else of.full(shape, dtype, x, value, stream)
-        operands += [operand(out, name, stream) for name, out in outs.items()]
+            types = _moye.declared_results(of, given, chosen)
+            for index in new:
+                shape, dtype, value = types[index]
+                dtype = kind if is_moved else dtype
+                out = like.empty(shape, dtype, x) if value is None else like.full(shape, dtype, x, value, stream)
+                results[index] = out
+        if is_moved:
+            into, own = library(results[0], outs[0]).moved(results[0], outs[0], stream)
+            if _name(own) != _name(kind):
+                raise TypeError(f"{outs[0]} has elements of {_name(own)}, and must have {_name(kind)}; convert it")
+            given.append(into)
+        else:
+            given += [operand(results[index], outs[index], stream) for index in places]
         with on_device_of(x):
-            _moye.run_declared(name, operands, chosen, device=given["device"], stream=stream)
-        given_back = [of.give(outs[name], x) if name in new else outs[name] for name in needed]
-        return given_back[0] if len(given_back) == 1 else tuple(given_back)
+            told = run(of, given, chosen, device=device, stream=stream, allocate=allocate)
+        if told is not None:
+            return told
+        for index in new:
+            results[index] = like.give(results[index], x)
+        if is_single:
+            return results[0]
+        kept = [results[index] for index in places if absent[index] is None or index in new]
+        return kept[0] if len(kept) == 1 else tuple(kept)
 
-    lines = [summary[0].upper() + summary[1:] + ".", "", "Args:"]
-    lines += [f"    {of}: {about}." for of, about, _ in inputs]
-    lines += [f"    {of}: {about}." for of, about, _ in options]
-    lines += [f"    {of}: {about}; by default {'a new array' if of in needed else 'not kept'}." for of, about, _ in results]
-    lines += ['    device: "gpu", "gpu:N" or "sim" for arrays on the host; by default what MOYE_DEVICE says, or "auto".']
-    lines += ["    stream: the handle of a CUDA stream for arrays on a GPU; by default PyTorch's current one.", "", "Returns:"]
-    lines += [f"    {' and '.join(f'``{of}``' for of in needed)}: new arrays are of the library and on the device of ``{input_names[0]}``."]
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = "moye"
-    function.__doc__ = "\n".join(lines)
-    function.__signature__ = signature
-    return function
+    defaults = {f"_{option}": default for option, _, default, *_ in options}
+    listed = parameters(operands, [f"{option}=_{option}" for option, *_ in options])
+    source = _SOURCE.format(
+        name=name,
+        parameters=", ".join([*listed, "device=None", "stream=None"]),
+        arrays=", ".join(names),
+        options=", ".join(f"{option!r}: {option}" for option, *_ in options),
+        results=", ".join(f"True if {x[4]} else None" if x[4] else x[0] for x in results),
+    )
+    scope = {"_call": call, "__name__": "moye", **defaults}
+    exec(source, scope)
+    made = scope[name]
+    made.__doc__ = _documentation(summary, inputs, results, options)
+    return made
 
 
-FUNCTIONS = {name: _function(name, *rest) for name, *rest in _moye.declared()}
+def parameters(operands, options, array="", optional="=None", flag="=False"):
+    """The parameters of a function, without device and stream. Names of arrays and flags are
+    followed by these annotations and defaults; those of options are given."""
+    inputs = [x for x in operands if "result" not in x[2]]
+    listed = [x[0] + (array if x[2] == "input" else optional) for x in inputs if not x[3]]
+    named = [x[0] + optional for x in inputs if x[3]]
+    results = [x[4] + flag if x[4] else x[0] + optional for x in operands if "result" in x[2]]
+    return [*listed, "*", *named, *options, *results]
+
+
+def _documentation(summary, inputs, results, options):
+    sentence, _, paragraphs = summary.partition("\n\n")
+    needed = [x[0] for x in results if x[2] == "result"]
+    lines = [sentence[0].upper() + sentence[1:] + ".", ""]
+    lines += [*paragraphs.split("\n"), ""] if paragraphs else []
+    lines += ["Args:"]
+    lines += [f"    {of}: {about}." for of, about, *_ in [*inputs, *options]]
+    for of, about, role, _, flag, _ in results:
+        if flag:
+            lines += [f"    {flag}: whether to return {of}, too: {about}."]
+        else:
+            lines += [f"    {of}: {about}; by default {'a new array' if role == 'result' else 'not kept'}."]
+    lines += ['    device: "auto", "gpu", "gpu:N" or "sim", for arrays on the host; by default the value of the']
+    lines += ['        environment variable MOYE_DEVICE, or "auto".']
+    lines += ["    stream: the handle of a CUDA stream, for arrays on a GPU; by default PyTorch's current one, and"]
+    lines += ["        the legacy default stream for other libraries.", "", "Returns:"]
+    returned = " and ".join(f"``{of}``" for of in needed)
+    returned += "".join(f"; with ``{x[4]}`` a tuple of it and ``{x[0]}``" for x in results if x[4])
+    lines += [f"    {returned}. New arrays are of the library and on the device of ``{inputs[0][0]}``."]
+    lines += ["    On a GPU the call returns before they are computed, as PyTorch's operations do.", "", "Raises:"]
+    lines += ["    ValueError: shapes, strides or options that do not fit, or a result over what is read."]
+    lines += ["    TypeError: element types that do not match, or an argument of another type."]
+    lines += ["    DeviceError: a GPU that cannot be used. KernelFault: a kernel that failed. MemoryError."]
+    return "\n".join(lines)
+
+
+def _name(dtype):
+    """The name of NumPy's or PyTorch's element type."""
+    return str(getattr(dtype, "__name__", dtype)).removeprefix("torch.")
+
+
+OPERATIONS = {operation[0]: operation for operation in _moye.declared()}
+FUNCTIONS = {name: function(operation) for name, operation in OPERATIONS.items()}

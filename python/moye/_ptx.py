@@ -3,7 +3,7 @@
 import os
 
 from . import _moye
-from ._arrays import library, on_device_of, without_booleans
+from ._arrays import library, on_device_of
 
 
 class Module:
@@ -48,7 +48,7 @@ class Module:
             if not hasattr(argument, "__dlpack__"):
                 return argument
             name = f"argument {number} of {kernel}"
-            return library(argument, name).operand(without_booleans(argument), name, stream)
+            return library(argument, name).operand(argument, name, stream)
 
         given = [passed(number, argument) for number, argument in enumerate(arguments)]
         with on_device_of(first):

@@ -1,4 +1,5 @@
-//! Lists of products of different shapes in one launch.
+//! Lists of products of different shapes in one launch: written by hand, because a declared operand
+//! is one array, not a list of them.
 
 use crate::arguments::{self, taken};
 use crate::device::{Place, target};
@@ -41,12 +42,7 @@ pub fn grouped_list(
     for (name, operand) in &all {
         operand.expect_place(name, "a[0]", first.place)?;
         operand.expect_dtype(name, first.dtype.name)?;
-        if operand.shape.len() != 2 {
-            let shape = operand.shape_text();
-            return Err(error::value(format!(
-                "{name} has shape {shape}, and must be of two modes; reshape it"
-            )));
-        }
+        operand.matrix(name)?;
     }
     for (i, result) in out.iter().enumerate() {
         let name = format!("out[{i}]");
@@ -88,10 +84,7 @@ fn multiply<T: Element>(
         let pairs = a.iter().zip(&b);
         let pairs = pairs.map(|((a, of_a), (b, of_b))| Ok((matrix(a, *of_a)?, matrix(b, *of_b)?)));
         let pairs = pairs.collect::<moye::Result<Vec<_>>>()?;
-        let to = results.iter_mut().map(|(tensor, [rows, columns])| {
-            let [row, column] = [tensor.strides[0], tensor.strides[1]];
-            MatrixMut::new(tensor.buffer.slice_mut(..)?, *rows, *columns, (row, column))
-        });
+        let to = results.iter_mut().map(|(tensor, extents)| matrix_mut(tensor, *extents));
         let list = GroupedList::new(device, &pairs, to.collect::<moye::Result<Vec<_>>>()?)?;
         // SAFETY: on a GPU the library of the arrays launches what uses them on this stream. The
         // list lives until the work is complete.
@@ -101,9 +94,19 @@ fn multiply<T: Element>(
     out.iter().zip(&results).try_for_each(|(operand, (result, _))| result.give_back(operand))
 }
 
-fn matrix<T: Element>(tensor: &Tensor<T>, [rows, columns]: [usize; 2]) -> moye::Result<Matrix<'_, T>> {
+/// A tensor of two modes as a matrix.
+pub fn matrix<T: Element>(tensor: &Tensor<T>, [rows, columns]: [usize; 2]) -> moye::Result<Matrix<'_, T>> {
     let [row, column] = [tensor.strides[0], tensor.strides[1]];
     Matrix::new(tensor.buffer.slice(..)?, rows, columns, (row, column))
+}
+
+/// Same as [`matrix`], for writing.
+pub fn matrix_mut<T: Element>(
+    tensor: &mut Tensor<T>,
+    [rows, columns]: [usize; 2],
+) -> moye::Result<MatrixMut<'_, T>> {
+    let [row, column] = [tensor.strides[0], tensor.strides[1]];
+    MatrixMut::new(tensor.buffer.slice_mut(..)?, rows, columns, (row, column))
 }
 
 fn extents(operand: &Operand) -> [usize; 2] {

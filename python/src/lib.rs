@@ -2,19 +2,17 @@
 //!
 //! The package's Python files name the arguments, determine the library of an array and create
 //! results of the same kind; this module checks and computes. `algebra` and `picture` contain the
-//! layout algebra; `moye_python_support` exchanges arrays and has declared operations, products and
-//! attention among them; `resident`, `grouped`, `movement` and `parallel` compute with arrays;
-//! `ptx` launches kernels of a PTX file.
+//! layout algebra; `moye_python_support` exchanges arrays and has the declared operations;
+//! `grouped` and `parallel` compute with lists of arrays and with several ranks; `ptx` launches
+//! kernels of a PTX file.
 
 mod algebra;
 mod error;
 mod grouped;
 mod matmul;
-mod movement;
 mod parallel;
 mod picture;
 mod ptx;
-mod resident;
 
 use moye::operation::{Declaration, Plans};
 use moye_python_support::{arguments, device, element, operand, tensor, work};
@@ -22,12 +20,16 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 
 /// The declared operations.
-static OPERATIONS: &[&[&Declaration]] = &[moye_rows::OPERATIONS, moye_products::OPERATIONS];
-/// The operations whose functions are in the package's Python files, under separate names.
-static OTHERS: &[&Declaration] = &[
-    &moye::MATMUL,
-    #[cfg(feature = "attention")]
-    &moye::ATTENTION,
+static OPERATIONS: &[&[&Declaration]] = &[
+    moye_rows::OPERATIONS,
+    moye_products::OPERATIONS,
+    &[
+        &moye::MATMUL,
+        #[cfg(feature = "attention")]
+        &moye::ATTENTION,
+        &moye::COPY,
+        &moye::TRANSPOSE,
+    ],
 ];
 
 /// Lets the declared operations of this module take the plans that `moye tune` has stored in
@@ -42,7 +44,6 @@ fn use_plans(path: PathBuf) -> PyResult<()> {
 fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     moye_python_support::add(module, OPERATIONS)?;
-    moye_python_support::operation::declare_others(OTHERS);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("LayoutError", py.get_type::<error::LayoutError>())?;
     module.add_class::<algebra::Layout>()?;
@@ -63,7 +64,6 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(picture::mma_atoms, module)?)?;
     module.add_function(wrap_pyfunction!(picture::copy_atom_names, module)?)?;
     module.add_function(wrap_pyfunction!(matmul::explain_matmul, module)?)?;
-    module.add_function(wrap_pyfunction!(movement::copy, module)?)?;
     module.add_function(wrap_pyfunction!(grouped::grouped_list, module)?)?;
     Ok(())
 }

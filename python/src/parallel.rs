@@ -2,8 +2,9 @@
 
 use crate::arguments::{self, taken};
 use crate::device::{Place, named, target};
+use crate::grouped::{matrix, matrix_mut};
 use crate::operand::Operand;
-use crate::resident::Resident;
+use crate::tensor::Tensor;
 use crate::{error, work};
 use moye::half::{bf16, f16};
 use moye::{Device, Stream};
@@ -168,18 +169,14 @@ fn multiply<T: ParallelElement>(
     stream: &Stream,
     [a, b, out]: [&Operand; 3],
 ) -> PyResult<()> {
-    let shape = |name: &str, operand: &Operand| operand.matrices(name, "of two modes");
-    let to = shape("out", out)?;
-    let (a, b) = (
-        Resident::<T>::read(device, a, shape("a", a)?, "a")?,
-        Resident::<T>::read(device, b, shape("b", b)?, "b")?,
-    );
-    let mut result = Resident::<T>::written(device, out, to, "out")?;
+    let (of_a, of_b, of_out) = (a.matrix("a")?, b.matrix("b")?, out.matrix("out")?);
+    let (a, b) = (Tensor::<T>::read(device, a, "a")?, Tensor::<T>::read(device, b, "b")?);
+    let mut result = Tensor::<T>::written(device, out, "out")?;
     work::run(py, device, || {
-        let (a, b) = (a.matrix(0)?, b.matrix(0)?);
-        let mut calls = [Operands { stream, a, b, c: result.matrix_mut(0)? }];
+        let (a, b) = (matrix(&a, of_a)?, matrix(&b, of_b)?);
+        let mut calls = [Operands { stream, a, b, c: matrix_mut(&mut result, of_out)? }];
         // SAFETY: on a GPU the library of the arrays launches what uses them on this stream.
         unsafe { product.run(&mut calls) }
     })?;
-    result.give_back(out, to)
+    result.give_back(out)
 }

@@ -94,7 +94,7 @@ impl Array {
     fn __repr__(&self) -> String {
         format!(
             "moye.Array({}, {}, on {})",
-            crate::operand::shape_text(&self.shape),
+            moye_runtime::operation::shape_text(&self.shape),
             self.dtype.name,
             self.place
         )

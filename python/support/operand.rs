@@ -170,63 +170,20 @@ fn unknown(dtype: &str) -> PyErr {
     error::kind(format!("there are no elements of type {dtype}; there are {}", Dtype::names()))
 }
 
-/// The last two modes of an operand as a matrix, and the one before as the batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batched {
-    /// Batches, rows, columns.
-    pub shape: [usize; 3],
-    pub strides: [isize; 3],
-}
-
-impl Batched {
-    /// The number of elements of all matrices.
-    pub fn elements(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    /// The stride between batches: 0 for a single one, which then repeats.
-    fn of(shape: [usize; 3], mut strides: [isize; 3]) -> Self {
-        if shape[0] == 1 {
-            strides[0] = 0;
-        }
-        Self { shape, strides }
-    }
-
-    /// Transposed matrices over the same elements.
-    pub fn t(self) -> Self {
-        let ([batches, rows, columns], [batch, row, column]) = (self.shape, self.strides);
-        Self { shape: [batches, columns, rows], strides: [batch, column, row] }
-    }
-}
-
 impl Operand {
-    /// The operand as matrices, of 2 or 3 modes.
-    pub fn matrices(&self, name: &str, wanted: &str) -> PyResult<Batched> {
-        match (self.shape.as_slice(), self.strides.as_slice()) {
-            (&[rows, columns], &[row, column]) => Ok(Batched::of([1, rows, columns], [0, row, column])),
-            (&[batches, rows, columns], &[batch, row, column]) => {
-                Ok(Batched::of([batches, rows, columns], [batch, row, column]))
-            }
-            _ => Err(error::value(format!(
-                "{name} has shape {}, and must be {wanted}; reshape it",
+    /// The rows and columns of a matrix.
+    pub fn matrix(&self, name: &str) -> PyResult<[usize; 2]> {
+        self.shape.as_slice().try_into().map_err(|_| {
+            error::value(format!(
+                "{name} has shape {}, and must be of two modes; reshape it",
                 self.shape_text()
-            ))),
-        }
-    }
-
-    /// The operand as a vector, if it is one or has a single element.
-    pub fn vector(&self, name: &str, wanted: &str) -> PyResult<(usize, isize)> {
-        let long: Vec<_> = (0..self.shape.len()).filter(|&mode| self.shape[mode] != 1).collect();
-        match long[..] {
-            [] => Ok((1, 1)),
-            [mode] => Ok((self.shape[mode], self.strides[mode])),
-            _ => Err(error::value(format!("{name} has shape {}, and must be {wanted}", self.shape_text()))),
-        }
+            ))
+        })
     }
 
     /// The shape as Python writes it.
     pub fn shape_text(&self) -> String {
-        shape_text(&self.shape)
+        moye_runtime::operation::shape_text(&self.shape)
     }
 
     /// Returns an error for elements of another type.
@@ -249,25 +206,6 @@ impl Operand {
             "{name} is on {}, and {other} on {place}; all arrays of a call must be on one device",
             self.place
         )))
-    }
-
-    /// Whether both are the same elements.
-    pub fn is_same(&self, other: &Self) -> bool {
-        (self.address, &self.shape, &self.strides) == (other.address, &other.shape, &other.strides)
-    }
-
-    /// The operand as one line of elements, as a bias and scales are.
-    pub fn line(&self, name: &str, wanted: &str) -> PyResult<Batched> {
-        let (len, stride) = match dlpack::compact(&self.shape) {
-            Some(compact) if compact == self.strides => (self.shape.iter().product(), 1),
-            _ => self.vector(name, wanted)?,
-        };
-        if stride != 1 && len > 1 && self.place != Place::Host {
-            return Err(error::value(format!(
-                "{name} has a stride of {stride}, and must be contiguous; copy it"
-            )));
-        }
-        Ok(Batched { shape: [1, 1, len], strides: [0, 0, stride] })
     }
 
     /// Returns an error for an array that is read-only, or has an element at several indices.
@@ -376,13 +314,5 @@ impl Operand {
             let shift = (second - first) % pitch;
             own <= shift && shift + others <= pitch
         })
-    }
-}
-
-/// A shape as Python writes it.
-pub fn shape_text(shape: &[usize]) -> String {
-    match shape {
-        [one] => format!("({one},)"),
-        _ => format!("({})", shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
     }
 }

@@ -5,20 +5,19 @@ use crate::arguments::{self, taken};
 use crate::device::{Place, target};
 use crate::lent::Lent;
 use crate::operand::Operand;
-use crate::tensor::{Tensor, gathered};
+use crate::tensor::Tensor;
 use crate::{error, work};
-use moye_runtime::half::{bf16, f16};
-use moye_runtime::number::{F8E4M3, F8E5M2};
 use moye_runtime::operation::{
-    Array, ArrayType, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value,
+    Array, ArrayType, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value, offsets,
 };
 use moye_runtime::{Device, Stream};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use std::sync::OnceLock;
 
-/// The declared operations: name, summary, operands as (name, about, role), and options as (name,
-/// about, default).
+/// The declared operations: name, summary, operands as (name, about, role, whether it is taken by
+/// its name alone, the argument of which it is a new result, whether elements of any type are
+/// moved), and options as (name, about, default, kind of values, their names).
 #[pyfunction]
 pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
     let operation = |declaration: &&Declaration| {
@@ -32,7 +31,7 @@ pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
                     Role::Result => "result",
                     Role::OptionalResult => "optional result",
                 };
-                (operand.name, operand.about, role)
+                (operand.name, operand.about, role, operand.is_by_name, operand.returned_if, operand.is_moved)
             })
             .collect();
         let options = declaration
@@ -49,7 +48,18 @@ pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
                     Value::Pair(pair) => pair.into_pyobject(py)?.into_any(),
                     Value::Unset(_) => py.None().into_bound(py),
                 };
-                Ok((option.name, option.about, default))
+                let (kind, names) = match option.default.of_type() {
+                    Value::Int(_) => ("int", &[][..]),
+                    Value::Float(_) => ("float", &[][..]),
+                    Value::Bool(_) => ("bool", &[][..]),
+                    Value::Dtype(_) => ("dtype", &[][..]),
+                    Value::Axes(_) => ("axes", &[][..]),
+                    Value::Choice(_, names) => ("choice", names),
+                    Value::Pair([None, None]) => ("limits", &[][..]),
+                    Value::Pair(_) => ("pair", &[][..]),
+                    Value::Text(_) | Value::Unset(_) => ("name", &[][..]),
+                };
+                Ok((option.name, option.about, default, kind, names.to_vec()))
             })
             .collect::<PyResult<Vec<_>>>()?;
         (declaration.name, declaration.summary, operands, options).into_pyobject(py)
@@ -62,18 +72,10 @@ type Lists = &'static [&'static [&'static Declaration]];
 
 /// The operations of the library's module.
 static OPERATIONS: OnceLock<Lists> = OnceLock::new();
-/// The operations whose functions are in Python files of the module.
-static OTHERS: OnceLock<&'static [&'static Declaration]> = OnceLock::new();
 
 /// Declares the operations. A module that is loaded a second time has the same ones.
 pub fn declare(operations: Lists) {
     OPERATIONS.get_or_init(|| operations);
-}
-
-/// Declares operations that are called by their names, without a function built from the
-/// declaration.
-pub fn declare_others(operations: &'static [&'static Declaration]) {
-    OTHERS.get_or_init(|| operations);
 }
 
 fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
@@ -81,8 +83,7 @@ fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
 }
 
 fn named(name: &str) -> PyResult<&'static Declaration> {
-    let others = OTHERS.get().copied().unwrap_or_default();
-    let found = operations().chain(others).find(|declaration| declaration.name == name);
+    let found = operations().find(|declaration| declaration.name == name);
     found.copied().ok_or_else(|| error::value(format!("there is no operation {name}")))
 }
 
@@ -117,7 +118,7 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
                 _ => Err(error::kind("it is no number")),
             })?),
             Value::Dtype(_) => Value::Dtype(taken(&value, &name, wanted, |value| {
-                Dtype::named(&value.extract::<String>()?).ok_or_else(|| error::kind("it is no element type"))
+                Dtype::named(&dtype_name(value)?).ok_or_else(|| error::kind("it is no element type"))
             })?),
             Value::Axes(_) if value.is_none() => Value::Axes(Axes::ALL),
             Value::Axes(_) => match value.extract::<Vec<i64>>() {
@@ -131,6 +132,13 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
         options.set(operation, &name, set).map_err(error::raised)?;
     }
     Ok(options)
+}
+
+/// The name of an element type, given as such, or as NumPy's or PyTorch's type.
+fn dtype_name(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let name = value.extract().or_else(|_| value.getattr("__name__")?.extract());
+    let name = name.or_else(|_: PyErr| value.str().map(|text| text.to_string()))?;
+    Ok(name.strip_prefix("torch.").unwrap_or(&name).to_owned())
 }
 
 fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
@@ -164,7 +172,19 @@ fn takes(option: &OptionOf) -> &'static str {
 }
 
 fn ty(of: &OperandOf, operand: &Operand) -> PyResult<ArrayType> {
-    let dtype = of.dtype(operand.dtype.name).map_err(|is| error::kind(is + "; convert it"))?;
+    let name = operand.dtype.name;
+    let dtype = of.dtype(name).or_else(|is| match operand.dtype.bits {
+        // Elements of other types are moved as those of their size.
+        8 if of.is_moved => Ok(Dtype::U8),
+        16 if of.is_moved => Ok(Dtype::F16),
+        32 if of.is_moved => Ok(Dtype::I32),
+        64 if of.is_moved => Ok(Dtype::I64),
+        // Booleans are read as bytes of 0 and 1.
+        8 if name == Dtype::Bool.name() && of.role.is_input() && of.dtypes.contains(&Dtype::U8) => {
+            Ok(Dtype::U8)
+        }
+        _ => Err(error::kind(is + "; convert it")),
+    })?;
     Ok(ArrayType { dtype, shape: operand.shape.clone() })
 }
 
@@ -174,13 +194,6 @@ fn types(
 ) -> PyResult<Vec<Option<ArrayType>>> {
     let given = declaration.operands.iter().zip(inputs);
     given.map(|(of, input)| input.as_ref().map(|input| ty(of, input)).transpose()).collect()
-}
-
-/// The value of a result's elements that a call does not write, if it may leave some.
-fn unwritten<T>(declaration: &Declaration, of: &OperandOf, operands: &[Option<T>]) -> Option<f64> {
-    let (when, value) = of.partial?;
-    let index = declaration.operands.iter().position(|of| of.name == when)?;
-    operands.get(index)?.as_ref().map(|_| value)
 }
 
 /// Shape and element type of each result, for the inputs in order, and the value of elements that
@@ -194,39 +207,24 @@ pub fn declared_results(
     let declaration = named(name)?;
     let options = options(declaration, given)?;
     let results = (declaration.results)(&types(declaration, &inputs)?, &options).map_err(error::raised)?;
-    let written = declaration.operands.iter().filter(|of| !of.role.is_input());
     let result =
-        |(of, ty): (&OperandOf, ArrayType)| (ty.shape, ty.dtype.name(), unwritten(declaration, of, &inputs));
-    Ok(written.zip(results).map(result).collect())
+        |(of, ty): (&OperandOf, ArrayType)| (ty.shape, ty.dtype.name(), declaration.unwritten(of, &inputs));
+    Ok(declaration.outputs().zip(results).map(result).collect())
 }
 
 /// The elements of an operand on the host in float64, row-major.
 fn values(operand: &Operand, dtype: Dtype) -> Vec<f64> {
-    /// The elements, also of modes with stride 0.
-    fn of<T: moye_runtime::Element + Copy>(operand: &Operand, value: impl Fn(T) -> f64) -> Vec<f64> {
-        let (elements, strides) = gathered::<T>(operand);
-        let count = if operand.shape.contains(&0) { 0 } else { operand.shape.iter().product() };
-        let place = |index: usize| {
-            let modes = operand.shape.iter().zip(&strides).rev();
-            modes.fold((index, 0), |(rest, place), (&extent, stride)| {
-                (rest / extent, place + rest % extent * stride)
-            })
-        };
-        (0..count).map(|index| value(elements[place(index).1])).collect()
-    }
-    use moye_runtime::number::Scalar;
-    match dtype {
-        Dtype::F32 => of::<f32>(operand, f64::from),
-        Dtype::F16 => of::<f16>(operand, f64::from),
-        Dtype::Bf16 => of::<bf16>(operand, f64::from),
-        Dtype::I32 => of::<i32>(operand, f64::from),
-        Dtype::I64 => of::<i64>(operand, |x| x as f64),
-        Dtype::I8 => of::<i8>(operand, f64::from),
-        Dtype::U8 | Dtype::Bool => of::<u8>(operand, f64::from),
-        Dtype::E4m3 => of::<F8E4M3>(operand, Scalar::to_f64),
-        Dtype::E5m2 => of::<F8E5M2>(operand, Scalar::to_f64),
-        Dtype::F64 => of::<f64>(operand, |x| x),
-    }
+    let strides: Vec<_> = operand.strides.iter().map(|&stride| stride as i64).collect();
+    let (first, bytes) = (std::ptr::with_exposed_provenance::<u8>(operand.address), dtype.bytes());
+    let value = |offset: i64| {
+        let mut element = [0u8; 16];
+        let at = first.wrapping_offset(offset as isize * bytes as isize);
+        // SAFETY: the operand keeps the array's memory alive, and describes it as its library did.
+        // The GIL is held.
+        unsafe { at.copy_to_nonoverlapping(element.as_mut_ptr(), bytes) };
+        dtype.read(&element[..bytes])
+    };
+    offsets(&operand.shape, &strides).map(value).collect()
 }
 
 /// The elements of an operand as words, which is all that moving them needs.
@@ -235,6 +233,7 @@ enum Elements {
     Two(Tensor<u16>),
     Four(Tensor<u32>),
     Eight(Tensor<u64>),
+    Sixteen(Tensor<u128>),
 }
 
 impl Elements {
@@ -246,6 +245,8 @@ impl Elements {
             (16, false) => Self::Two(Tensor::written(device, operand, name)?),
             (64, true) => Self::Eight(Tensor::read(device, operand, name)?),
             (64, false) => Self::Eight(Tensor::written(device, operand, name)?),
+            (128, true) => Self::Sixteen(Tensor::read(device, operand, name)?),
+            (128, false) => Self::Sixteen(Tensor::written(device, operand, name)?),
             (_, true) => Self::Four(Tensor::read(device, operand, name)?),
             (_, false) => Self::Four(Tensor::written(device, operand, name)?),
         })
@@ -257,6 +258,7 @@ impl Elements {
             Self::Two(tensor) => (tensor.buffer.address(), &tensor.strides),
             Self::Four(tensor) => (tensor.buffer.address(), &tensor.strides),
             Self::Eight(tensor) => (tensor.buffer.address(), &tensor.strides),
+            Self::Sixteen(tensor) => (tensor.buffer.address(), &tensor.strides),
         };
         let strides = strides.iter().map(|&stride| stride as i64).collect();
         Array { dtype: ty.dtype, shape: ty.shape, strides, address }
@@ -268,6 +270,7 @@ impl Elements {
             Self::Two(tensor) => tensor.give_back(operand),
             Self::Four(tensor) => tensor.give_back(operand),
             Self::Eight(tensor) => tensor.give_back(operand),
+            Self::Sixteen(tensor) => tensor.give_back(operand),
         }
     }
 }
@@ -345,6 +348,16 @@ pub fn with_call(
     let first = operands.first().and_then(Option::as_ref);
     let first = first.ok_or_else(|| error::value(format!("{name} takes an array")))?;
     let first_name = declaration.operands[0].name;
+    // An element type that is not set is that of the first result.
+    let result = declaration.operands.iter().zip(operands).find(|(of, _)| !of.role.is_input());
+    let result = result.and_then(|(_, operand)| Dtype::named(operand.as_ref()?.dtype.name));
+    for option in declaration.options {
+        if let (Value::Unset(Value::Dtype(_)), Some(dtype)) = (option.default, result)
+            && !options.is_set(option.name)
+        {
+            options.set(declaration.name, option.name, Value::Dtype(dtype)).map_err(error::raised)?;
+        }
+    }
     for (of, operand) in declaration.operands.iter().zip(operands) {
         let Some(operand) = operand else { continue };
         operand.expect_place(of.name, first_name, first.place)?;
@@ -387,7 +400,7 @@ pub fn with_call(
         };
         let ty = ty(of, operand)?;
         // Elements that the call does not write stay those of the caller's array.
-        let is_read = of.role.is_input() || unwritten(declaration, of, operands).is_some();
+        let is_read = of.role.is_input() || declaration.unwritten(of, operands).is_some();
         let held = Elements::new(&device, operand, of.name, is_read)?;
         arrays.push(Some(held.array(ty)));
         elements.push(Some(held));

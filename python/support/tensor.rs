@@ -94,8 +94,15 @@ pub fn gathered<T: Element>(operand: &Operand) -> (Vec<T>, Vec<usize>) {
             *stride = 0;
         }
     }
-    let mut elements = Vec::with_capacity(shape.iter().product());
     let first = std::ptr::with_exposed_provenance::<T>(operand.address);
+    let count = shape.iter().product();
+    let is_compact = operand.strides.iter().zip(&strides).all(|(&own, &to)| own == to as isize);
+    if is_compact && count > 0 && operand.address.is_multiple_of(align_of::<T>()) {
+        // SAFETY: the elements may be read; they are compact and aligned, and any bits are valid.
+        // The GIL is held.
+        return (unsafe { std::slice::from_raw_parts(first, count) }.to_vec(), strides);
+    }
+    let mut elements = Vec::with_capacity(count);
     for_each_offset(&shape, &operand.strides, &mut |offset| {
         // SAFETY: the operand keeps the array's memory alive, and describes it as its library did;
         // it may be unaligned. The GIL is held.

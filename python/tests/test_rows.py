@@ -224,7 +224,7 @@ def test_signature_and_documentation_come_from_the_declaration():
         (lambda x: moye.rms_norm(x, x[0, :5].copy(), device="sim"), ValueError, "weight has shape [5]"),
         (lambda x: moye.softmax(x, out=x[:2].copy(), device="sim"), ValueError, "out has shape [2, 6]"),
         (lambda x: moye.bias_activation(x, activation="swish", device="sim"), ValueError, "must be one of none, relu"),
-        (lambda x: moye.softmax(x, dim=1), TypeError, "softmax(): got an unexpected keyword argument 'dim'"),
+        (lambda x: moye.softmax(x, dim=1), TypeError, "softmax() got an unexpected keyword argument 'dim'"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_name_and_values(call, kind, text):

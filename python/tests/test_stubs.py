@@ -13,6 +13,8 @@ import moye
 STUB = Path(__file__).parents[1] / "moye/__init__.pyi"
 BODY = ast.parse(STUB.read_text()).body
 FUNCTIONS = {node.name: node for node in BODY if isinstance(node, ast.FunctionDef)}
+# The overloads of each function.
+OVERLOADS = {name: [node for node in BODY if getattr(node, "name", "") == name] for name in FUNCTIONS}
 CLASSES = {node.name: node for node in BODY if isinstance(node, ast.ClassDef)}
 # Slots of pyo3's types, which have no signatures.
 SLOTS = {"__call__", "__getitem__", "__init__", "__matmul__", "__getattr__"}
@@ -53,16 +55,39 @@ def test_the_stub_has_the_names_of_the_package():
     assert public - {"SupportsDLPack"} | assigned | imported == {*moye.__all__, "__version__"}
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "scaled_dot_product_attention"])
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_have_the_parameters_and_defaults_of_the_package(name):
-    assert of_stub(FUNCTIONS[name]) == of_package(getattr(moye, name))
+    ours = of_package(getattr(moye, name))
+    assert of_stub(OVERLOADS[name][0]) == ours
+    # Another overload has the flag without its default.
+    for node in OVERLOADS[name][1:]:
+        assert [x[:2] for x in of_stub(node)] == [x[:2] for x in ours]
 
 
-def test_options_of_attention_are_those_of_the_package():
-    options = {node.target.id for node in CLASSES["_AttentionOptions"].body}
-    ours = of_package(moye.scaled_dot_product_attention)
-    assert [name for name, by_keyword, _ in ours if not by_keyword] == ["q", "k", "v"]
-    assert options | {"return_lse"} == {name for name, by_keyword, _ in ours if by_keyword}
+def test_arguments_of_products_and_attention_are_by_name_after_the_operands():
+    for name, positional in [
+        ("matmul", ["a", "b"]),
+        ("explain", ["a", "b"]),
+        ("scaled_dot_product_attention", ["q", "k", "v"]),
+        ("copy", ["x"]),
+    ]:
+        ours = of_package(getattr(moye, name))
+        assert [of for of, by_name, _ in ours if not by_name] == positional
+    overloads = OVERLOADS["scaled_dot_product_attention"]
+    returned = [ast.unparse(node.returns) for node in overloads]
+    flags = [ast.unparse(x.annotation) for node in overloads for x in node.args.kwonlyargs if x.arg == "return_lse"]
+    assert (returned, flags) == (["A", "tuple[A, A]"], ["Literal[False]", "Literal[True]"])
+
+
+def test_documentation_has_the_paragraphs_of_the_declaration():
+    for name, parts in [
+        ("matmul", ["The matrix product activation(alpha * a @ b", "``a.T`` costs", "    alpha: the factor"]),
+        ("scaled_dot_product_attention", ["Attention, softmax(", "NaN and infinity in", "    return_lse: whether"]),
+        ("transpose", ["The transposed matrix", "elements of any type"]),
+        ("explain", ["The kernel of :func:`matmul`"]),
+    ]:
+        for part in parts:
+            assert part in getattr(moye, name).__doc__, (name, part)
 
 
 @pytest.mark.parametrize("name", [name for name in CLASSES if name in moye.__all__])

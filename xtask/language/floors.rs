@@ -26,7 +26,7 @@ const RUNTIME: House = House {
         &["matrix", "module"],
         &["launch"],
         &["peer", "tensor_map"],
-        &["operation"],
+        &["algorithm", "operation"],
         &["interop"],
     ],
     except: &[],

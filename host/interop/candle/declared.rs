@@ -239,7 +239,7 @@ fn of_candle(dtype: Dtype) -> Result<DType> {
         Dtype::U8 => DType::U8,
         Dtype::E4m3 => DType::F8E4M3,
         Dtype::F64 => DType::F64,
-        Dtype::I8 | Dtype::E5m2 | Dtype::Bool => {
+        Dtype::I8 | Dtype::E5m2 | Dtype::C128 | Dtype::Bool => {
             candle_core::bail!("candle has no tensors of {dtype}; choose another type")
         }
     })

@@ -41,6 +41,10 @@ pub(super) struct Pages<'a> {
 /// Accumulators are f32, and results are deterministic. A score of any size counts as f32 rounds
 /// it: only minus infinity hides a key.
 ///
+/// NaN and infinity in K and V reach the results of the queries that see the key, and of no other:
+/// not past a sequence's last key or before a window, nor in unused slots of pages, tokens of no
+/// sequence, and keys that a causal mask or [`mask`](Self::mask) hides.
+///
 /// Columns are contiguous, as [`Heads`] has no stride of columns. Tensors begin at a multiple of 16
 /// bytes, and so do rows, heads and batches: strides are multiples of 8 elements of f16 and bf16,
 /// of 16 of e4m3.

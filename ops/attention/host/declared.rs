@@ -37,8 +37,34 @@ const fn tensor(name: &'static str, about: &'static str) -> OperandOf {
 }
 
 const fn vector(name: &'static str, dtypes: &'static [Dtype], about: &'static str) -> OperandOf {
-    OperandOf::new(Role::Optional, name, about).of(dtypes).laid_out(MemoryLayout::Contiguous)
+    OperandOf::new(Role::Optional, name, about).of(dtypes).laid_out(MemoryLayout::Contiguous).by_name()
 }
+
+/// The summary, and what holds for all operands and options.
+const SUMMARY: &str = "\
+attention, softmax(scale * q @ k.T) @ v for each head, with no score matrix in memory
+
+All arrays are of one library, on one device. Columns are contiguous, and the other strides multiples
+of 16 bytes: ``x.transpose(1, 2)`` of (batches, tokens, heads, columns) costs nothing. Heads of ``q``
+may share those of ``k`` and ``v`` (GQA, MQA): their number is a multiple. The last query is at the
+position of the last key. A query that attends to no key has a result of zero and a log-sum-exp of
+minus infinity. Only minus infinity masks a key: every finite score counts.
+
+D is 64, 80, 96, 128, 192 or 256, and DV is D, or 128 if D is 192. float8_e4m3fn is for Hopper, D 64,
+128 or 256, with masks by ``causal`` and ``window``; factors of its ``q`` and ``k`` must be positive.
+
+NaN and infinity in ``k`` and ``v`` reach the results of the queries that see the key, and of no
+other: not past a sequence's last key or before a window, nor in unused slots of pages, tokens of no
+sequence, and keys that ``causal`` or ``mask`` hides.
+
+Sequences of variable length (``q_offsets``) follow each other along the tokens of the one batch of
+``q``: a tensor (tokens, heads, D) becomes such a batch by ``x.transpose(0, 1)[None]``. Tokens of no
+sequence are left unchanged in ``out``; in a new array they are zero, with a log-sum-exp of minus
+infinity. Without ``k_offsets``, ``k`` and ``v`` have one batch for each sequence, or pages.
+``page_table`` requires ``key_lengths``, and the number of tokens of a page is a power of two.
+
+Offsets, lengths, page numbers and factors of arrays on the host are checked. On a GPU they are not:
+wrong ones read and write other memory.";
 
 /// Indices of [`ATTENTION`]'s operands.
 mod at {
@@ -58,7 +84,7 @@ mod at {
 /// Attention.
 pub static ATTENTION: Declaration = Declaration {
     name: OPERATION,
-    summary: "softmax(scale * q @ k.T) @ v for each head, with no score matrix in memory",
+    summary: SUMMARY,
     operands: &[
         tensor("q", "(batches, heads, queries, D) of bfloat16 or float16, on Hopper also of float8_e4m3fn"),
         tensor("k", "(batches, KV heads, keys, D), of the type of q; heads are a multiple of KV heads"),
@@ -68,9 +94,11 @@ pub static ATTENTION: Declaration = Declaration {
             "bias",
             "added to the scores, of the type of q, broadcast to (batches, heads, queries, keys)",
         )
-        .of(HALVES),
+        .of(HALVES)
+        .by_name(),
         OperandOf::new(Role::Optional, "mask", "bool, broadcast like bias: false hides a key from a query")
-            .of(&[Dtype::Bool]),
+            .of(&[Dtype::Bool])
+            .by_name(),
         vector("alibi", &[Dtype::F32], "(heads,) or (batches, heads) of float32: the slopes of ALiBi"),
         vector("sinks", &[Dtype::F32], "(heads,) of float32: a score without a value, part of the softmax"),
         vector(
@@ -111,7 +139,8 @@ pub static ATTENTION: Declaration = Declaration {
         )
         .of(&[Dtype::F32])
         .laid_out(MemoryLayout::Contiguous)
-        .partial("q_offsets", f64::NEG_INFINITY),
+        .partial("q_offsets", f64::NEG_INFINITY)
+        .returned_if("return_lse"),
     ],
     options: &[
         OptionOf::new(

@@ -9,11 +9,14 @@ use moye_runtime::{Error, Result, Stream};
 /// A copy of an array.
 pub static COPY: Declaration = Declaration {
     name: "copy",
-    summary: "a copy of an array",
+    summary: "a copy of an array\n\nIn Python elements of any type are copied, of 1, 2, 4, 8 or 16 bytes.",
     operands: &[
         OperandOf::new(Role::Input, "x", "(N,), (M, N) or (batches, M, N), of any strides")
-            .of(Dtype::NUMBERS),
-        OperandOf::new(Role::Result, "out", "the copy, of the shape and type of x").of(Dtype::NUMBERS),
+            .of(Dtype::NUMBERS)
+            .moved(),
+        OperandOf::new(Role::Result, "out", "the copy, of the shape and type of x")
+            .of(Dtype::NUMBERS)
+            .moved(),
     ],
     options: &[],
     results: |inputs, _| Ok(vec![input::<false>(inputs)?.clone()]),
@@ -40,11 +43,15 @@ pub static COPY: Declaration = Declaration {
 /// The transpose of each matrix of an array.
 pub static TRANSPOSE: Declaration = Declaration {
     name: "transpose",
-    summary: "the transposed matrix, or that of each matrix of a batch",
+    summary: "the transposed matrix, or that of each matrix of a batch\n\nIn Python elements of any type are \
+              moved, of 1, 2, 4, 8 or 16 bytes. ``x.T`` is a transposed view without a copy.",
     operands: &[
-        OperandOf::new(Role::Input, "x", "(M, N) or (batches, M, N), of any strides").of(Dtype::NUMBERS),
+        OperandOf::new(Role::Input, "x", "(M, N) or (batches, M, N), of any strides")
+            .of(Dtype::NUMBERS)
+            .moved(),
         OperandOf::new(Role::Result, "out", "(N, M) or (batches, N, M), of the type of x; it is not x")
-            .of(Dtype::NUMBERS),
+            .of(Dtype::NUMBERS)
+            .moved(),
     ],
     results: |inputs, _| {
         let ArrayType { dtype, mut shape } = input::<true>(inputs)?.clone();

@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
 use moye::operation::{
-    Array, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Plans, Role, Value,
+    Array, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Plans, Role, Value, offsets,
 };
 use moye::{Buffer, Device};
 use moye_bench::dtype::{Dtype as DtypeOfFile, InFile};
@@ -127,7 +127,7 @@ fn command(declaration: &'static Declaration, plans: bool) -> Command {
     let command = if plans { command.arg(tuning()) } else { command };
     let command = if has_dtype(declaration) { command.arg(dtype()) } else { command };
     // The group's own description would replace one that is set before.
-    DeviceArgument::augment_args(command).about(declaration.summary)
+    DeviceArgument::augment_args(command).about(declaration.about().0)
 }
 
 /// The operations that `moye bench` and `moye tune` know by their declaration.
@@ -239,6 +239,7 @@ macro_rules! of_elements {
             Dtype::E4m3 => $function::<F8E4M3>($($argument),*),
             Dtype::E5m2 => $function::<F8E5M2>($($argument),*),
             Dtype::F64 => $function::<f64>($($argument),*),
+            Dtype::C128 => Err(anyhow!("files of complex numbers are neither read nor written")),
         }
     };
 }
@@ -284,20 +285,11 @@ fn elements(shape: &[usize]) -> Result<usize> {
 /// The elements of a file as float64.
 fn values<T: InFile + Default>(file: &NpyFile, dtype: Dtype) -> Result<Vec<f64>> {
     let Strided { elements, shape, strides } = file.array::<T>()?;
-    let count = if shape.contains(&0) { 0 } else { shape.iter().product() };
-    let place = |index: usize| {
-        let (mut rest, mut place) = (index, 0);
-        for (extent, stride) in shape.iter().zip(&strides).rev() {
-            place += rest % extent * *stride as usize;
-            rest /= extent;
-        }
-        place
-    };
-    let value = |index: usize| {
-        let bits = elements[place(index)].stored_bits().to_le_bytes();
+    let value = |offset: i64| {
+        let bits = elements[offset as usize].stored_bits().to_le_bytes();
         dtype.read(&bits[..T::BYTES])
     };
-    Ok((0..count).map(value).collect())
+    Ok(offsets(&shape, &strides).map(value).collect())
 }
 
 /// The element type of a file that is passed for an operand; `given` is that of the command line,
@@ -380,15 +372,14 @@ impl Declared {
         // Outputs are opened first, so that a wrong path is reported immediately.
         let force = matches.get_flag("force");
         let mut outputs = Vec::new();
-        let written = || declaration.operands.iter().filter(|operand| !operand.role.is_input());
-        for operand in written() {
+        for operand in declaration.outputs() {
             outputs.push(path(operand).map(|path| Output::create(path, force)).transpose()?);
         }
         let mut report = Output::report(outputs.first().and_then(Option::as_ref));
         let device = DeviceArgument::from_arg_matches(&matches)?.open(&mut report)?;
         let (mut memory, mut operands, mut types) = (Vec::new(), Vec::new(), Vec::new());
         let mut known = Vec::new();
-        for operand in declaration.operands.iter().filter(|operand| operand.role.is_input()) {
+        for operand in declaration.inputs() {
             let Some(path) = path(operand) else {
                 operands.push(None);
                 types.push(None);
@@ -407,13 +398,9 @@ impl Declared {
         declaration.know(&types, &known, &mut options)?;
         let wanted = (declaration.results)(&types, &options)?;
         let mut results = Vec::new();
-        for ((ty, output), operand) in wanted.iter().zip(&outputs).zip(written()) {
+        for ((ty, output), operand) in wanted.iter().zip(&outputs).zip(declaration.outputs()) {
             let elements = elements(&ty.shape)?;
-            let is_given = |name: &str| declaration.operands.iter().position(|of| of.name == name);
-            let partial = operand
-                .partial
-                .filter(|(when, _)| is_given(when).and_then(|index| types.get(index)?.as_ref()).is_some());
-            let value = partial.map(|(_, value)| value);
+            let value = declaration.unwritten(operand, &types);
             let elements = match output.is_some() || operand.role == Role::Result {
                 true => Some(of_elements!(ty.dtype, result, &device, elements, ty.dtype, value)?),
                 false => None,
@@ -453,7 +440,9 @@ impl Declared {
         let time = device.time(|_| run())?;
         bar.finish_and_clear();
         report.line("time", format_args!("{:.3} ms", time.as_secs_f64() * 1e3));
-        for (((elements, output), ty), operand) in results.iter().zip(outputs).zip(&wanted).zip(written()) {
+        for (((elements, output), ty), operand) in
+            results.iter().zip(outputs).zip(&wanted).zip(declaration.outputs())
+        {
             if let (Some(elements), Some(output)) = (elements, output) {
                 // The file of the log-sum-exp has another mode, of one column.
                 let mut shape = ty.shape.clone();

@@ -25,14 +25,14 @@ pub fn named(name: &str) -> Option<&'static Declaration> {
 /// The operations' names, each with its help.
 pub fn names() -> impl Iterator<Item = PossibleValue> {
     crate::commands::run::operations()
-        .map(|declaration| PossibleValue::new(declaration.name).help(declaration.summary))
+        .map(|declaration| PossibleValue::new(declaration.name).help(declaration.about().0))
 }
 
 /// Parses the name of an operation to tune: products and attention are among them, which
 /// `moye bench` measures by their own cases.
 pub fn parser() -> impl TypedValueParser<Value = &'static Declaration> {
     const OTHERS: [&Declaration; 2] = [&moye::MATMUL, &moye::ATTENTION];
-    let others = OTHERS.map(|of| PossibleValue::new(of.name).help(of.summary));
+    let others = OTHERS.map(|of| PossibleValue::new(of.name).help(of.about().0));
     PossibleValuesParser::new(names().chain(others)).map(|name| {
         let other = OTHERS.into_iter().find(|of| of.name == name).unwrap_or(&moye::MATMUL);
         named(&name).unwrap_or(other)

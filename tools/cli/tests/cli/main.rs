@@ -203,12 +203,12 @@ fn help_says_what_each_operation_computes() {
     let all = help(&["run", "--help"]);
     let named: [&moye::operation::Declaration; 2] = [&moye::ATTENTION, &moye::MATMUL];
     for operation in moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS).chain(&named) {
-        assert!(all.contains(&beginning(operation.summary)), "{}: {all}", operation.name);
-        assert!(help(&["run", operation.name, "--help"]).starts_with(&beginning(operation.summary)));
+        assert!(all.contains(&beginning(operation.about().0)), "{}: {all}", operation.name);
+        assert!(help(&["run", operation.name, "--help"]).starts_with(&beginning(operation.about().0)));
     }
     for operation in [&moye::ATTENTION, &moye::COPY, &moye::TRANSPOSE] {
-        assert!(help(&[operation.name, "--help"]).starts_with(&beginning(operation.summary)));
-        assert!(help(&["--help"]).contains(&beginning(operation.summary)), "{}", operation.name);
+        assert!(help(&[operation.name, "--help"]).starts_with(&beginning(operation.about().0)));
+        assert!(help(&["--help"]).contains(&beginning(operation.about().0)), "{}", operation.name);
     }
 }
 

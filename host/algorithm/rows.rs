@@ -1,9 +1,10 @@
 //! Plans of kernels along rows: how many threads share a row, by its length, its alignment and the
-//! card. The shipped operations choose by them, and so can any [`Operation`](super::Operation).
+//! card. The shipped operations choose by them, and so can any
+//! [`Operation`](crate::operation::Operation).
 
-use super::{Array, Dtype};
 use crate::device::{Arch, Rates};
 use crate::launch::Grid;
+use crate::operation::{Array, Dtype};
 use crate::{Error, MAX_BLOCKS, Result};
 use moye_device::algorithm::{RowBlocks, RowShape, RowStride};
 

@@ -1,8 +1,8 @@
 //! Elementwise operations: broadcasting of shapes, and the launches of `map` for arrays.
 
-use super::{Array, ArrayType, Launcher, Operation};
 use crate::device::Rates;
 use crate::module::Ptx;
+use crate::operation::{self, Array, ArrayType, Launcher, Operation};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::algorithm::{MapLaunch, MapModes, MapOperand};
@@ -160,7 +160,7 @@ pub unsafe fn run_launches<O: Elementwise<N>, const N: usize>(
 ) -> Result<()> {
     // SAFETY: the operands are on the stream's device until the work is complete.
     launches.iter().try_for_each(|launch| unsafe {
-        super::run::<Mapped<O, N>>(stream, &launch.modes, &(*launch, scalars))
+        operation::run::<Mapped<O, N>>(stream, &launch.modes, &(*launch, scalars))
     })
 }
 
