@@ -3,11 +3,9 @@
 
 use super::cublas::{Gemm, Peer};
 use super::product::Problem;
-use crate::Size;
-use crate::dtype::{Member, Stored};
-use crate::with_types;
-use crate::{Kind, Majors};
+use crate::{Kind, Majors, Member, Size, with_types};
 use anyhow::Result;
+use moye::number::Scalar;
 use moye::{Device, Matmul, MatrixMut, Output, Stream};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -52,7 +50,7 @@ pub fn cost(device: &Device, rounds: usize, peer: Result<&Peer, String>, case: C
     with_types!(case.kind, measured(device, rounds, peer, case))
 }
 
-fn measured<T: Member, U: Output<T> + Stored + Default>(
+fn measured<T: Member, U: Output<T> + Scalar + Default>(
     device: &Device,
     rounds: usize,
     peer: Result<&Peer, String>,

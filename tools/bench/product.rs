@@ -4,19 +4,17 @@ use super::cublas::{Gemm, Peer};
 use super::results::{Figure, Row};
 use super::timing::in_turn;
 use super::{Measure, Seen};
-use crate::Epilogue;
-use crate::Size;
-use crate::dtype::{Member, Stored};
-use crate::{Kind, Majors};
+use crate::{Epilogue, Kind, Majors, Member, Size};
 use anyhow::{Context, Result, bail};
-use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Output, Precision};
+use moye::number::Scalar;
+use moye::{Buffer, Device, Element, Matmul, Matrix, MatrixMut, Output, Precision};
 use rayon::prelude::*;
 
 /// Elements of C that are compared with float64.
 const SAMPLES: usize = 500;
 
 /// Random operands on the host and on a device, and memory for the product.
-pub struct Problem<T: Member, U: Stored> {
+pub struct Problem<T: Member, U: Element + Scalar> {
     /// The element types.
     pub kind: Kind,
     /// The majors of A and B.
@@ -54,7 +52,7 @@ macro_rules! with_types {
     };
 }
 
-impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
+impl<T: Member, U: Output<T> + Scalar + Default> Problem<T, U> {
     /// # Errors
     /// The device lacks the memory.
     pub fn new(device: &Device, kind: Kind, majors: Majors, size: Size) -> Result<Self> {
@@ -200,7 +198,7 @@ pub fn row(measure: &Measure<'_>, kind: Kind, majors: Majors, size: Size) -> Res
 ///
 /// # Errors
 /// They have no such kernel; the error lists their kernels.
-fn known_kernel<T: Member, U: Output<T> + Stored + Default>(
+fn known_kernel<T: Member, U: Output<T> + Scalar + Default>(
     device: &Device,
     kind: Kind,
     name: &str,
@@ -232,7 +230,7 @@ fn by_kernel<'a, T: Member, U: Output<T>>(
     Ok(call)
 }
 
-fn measured<T: Member, U: Output<T> + Stored + Default>(
+fn measured<T: Member, U: Output<T> + Scalar + Default>(
     measure: &Measure<'_>,
     kind: Kind,
     majors: Majors,
@@ -327,7 +325,7 @@ mod tests {
     use crate::tests::on_simulator;
     use moye::kernels::mma::Activation;
 
-    fn checked<T: Member, U: Output<T> + Stored + Default>(kind: Kind, majors: Majors) {
+    fn checked<T: Member, U: Output<T> + Scalar + Default>(kind: Kind, majors: Majors) {
         let device = Device::sim();
         let mut problem = Problem::<T, U>::new(&device, kind, majors, Size { m: 33, n: 17, k: 40 }).unwrap();
         problem.poison().unwrap();

@@ -2,8 +2,8 @@
 
 use super::npy::{Header, Kind, MAGIC};
 use super::progress;
+use crate::commands::dtype::{Dtype, InFile, Stored};
 use anyhow::{Context, Result, anyhow, bail};
-use moye_bench::dtype::{Dtype, InFile, Stored};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix1, Ix2, ShapeBuilder};
 use std::borrow::Cow;
 use std::fs::File;

@@ -5,9 +5,11 @@
 
 use super::DeviceArgument;
 use super::input::NpyFile;
+use super::number::number;
 use super::output::Output;
 use super::product::{Finish, How, Product, multiply};
 use super::report::Report;
+use crate::commands::dtype::{Dtype, Member, PRODUCTS, Stored};
 use anyhow::{Result, bail};
 use clap::Args;
 use half::{bf16, f16};
@@ -16,7 +18,6 @@ use moye::number::{F8E4M3, F8E5M2};
 use moye::operation::Plans;
 use moye::{Device, Output as ResultOf, Precision};
 use moye_bench::activation::Function;
-use moye_bench::dtype::{Dtype, Member, PRODUCTS, Stored};
 use ndarray::{Array2, CowArray, Ix1};
 use std::path::{Path, PathBuf};
 
@@ -100,20 +101,6 @@ pub struct Matmul {
 pub fn tile(text: &str) -> Result<(u32, u32), String> {
     let extents = text.split_once('x').and_then(|(m, n)| Some((m.parse().ok()?, n.parse().ok()?)));
     extents.ok_or_else(|| format!("`{text}` is not a tile: expected MxN without spaces, such as 64x64"))
-}
-
-/// Parses an f64. A value that f64 rounds to infinity or to 0 is an error.
-pub fn number(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number: 0.5 and -1e3 are"))?;
-    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
-    let has_digit = |least| mantissa.bytes().any(|byte| (least..=b'9').contains(&byte));
-    if number.is_infinite() && has_digit(b'0') {
-        return Err(format!("`{text}` is too large: the largest 64-bit float is 1.8e308"));
-    }
-    if number == 0.0 && has_digit(b'1') {
-        return Err(format!("`{text}` is too small: the smallest 64-bit float above 0 is 4.9e-324"));
-    }
-    Ok(number)
 }
 
 /// Reads the file of this name, if a name is given.
@@ -326,32 +313,6 @@ impl Matmul {
                 "--activation gelu, gelu_tanh and silu are for floats, and the product of {dtype} is int32; use relu, or convert the matrices"
             ),
             function => Ok(function.map_or(Activation::None, Activation::from)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::number;
-
-    #[test]
-    fn numbers_that_no_float_of_64_bits_is_near_to_are_refused() {
-        for (text, want) in
-            [("0.5", 0.5), ("-1e3", -1e3), ("0e9", 0.0), ("5e-324", 5e-324), ("1.7e308", 1.7e308)]
-        {
-            assert_eq!(number(text), Ok(want));
-        }
-        assert_eq!(number("-inf"), Ok(f64::NEG_INFINITY), "infinity itself is one");
-        assert!(number("NaN").is_ok_and(f64::is_nan));
-        for (text, why) in [
-            ("1e400", "too large"),
-            ("-1E400", "too large"),
-            ("1e-400", "too small"),
-            ("-0.1e-330", "too small"),
-            ("x", "is not a number"),
-        ] {
-            let said = number(text).unwrap_err();
-            assert!(said.contains(text) && said.contains(why), "{said}");
         }
     }
 }

@@ -5,40 +5,48 @@ mod atoms;
 mod bench;
 mod doctor;
 mod draw;
+#[cfg(feature = "run")]
+#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "products read matrices"))]
+mod dtype;
 mod eval;
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
+#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "products read matrices"))]
 mod input;
 mod interrupt;
 #[cfg(feature = "operations")]
 mod matmul;
 mod new;
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
+#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "products read matrices"))]
 mod npy;
+#[cfg(feature = "run")]
+mod number;
 mod output;
 #[cfg(feature = "operations")]
 mod product;
 #[cfg(feature = "operations")]
 mod profile;
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
 mod progress;
 mod ptx_report;
 #[cfg(feature = "operations")]
 mod reference;
 mod report;
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
+#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "no operation is a command"))]
 mod run;
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
 mod transfer;
 #[cfg(feature = "operations")]
 mod tune;
 
 use anyhow::Result;
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
 use clap::Args;
 use clap::{Parser, Subcommand};
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
 use moye::{Device, DeviceChoice};
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
 use report::Report;
 use std::path::Path;
 
@@ -46,7 +54,7 @@ use std::path::Path;
 #[derive(Parser)]
 #[command(name = "moye", version, arg_required_else_help = true)]
 #[cfg_attr(
-    not(feature = "operations"),
+    not(feature = "run"),
     command(after_help = "This program was built without the feature `operations`: it runs no operation.")
 )]
 pub struct Cli {
@@ -64,7 +72,7 @@ enum Command {
     #[command(flatten)]
     Named(run::Named),
     /// Run an operation on NumPy files: `moye run softmax x.npy -o y.npy --axis -1`.
-    #[cfg(feature = "operations")]
+    #[cfg(feature = "run")]
     Run(run::Run),
     /// Measure products, copies and transposes on a GPU, beside cuBLAS and the driver.
     ///
@@ -115,7 +123,7 @@ impl Cli {
             Command::Matmul(command) => command.run(),
             #[cfg(feature = "operations")]
             Command::Named(command) => command.run(),
-            #[cfg(feature = "operations")]
+            #[cfg(feature = "run")]
             Command::Run(command) => command.run(),
             #[cfg(feature = "operations")]
             Command::Bench(command) => command.run(),
@@ -142,7 +150,7 @@ fn built_in() -> &'static Path {
 }
 
 /// The device of a command.
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
 #[derive(Args)]
 struct DeviceArgument {
     /// Device: `auto`, `gpu`, `gpu:N` or `sim` (default: the environment variable MOYE_DEVICE;
@@ -151,7 +159,7 @@ struct DeviceArgument {
     device: Option<DeviceChoice>,
 }
 
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
 impl DeviceArgument {
     /// Opens the device and reports which one it is.
     fn open(&self, report: &mut Report) -> Result<Device> {

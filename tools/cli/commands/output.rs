@@ -1,7 +1,7 @@
 //! Writes results to files, completely or not at all.
 
 use super::interrupt;
-#[cfg(feature = "operations")]
+#[cfg(feature = "run")]
 use super::report::Report;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, File, OpenOptions};
@@ -87,7 +87,7 @@ impl Output {
     }
 
     /// The stream for progress reports: not the one that may carry the result.
-    #[cfg(feature = "operations")]
+    #[cfg(feature = "run")]
     pub fn report(output: Option<&Self>) -> Report {
         match output.map(|output| &output.target) {
             Some(Target::Special(_)) => Report::to_stderr(),

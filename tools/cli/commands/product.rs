@@ -3,11 +3,11 @@
 use super::reference::{Comparison, compare};
 use super::report::Report;
 use super::{progress, transfer};
+use crate::commands::dtype::{Member, Stored};
 use anyhow::{Result, bail};
 use moye::kernels::mma::Activation;
 use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Output, Precision};
 use moye_bench::activation::activated;
-use moye_bench::dtype::{Member, Stored};
 use ndarray::{Array2, ArrayView2, CowArray, Ix1, Ix2};
 
 /// The number of timed runs on a GPU.

@@ -1,13 +1,13 @@
 //! `moye profile`: the work of an operation of this program on a GPU, counted by the simulator.
 
 use super::report as terminal;
+use crate::commands::dtype::{Member, Stored};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
 use moye::profile::{Card, Profile as Counted};
 use moye::{Arch, Device, Matmul, Matrix, MatrixMut, Output as ResultOf, Precision, SHIPPED_PTX};
-use moye_bench::dtype::{Member, Stored};
 use moye_bench::{Majors, Size};
 use moye_build::PtxFile;
 use moye_build::report::{Ptxas, Report};
@@ -254,7 +254,7 @@ fn add_sources(profile: &mut Counted) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use moye_bench::dtype::Dtype;
+    use crate::commands::dtype::Dtype;
 
     #[test]
     fn each_operand_type_of_products_is_one_of_a_profile() {

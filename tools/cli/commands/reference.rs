@@ -1,6 +1,6 @@
 //! A float64 reference of a product.
 
-use moye_bench::dtype::Tolerance;
+use crate::commands::dtype::Tolerance;
 use moye_device::number::Scalar;
 use ndarray::ArrayView2;
 use rayon::prelude::*;

@@ -13,7 +13,7 @@ pub enum Report {
     /// On standard output.
     Stdout,
     /// On standard error.
-    #[cfg(feature = "operations")]
+    #[cfg(feature = "run")]
     Stderr,
 }
 
@@ -24,7 +24,7 @@ impl Report {
     }
 
     /// On standard error, if a result may go to standard output.
-    #[cfg(feature = "operations")]
+    #[cfg(feature = "run")]
     pub fn to_stderr() -> Self {
         Self::Stderr
     }
@@ -35,7 +35,7 @@ impl Report {
         match self {
             Self::Stdout => keep(writeln!(io::stdout(), "{name:<8} {text}")),
             // No stream is left to report a failure.
-            #[cfg(feature = "operations")]
+            #[cfg(feature = "run")]
             Self::Stderr => drop(writeln!(io::stderr(), "{name:<8} {text}")),
         }
     }

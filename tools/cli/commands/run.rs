@@ -2,20 +2,20 @@
 //! declared operation, built from its declaration.
 
 use super::input::{NpyFile, Strided};
-use super::matmul::number;
 use super::npy::Kind;
+use super::number::number;
 use super::output::Output;
 use super::{DeviceArgument, progress, transfer};
+use crate::commands::dtype::{Dtype as DtypeOfFile, InFile};
 use anyhow::{Result, anyhow, bail};
 use clap::builder::{EnumValueParser, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, value_parser};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
 use moye::operation::{
-    Array, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Plans, Role, Value, offsets,
+    Array, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value, offsets,
 };
 use moye::{Buffer, Device};
-use moye_bench::dtype::{Dtype as DtypeOfFile, InFile};
 use std::path::PathBuf;
 
 /// The operation of `moye run` and its arguments.
@@ -124,7 +124,8 @@ fn command(declaration: &'static Declaration, plans: bool) -> Command {
             .value_parser(EnumValueParser::<DtypeOfFile>::new())
             .help("Element type of files that do not store it: bfloat16 in uint16, 8-bit floats in uint8")
     };
-    let command = if plans { command.arg(tuning()) } else { command };
+    // Files of plans are read by the program with all operations.
+    let command = if plans && cfg!(feature = "operations") { command.arg(tuning()) } else { command };
     let command = if has_dtype(declaration) { command.arg(dtype()) } else { command };
     // The group's own description would replace one that is set before.
     DeviceArgument::augment_args(command).about(declaration.about().0)
@@ -132,19 +133,33 @@ fn command(declaration: &'static Declaration, plans: bool) -> Command {
 
 /// The operations that `moye bench` and `moye tune` know by their declaration.
 pub fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
-    moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS)
+    #[cfg(feature = "operations")]
+    const PRODUCTS: &[&Declaration] = moye_products::OPERATIONS;
+    #[cfg(not(feature = "operations"))]
+    const PRODUCTS: &[&Declaration] = &[];
+    moye_rows::OPERATIONS.iter().chain(PRODUCTS)
 }
 
 /// The operations that are commands of the program, and whether their plans may be tuned: copies
 /// and transposes have one candidate.
-const NAMED: [(&Declaration, bool); 3] =
-    [(&moye::ATTENTION, true), (&moye::COPY, false), (&moye::TRANSPOSE, false)];
+const NAMED: &[(&Declaration, bool)] = &[
+    #[cfg(feature = "operations")]
+    (&moye::ATTENTION, true),
+    #[cfg(feature = "operations")]
+    (&moye::COPY, false),
+    #[cfg(feature = "operations")]
+    (&moye::TRANSPOSE, false),
+];
 
 /// The operations of `moye run`, and whether their plans may be tuned. `moye matmul` is a separate
 /// command: it also multiplies random matrices, and compares products with float64.
 fn runnable() -> impl Iterator<Item = (&'static Declaration, bool)> {
-    let tuned = operations().copied().chain([&moye::MATMUL]);
-    tuned.map(|declaration| (declaration, true)).chain(NAMED)
+    #[cfg(feature = "operations")]
+    const MATMUL: &[&Declaration] = &[&moye::MATMUL];
+    #[cfg(not(feature = "operations"))]
+    const MATMUL: &[&Declaration] = &[];
+    let tuned = operations().chain(MATMUL).copied();
+    tuned.map(|declaration| (declaration, true)).chain(NAMED.iter().copied())
 }
 
 impl Args for Run {
@@ -172,7 +187,7 @@ impl FromArgMatches for Run {
 
 impl Subcommand for Named {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(NAMED.map(|(declaration, plans)| self::command(declaration, plans)))
+        command.subcommands(NAMED.iter().map(|&(declaration, plans)| self::command(declaration, plans)))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -186,7 +201,7 @@ impl Subcommand for Named {
 
 impl FromArgMatches for Named {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Declared::named(matches, NAMED.into_iter().map(|(declaration, _)| declaration)).map(Self)
+        Declared::named(matches, NAMED.iter().map(|&(declaration, _)| declaration)).map(Self)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -365,8 +380,9 @@ impl Declared {
             }
         }
         // Commands without the option do not know it.
+        #[cfg(feature = "operations")]
         if let Ok(Some(file)) = matches.try_get_one::<PathBuf>("tuning") {
-            Plans::load(file)?.apply();
+            moye::operation::Plans::load(file)?.apply();
         }
         let given = has_dtype(declaration).then(|| matches.get_one::<DtypeOfFile>("dtype").copied());
         // Outputs are opened first, so that a wrong path is reported immediately.

@@ -1,6 +1,6 @@
 //! The cases of `moye bench attention`: the default ones, or those given by shapes and options.
 
-use crate::commands::matmul::number;
+use crate::commands::number::number;
 use crate::commands::run::pair;
 use clap::Args;
 use moye::Factor;

@@ -1,7 +1,7 @@
 //! The element type.
 
 use super::literal::{Literal, Value};
-use moye_bench::dtype::Dtype;
+use crate::commands::dtype::Dtype;
 
 /// The meaning of `descr`.
 #[derive(Debug)]

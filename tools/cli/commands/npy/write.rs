@@ -1,9 +1,9 @@
 //! Writes NumPy files.
 
+use crate::commands::dtype::{InFile, Stored};
 use crate::commands::output::Output;
 use crate::commands::progress;
 use anyhow::Result;
-use moye_bench::dtype::{InFile, Stored};
 use ndarray::ArrayView2;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
