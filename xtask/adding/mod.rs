@@ -1,21 +1,25 @@
 //! Follows "Adding an operation" of CONTRIBUTING.md: writes the folder `swish` into a copy of
-//! `ops/rows`, and adds it to the list of operations. Its test, builder and function of Python then
-//! exist. Program and measurement read the same list.
+//! `ops/rows`, and adds it to the list of operations. Its test, builder, measurement, command of
+//! the program and function of Python then exist.
 //!
 //! The copy is a crate outside the workspace with that feature alone, so that one operation is
-//! compiled, for the simulator. A crate of `moye new --python` shares the crates below it.
+//! compiled, for the simulator; so is the copy of the program, which has `moye run` alone. A crate
+//! of `moye new --python` shares the crates below them.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, name, quietly};
 use anyhow::{Context, Result, ensure};
-use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX, EXE_EXTENSION};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The crate of the operations, and the folder of the new one.
+/// The crate of the operations, that of the program, and the folder of the new one.
 const CRATE: &str = "ops/rows";
+const PROGRAM: &str = "tools/cli";
 const OPERATION: &str = "swish";
+/// The name of the copy's program: that of the checkout is in the same folder.
+const PROGRAM_NAME: &str = "moye-with-swish";
 /// The files of the operation.
 const FILES: [(&str, &str); 5] = [
     ("mod.rs", include_str!("swish/mod.rs")),
@@ -35,8 +39,9 @@ const LIST: [(&str, &str, &str); 4] = [
     ),
     ("lib.rs", "\"topk\" topk: ", "\"swish\" swish: SWISH;\n            "),
 ];
-/// A test of the builder, and of the list that program and measurement read.
-const BUILDER: &str = r#"use moye::{Device, Matrix, MatrixMut};
+/// A test of the builder, of the list that program and measurement read, and of the measurement.
+const BUILDER: &str = r#"use moye::operation::{Case, Dtype, measure};
+use moye::{Device, Matrix, MatrixMut};
 
 #[test]
 fn swish_has_a_builder_and_is_in_the_list() {
@@ -48,6 +53,10 @@ fn swish_has_a_builder_and_is_in_the_list() {
     assert_eq!(y.download().unwrap(), [0.0, 40.0]);
     let names: Vec<_> = moye_rows::OPERATIONS.iter().map(|of| (of.name, of.bench.len())).collect();
     assert_eq!(names, [("swish", 1)]);
+    const CASE: Case = Case::new(&[Some(&[4, 8])]);
+    let measured = measure(moye_rows::OPERATIONS[0], &device, &CASE, Dtype::F32).unwrap();
+    assert!(measured.bytes == 256 && measured.rate() > 0.0, "{measured:?}");
+    assert!(measured.kernel.starts_with("swish_f32"), "{measured:?}");
 }
 "#;
 
@@ -87,16 +96,31 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     let said = quietly(cargo(&tests).args(features).args(["--", OPERATION]))?;
     let all = said.matches("test result: ok. 1 passed").count();
     ensure!(all == 2, "the test of the declaration and that of the builder say {said}");
-    must(cargo(&["build", "--package", "adding"]).args(features))?;
+    let features = format!("adding/{OPERATION},moye-cli/run");
+    let both = ["build", "--package", "adding", "--package", "moye-cli", "--no-default-features"];
+    must(cargo(&both).args(["--features", &features]))?;
     let built = checkout.target.join("debug").join(format!("{DLL_PREFIX}adding{DLL_SUFFIX}"));
     let module = if cfg!(windows) { "adding.pyd" } else { "adding.abi3.so" };
     fs::copy(&built, folder.join(module)).with_context(|| format!("cannot copy {}", built.display()))?;
     let mut functions = Command::new(python);
     functions.args(["-c", include_str!("functions.py")]).current_dir(&folder);
-    must(functions.env_remove("MOYE_DEVICE"))
+    must(functions.env_remove("MOYE_DEVICE"))?;
+    // The function of Python has left a file and the result.
+    let program = checkout.target.join("debug").join(PROGRAM_NAME).with_extension(EXE_EXTENSION);
+    let of_program = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.current_dir(&folder).args(arguments);
+        quietly(&mut command)
+    };
+    let help = of_program(&["run", OPERATION, "--help"])?;
+    ensure!(help.starts_with("x times its sigmoid"), "the help of the command says {help}");
+    let said = of_program(&["run", OPERATION, "x.npy", "-o", "y.npy", "--force", "--device", "sim"])?;
+    ensure!(said.contains("x [70, 33] float32"), "the command says {said}");
+    let same = "import numpy as np; assert (np.load('y.npy') == np.load('wanted.npy')).all()";
+    must(Command::new(python).args(["-c", same]).current_dir(&folder))
 }
 
-/// Copies the files of the crate.
+/// Copies the files of the crates.
 fn copy(checkout: &Checkout, to: &Path) -> Result<()> {
     let mut list = Command::new("git");
     list.current_dir(&checkout.root).args([
@@ -106,6 +130,7 @@ fn copy(checkout: &Checkout, to: &Path) -> Result<()> {
         "--others",
         "--exclude-standard",
         CRATE,
+        PROGRAM,
     ]);
     let names = quietly(&mut list).context("the files of the checkout cannot be listed")?;
     for name in names.split('\0').filter(|name| !name.is_empty()) {
@@ -149,11 +174,14 @@ fn workspace(checkout: &Checkout, folder: &Path) -> Result<()> {
     let krate = folder.join(CRATE).join("Cargo.toml");
     let text = fs::read_to_string(&krate)?;
     write(&krate, &text.replace("path = \"../..\"", &root("")))?;
+    let program = folder.join(PROGRAM).join("Cargo.toml");
+    let text = fs::read_to_string(&program)?;
+    write(&program, &text.replace("name = \"moye\"\n", &format!("name = {PROGRAM_NAME:?}\n")))?;
     let package = table("[workspace.package]")?;
     write(
         &folder.join("Cargo.toml"),
         &format!(
-            "[workspace]\nmembers = [\"{CRATE}\", \"functions\"]\nresolver = \"3\"\n\n{package}\n\n{dependencies}\n\
+            "[workspace]\nmembers = [\"{CRATE}\", \"{PROGRAM}\", \"functions\"]\nresolver = \"3\"\n\n{package}\n\n{dependencies}\n\
              [profile.dev]\nopt-level = 1\ndebug = \"line-tables-only\"\nlto = \"off\"\n\n\
              [profile.dev.package.moye-sim]\nopt-level = 3\ncodegen-units = 1\n"
         ),

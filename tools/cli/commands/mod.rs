@@ -27,6 +27,7 @@ mod product;
 #[cfg(feature = "operations")]
 mod profile;
 #[cfg(feature = "run")]
+#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "products are timed several times"))]
 mod progress;
 mod ptx_report;
 #[cfg(feature = "operations")]
