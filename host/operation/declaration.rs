@@ -207,8 +207,8 @@ impl OperandOf {
         Self { returned_if: Some(argument), ..self }
     }
 
-    /// The operand of an operation that only moves elements: of all types, in Python also of those
-    /// that [`Dtype`] lacks, of 1, 2, 4, 8 or 16 bytes. Files have the listed ones.
+    /// The operand of an operation that only moves elements: of all types, in Python also of types
+    /// that [`Dtype`] lacks, of 1, 2, 4, 8 or 16 bytes. Files have the listed types.
     #[must_use]
     pub const fn moved(self) -> Self {
         Self { is_moved: true, ..self }

@@ -224,7 +224,7 @@ def operand(array, name, stream=None):
 
 
 def on_device_of(array):
-    """A context with the array's device as PyTorch's current one, which restores the previous one."""
+    """A context with the array's device as PyTorch's current one; restores the previous one."""
     if _torch(array) and array.is_cuda:
         torch = sys.modules["torch"]
         if torch.cuda.current_device() != array.get_device():

@@ -19,7 +19,7 @@ def function(operation, name=None, run=_moye.run_declared):
     inputs = [x for x in operands if "result" not in x[2]]
     results = [x for x in operands if "result" in x[2]]
     names, outs = [x[0] for x in inputs], [x[0] for x in results]
-    # Results of these values are new arrays: omitted ones, and optional ones with a flag that is set.
+    # Results of these values are new arrays: omitted ones, and optional ones whose flag is set.
     absent = [None if role == "result" else True for _, _, role, *_ in results]
     places, first = range(len(outs)), names[0]
     is_moved = any(x[5] for x in operands)
