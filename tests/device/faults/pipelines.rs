@@ -1,6 +1,6 @@
 //! Mistakes with a [`Pipeline`](moye_device::pipeline::Pipeline) that its types do not prevent,
 //! each by a kernel on `Device::sim()`. Mistakes that they prevent do not compile:
-//! `tests/fixtures/compile-errors/pipelines`.
+//! `tests/fixtures/compile-errors/tilings.rs`.
 
 use crate::fault;
 use moye::Grid;
