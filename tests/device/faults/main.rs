@@ -54,7 +54,7 @@ macro_rules! kind {
     kernels::leaves_before_the_barrier,
     kind!(BarrierIncomplete { barrier: 0, arrived: 63, expected: 64, .. }),
     0,
-    &["barrier 0 is incomplete: 63 of 64 threads arrived", "(3,0,0) exited"]
+    &["barrier 0 is incomplete: 63 of 64 threads arrived", "63 threads (0,0,0) to (2,0,0), (4,0,0) to (63,0,0) wait at barrier 0 at ", "1 thread (3,0,0) exited"]
 )]
 #[case::barrier_with_two_counts(
     kernels::counts_a_barrier_in_two_ways,
@@ -78,7 +78,7 @@ macro_rules! kind {
     kernels::has_lanes_that_never_come,
     kind!(WarpIncomplete { mask: u32::MAX, missing: 0xFFFF_0000, .. }),
     0,
-    &["bar.warp.sync with mask 0xffffffff is not reached by lanes 0xffff0000"]
+    &["bar.warp.sync with mask 0xffffffff is not reached by lanes 0xffff0000", "wait for the phase of parity 0 of the mbarrier"]
 )]
 #[case::shuffle_from_a_lane_that_takes_no_part(
     kernels::shuffles_from_a_lane_that_takes_no_part,
