@@ -8,9 +8,15 @@ use crate::random::Random;
 use half::bf16;
 use moye::number::F8E4M3;
 use moye::{Attention, Device, Error, Heads, HeadsMut};
+use std::collections::BTreeMap;
 
-/// Runs a case through the call, on a GPU twice with the same bits.
-fn run(device: &Device, case: &Case, seed: u64) -> Errors {
+/// Runs a case through the call if `takes` is true of its kernel, on a GPU twice with the same bits.
+fn run(
+    device: &Device,
+    case: &Case,
+    seed: u64,
+    mut takes: impl FnMut(&'static str) -> bool,
+) -> Option<Errors> {
     let operands = case.operands(seed);
     let shape = |heads: usize, tokens: usize| [case.batches, heads, tokens, case.d];
     let (q_shape, k_shape) = (shape(case.heads, case.q_length), shape(case.kv_heads(), case.k_length));
@@ -29,7 +35,7 @@ fn run(device: &Device, case: &Case, seed: u64) -> Errors {
     });
     // Calls without the log-sum-exp use other kernels.
     let with_lse = seed.is_multiple_of(2);
-    let attend = || {
+    let mut attend = || {
         let mut o = device.upload(&vec![bf16::NAN; case.rows() * case.d]).unwrap();
         let mut lse = device.upload(&vec![f32::NAN; case.rows()]).unwrap();
         let limit = |limit: i32| (limit != i32::MAX).then_some(limit as u32);
@@ -45,26 +51,42 @@ fn run(device: &Device, case: &Case, seed: u64) -> Errors {
         let kernel = call.explain(device, &target).unwrap().kernel.unwrap();
         assert!(kernel.starts_with("hopper_e4m3_"), "{kernel}");
         assert_eq!(kernel.ends_with("_lse"), with_lse && case.d != 256, "{kernel}");
+        if !takes(kernel) {
+            return None;
+        }
         call.run(device, &mut target).unwrap();
         drop(call);
-        (o.download().unwrap(), lse.download().unwrap())
+        Some((o.download().unwrap(), lse.download().unwrap()))
     };
-    let (o, lse) = attend();
+    let (o, lse) = attend()?;
     if device.is_gpu() {
-        let (again_o, again_lse) = attend();
+        let (again_o, again_lse) = attend()?;
         let same = bytes(&o) == bytes(&again_o) && bytes(&lse) == bytes(&again_lse);
         assert!(same, "a second run has other bits; {case:?}, seed {seed}");
     }
-    compare(case, &operands, &o, with_lse.then_some(&lse), seed)
+    Some(compare(case, &operands, &o, with_lse.then_some(&lse), seed))
 }
 
-fn random_cases(device: &Device, seeds: std::ops::Range<u64>) {
+/// All cases on a GPU, and two of each kernel on the simulator.
+fn random_cases(device: &Device, seeds: impl IntoIterator<Item = u64>) {
     let mut all = Errors::default();
+    let mut kernels = BTreeMap::new();
     for seed in seeds {
         let case = Case::random(&mut Random::new(seed));
         let case = if device.is_gpu() { case } else { case.short() };
-        all.merge(&run(device, &case, seed));
+        let takes = |kernel| {
+            let count = kernels.entry(kernel).or_insert(0);
+            *count += 1;
+            device.is_gpu() || *count <= 2
+        };
+        if let Some(errors) = run(device, &case, seed, takes) {
+            all.merge(&errors);
+        }
+        if !device.is_gpu() && kernels.len() == 6 && kernels.values().all(|&count| count >= 2) {
+            break;
+        }
     }
+    assert!(device.is_gpu() || kernels.len() == 6, "kernels that ran: {kernels:?}");
     // The root mean square error of rounding to e4m3 is about 0.026 of a value.
     assert!(all.relative() <= 0.03, "{all}");
     println!("{all}");
@@ -72,7 +94,7 @@ fn random_cases(device: &Device, seeds: std::ops::Range<u64>) {
 
 #[test]
 fn random_shapes_of_8_bit_floats_are_within_the_rounding_of_the_probabilities_on_the_simulator() {
-    random_cases(&Device::sim(), 100..112);
+    random_cases(&Device::sim(), 100..400);
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod case;
 mod check;
 mod e4m3;
 #[allow(dead_code, reason = "the tests of the kernels use all of it")]
-#[path = "../../../ops/attention/tests/e4m3/case.rs"]
+#[path = "../../../ops/attention/tests/attention/e4m3/case.rs"]
 mod e4m3_case;
 mod edges;
 mod hopper;
@@ -27,7 +27,7 @@ mod options;
 #[allow(dead_code, reason = "each test uses some of it")]
 #[path = "../../../ops/attention/host/oracle.rs"]
 mod oracle;
-#[path = "../../../ops/attention/tests/attention/random.rs"]
+#[path = "../../fixtures/common/random.rs"]
 mod random;
 #[path = "../../../ops/attention/tests/attention/reference.rs"]
 mod reference;

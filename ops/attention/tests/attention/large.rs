@@ -7,7 +7,7 @@ use half::{bf16, f16};
 /// The kernels by their case: a few queries and 136 keys, which are several tiles.
 fn each_kernel(scores: Scores, mut check: impl FnMut(&Case, bool)) {
     for (d, queries, decode, splits) in
-        [(64, 17, false, 1), (64, 17, false, 3), (128, 9, false, 1), (64, 5, true, 1), (128, 5, true, 3)]
+        [(64, 17, false, 3), (128, 9, false, 1), (64, 5, true, 1), (128, 5, true, 3)]
     {
         let mut case = Case::new(d, (1, 1, 1), (queries, 136));
         (case.scale, case.decode, case.splits, case.scores) = (0.125, decode, splits, Some(scores));
@@ -45,7 +45,6 @@ fn a_bias_near_the_largest_number_at_one_key_gives_its_value() {
 #[test]
 fn a_row_of_equally_low_biases_is_the_mean() {
     check_bf16(Scores::Bias(|_| bf16::MIN.to_f32()));
-    check_bf16(Scores::Bias(|_| -1.0e10));
     check_bf16(Scores::Bias(|_| -1.0e9));
     check_f16(Scores::Bias(|_| f16::MIN.to_f32()));
 }
@@ -61,22 +60,19 @@ fn only_minus_infinity_hides_and_low_tiles_lose_against_later_ones() {
 fn products_of_any_size_have_the_softmax_of_their_differences() {
     // Scores of 1.3e10 in heads of 64, and twice that in heads of 128: the mean.
     check_f16(Scores::Alike(40960.0));
-    // Scores of -2^27.
-    check_f16(Scores::Product(32768.0, |_| [-32768.0, 0.0]));
     // A little above 2^21, more than the online softmax takes; a little above 2^18, which it takes.
     check_f16(Scores::Product(32768.0, |key| [512.0, (8 * (key / 24 % 4)) as f32]));
     check_f16(Scores::Product(32768.0, |key| [64.0, (8 * (key / 24 % 4)) as f32]));
     check_bf16(Scores::Product(-32768.0, |key| [64.0, (8 * (key / 24 % 4)) as f32]));
     // Tiles with low scores before a tile with scores of 0, and others after it.
     check_f16(Scores::Product(32768.0, |key| [if key / 64 == 1 { 0.0 } else { -32768.0 }, 0.0]));
-    // -2^113.
-    check_bf16(Scores::Product(2f32.powi(66), |_| [-2f32.powi(50), 0.0]));
+    // -2^113, except at one key.
     check_bf16(Scores::Product(2f32.powi(66), |key| [if key == 3 { 0.0 } else { -2f32.powi(50) }, 0.0]));
 }
 
 #[test]
 fn a_soft_cap_far_above_the_scores_leaves_them_as_they_are() {
-    for cap in [1e5, 1e6, 1e8] {
+    for cap in [1e5, 1e8] {
         for (queries, decode) in [(70, false), (5, true)] {
             let mut case = Case::new(64, (1, 2, 1), (queries, 100));
             (case.softcap, case.decode) = (cap, decode);

@@ -8,14 +8,18 @@ mod attention {
     //! The tested kernels.
     pub use moye_attention::kernels::*;
 }
+#[allow(dead_code, reason = "the tests of the call use all of it")]
 mod case;
 mod check;
+mod declared;
+mod e4m3;
 mod large;
 mod machine;
 mod operands;
 #[allow(dead_code, reason = "each test uses some of it")]
 #[path = "../../../../ops/attention/host/oracle.rs"]
 mod oracle;
+#[path = "../../../../tests/fixtures/common/random.rs"]
 mod random;
 mod reference;
 mod several;

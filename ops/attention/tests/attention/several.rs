@@ -101,29 +101,25 @@ fn assert_several<T: Element>(case: &Case, mut arguments: Arguments<T>, rows: u3
     assert_eq!(skipped.count() > 0, case.lengths.is_some(), "tiles that do not exist");
 }
 
-/// Checks a case by a kernel for sm_80: one block takes all tiles, then several share them.
-fn check<T: Kernels>(case: &Case, (kernel, rows): Entry<T>) {
-    for blocks in [1, 3] {
-        let machine = simulator();
-        check_by::<T, _>(&machine, case, blocks.into(), |arguments, _| {
-            let _ = arguments.grid(rows);
-            assert_several(case, *arguments, rows, blocks);
-            machine.attend(&kernel, blocks, *arguments);
-        });
-    }
+/// Checks a case by a kernel for sm_80: one block takes all tiles, or several share them.
+fn check<T: Kernels>(blocks: u32, case: &Case, (kernel, rows): Entry<T>) {
+    let machine = simulator();
+    check_by::<T, _>(&machine, case, blocks.into(), |arguments, _| {
+        let _ = arguments.grid(rows);
+        assert_several(case, *arguments, rows, blocks);
+        machine.attend(&kernel, blocks, *arguments);
+    });
 }
 
 /// Same as [`check`], by a kernel for Hopper.
 macro_rules! check_on_hopper {
-    ($case:expr, $config:ident $kernel:ident) => {
-        let case: &Case = $case;
-        for blocks in [1, 3] {
-            let machine = simulator();
-            check_by::<bf16, _>(&machine, case, blocks.into(), |arguments, operands| {
-                assert_several(case, *arguments, 64 * $config::WARPGROUPS, blocks);
-                run::<$config>(&machine, &$kernel, case, blocks, arguments, operands);
-            });
-        }
+    ($blocks:literal, $case:expr, $config:ident $kernel:ident) => {
+        let (blocks, case): (u32, &Case) = ($blocks, $case);
+        let machine = simulator();
+        check_by::<bf16, _>(&machine, case, blocks.into(), |arguments, operands| {
+            assert_several(case, *arguments, 64 * $config::WARPGROUPS, blocks);
+            run::<$config>(&machine, &$kernel, case, blocks, arguments, operands);
+        });
     };
 }
 
@@ -147,28 +143,28 @@ fn with_hidden_values(rows: usize, splits: u32) -> Case {
 
 #[test]
 fn a_block_of_sm_80_computes_all_tiles_that_its_scheduler_gives() {
-    check(&of_all_lengths(128, 1, None), (plain, 128));
-    check(&of_all_lengths(128, 3, None), (plain, 128));
+    check(1, &of_all_lengths(128, 1, None), (plain, 128));
+    check(3, &of_all_lengths(128, 3, None), (plain, 128));
     let mut case = of_all_lengths(32, 3, Some(16));
     case.pack = true;
-    check(&case, (general, 64));
+    check(3, &case, (general, 64));
     case.q_length = 8;
     case.lengths = Some(vec![(5, 70), (8, 290), (0, 40), (1, 3)]);
     case.batches = 4;
-    check(&case, (decode, 16));
+    check(1, &case, (decode, 16));
 }
 
 #[test]
 fn a_block_on_hopper_computes_all_tiles_that_its_scheduler_gives() {
-    check_on_hopper!(&of_all_lengths(192, 1, None), Bf16Varied hopper_varied);
-    check_on_hopper!(&of_all_lengths(192, 3, Some(64)), Bf16Varied hopper_varied);
-    check_on_hopper!(&of_all_lengths(64, 3, Some(16)), Bf16Few hopper_few);
+    check_on_hopper!(1, &of_all_lengths(192, 1, None), Bf16Varied hopper_varied);
+    check_on_hopper!(3, &of_all_lengths(192, 3, Some(64)), Bf16Varied hopper_varied);
+    check_on_hopper!(1, &of_all_lengths(64, 3, Some(16)), Bf16Few hopper_few);
 }
 
 #[test]
 fn a_mask_hides_values_in_each_tile_of_a_block() {
-    check(&with_hidden_values(64, 1), (general, 64));
-    check(&with_hidden_values(64, 3), (general, 64));
-    check_on_hopper!(&with_hidden_values(128, 1), Bf16General hopper_general);
-    check_on_hopper!(&with_hidden_values(128, 3), Bf16General hopper_general);
+    check(1, &with_hidden_values(64, 1), (general, 64));
+    check(3, &with_hidden_values(64, 3), (general, 64));
+    check_on_hopper!(1, &with_hidden_values(128, 1), Bf16General hopper_general);
+    check_on_hopper!(3, &with_hidden_values(128, 3), Bf16General hopper_general);
 }

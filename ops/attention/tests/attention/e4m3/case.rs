@@ -73,10 +73,10 @@ impl Case {
         // A score takes all columns, for each part of a row of results.
         let [queries, keys] = match (self.planted.is_empty(), self.heads * self.d * self.d) {
             (true, _) if self.batches * self.heads <= 2 => [130, 257],
-            (true, _) => [130, 130],
-            (false, 0..=0x4000) => [130, 130],
-            (false, 0x4001..=0x1_0000) => [66, 66],
-            (false, _) => [34, 34],
+            (true, _) => [66, 130],
+            (false, 0..=0x4000) => [66, 130],
+            (false, 0x4001..=0x1_0000) => [34, 66],
+            (false, _) => [20, 34],
         };
         (self.q_length, self.k_length) = (self.q_length.min(queries), self.k_length.min(keys));
         self.planted.iter_mut().for_each(|(_, key)| *key %= self.k_length);
