@@ -1,7 +1,5 @@
 //! One process for each GPU or simulator: the results are the same, and a killed rank is named.
 
-mod stand_ins;
-
 use moye::half::bf16;
 use moye::{Device, Matrix, MatrixMut, Result};
 use moye_parallel::{Form, Group, Operands, ParallelMatmul, Rendezvous};
@@ -73,7 +71,7 @@ fn both(killed: bool, apart: bool) -> Vec<Output> {
     let file = std::env::temp_dir().join(format!("moye-ranks-{}-{killed}-{apart}", std::process::id()));
     let start = |rank: usize| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "ranks_in_processes", "--nocapture"]);
+        command.args(["--exact", "processes::ranks_in_processes", "--nocapture"]);
         command.env(RANK, rank.to_string()).env(FILE, &file).env(KILLED, u8::from(killed).to_string());
         command.envs(apart.then_some((APART, "1")));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -1,5 +1,6 @@
 //! Products over several devices compared with float64: simulators, or GPUs with `MOYE_DEVICE=gpu`.
 
+use crate::random::Random;
 use moye::half::{bf16, f16};
 use moye::{Device, Element, Matrix, MatrixMut, Stream};
 use moye_device::number::Scalar;
@@ -32,12 +33,8 @@ fn group(world: usize) -> Option<(Vec<Device>, Group)> {
 
 /// Values from -1 to 1, different for each seed.
 fn random<T: Scalar>(count: usize, seed: u64) -> Vec<T> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f64 / f64::from(1 << 23) - 1.0
-    };
-    (0..count).map(|_| T::nearest(next())).collect()
+    let mut random = Random::new(seed);
+    (0..count).map(|_| T::nearest(random.unit().into())).collect()
 }
 
 /// A product to check.
@@ -204,11 +201,8 @@ fn each_form_is_the_product_of_one_device_on_any_shards() {
 
 #[test]
 fn random_extents_and_shards_of_one_to_eight_ranks_are_the_product_of_one_device() {
-    let mut state = 57u64;
-    let mut next = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
+    let mut random = Random::new(57);
+    let mut next = |end| random.below(end);
     for world in [5, 6, 7, 1, 2, 3, 4, 8] {
         let shards: Vec<_> = (0..world).map(|_| next(3) * next(12)).collect();
         let extents = [shards.iter().sum(), 1 + next(40), 8 * (1 + next(9))];

@@ -1,9 +1,7 @@
 //! ptxas's report for the kernels, on the oldest architecture and on Hopper.
 
+use crate::assembler;
 use moye_parallel::PTX;
-
-#[path = "../../../tests/fixtures/common/assembler.rs"]
-mod assembler;
 
 #[test]
 fn kernels_keep_operands_and_sums_in_registers_and_wgmma_runs_ahead() {

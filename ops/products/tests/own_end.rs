@@ -3,6 +3,7 @@
 #![cfg(all(feature = "fused", feature = "gated"))]
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
+use crate::random::Random;
 use half::bf16;
 use moye::{Buffer, Device, Grid, TensorMap as Map};
 use moye_device::atom::tma::{TmaElement, TmaTile};
@@ -126,10 +127,10 @@ pub unsafe fn linear_reglu(
     gated::<bf16, ReGlu, 1>(a, b, target, groups, k, band);
 }
 
-/// Elements from -1 to 1 without a pattern.
-fn elements(count: usize, seed: usize) -> Vec<bf16> {
-    let mixed = |i: usize| (i as u64 + 1).wrapping_mul(6_364_136_223_846_793_005 ^ seed as u64) >> 40;
-    (0..count).map(|i| bf16::from_f32((mixed(i) % 2001) as f32 / 1000.0 - 1.0)).collect()
+/// Elements from -1 to 1.
+fn elements(count: usize, seed: u64) -> Vec<bf16> {
+    let mut random = Random::new(seed);
+    (0..count).map(|_| bf16::from_f32(random.unit())).collect()
 }
 
 /// The map of a tensor with these extents, row-major, in memory from `address` on.

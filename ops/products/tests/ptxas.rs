@@ -1,9 +1,7 @@
 //! Spills that ptxas reports, on the oldest GPU and on Hopper.
 
+use crate::assembler;
 use moye_products::PTX;
-
-#[path = "../../../tests/fixtures/common/assembler.rs"]
-mod assembler;
 
 /// Kernels that spill, with the bytes: products of one row up to six words, so that two blocks of
 /// sixteen warps fit on an SM; products of 256 rows two words, which the fix-up of slices of K

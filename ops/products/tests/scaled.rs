@@ -1,23 +1,12 @@
 //! Products of 8-bit floats beside exact accumulation, and quantised results.
 #![cfg(feature = "block_scaled")]
 
+use crate::random::Random;
 use half::bf16;
 use moye::number::F8E4M3;
 use moye::operation::harness;
 use moye::{Device, Matrix, MatrixMut};
 use moye_products::block_scaled::BlockScaled;
-
-/// Deterministic random numbers from -1 to 1 (xorshift64, Marsaglia 2003).
-fn random(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = 0x9e37_79b9_7f4a_7c15 ^ seed;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
 
 /// A product's operands with a scale for 1 x 128 elements of a and 128 x 128 of b.
 struct Product {
@@ -30,8 +19,12 @@ struct Product {
 
 impl Product {
     fn new([m, n, k]: [usize; 3]) -> Self {
-        let floats = |count, seed| random(count, seed).into_iter().map(F8E4M3::from_f32).collect();
-        let scales = |count, seed| random(count, seed).into_iter().map(|x| x + 1.5).collect();
+        let random = |count, seed| {
+            let mut random = Random::new(seed);
+            (0..count).map(move |_| random.unit())
+        };
+        let floats = |count, seed| random(count, seed).map(F8E4M3::from_f32).collect();
+        let scales = |count, seed| random(count, seed).map(|x| x + 1.5).collect();
         let (along_n, along_k) = (n.div_ceil(128), k.div_ceil(128));
         Self {
             shape: [m, n, k],

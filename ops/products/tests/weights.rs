@@ -2,22 +2,16 @@
 //! defines.
 #![cfg(feature = "weights")]
 
+use crate::random::Random;
 use half::{bf16, f16};
 use moye::number::F8E4M3;
 use moye::operation::harness;
 use moye::{Device, Matrix, MatrixMut};
 use moye_products::weights::PackedWeights;
 
-/// Deterministic random bytes (xorshift64, Marsaglia 2003).
 fn bytes(count: usize, seed: u64) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15 ^ seed;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..count).map(|_| next()).collect()
+    let mut random = Random::new(seed);
+    (0..count).map(|_| random.below(256) as u8).collect()
 }
 
 /// Factors below 2 in magnitude.

@@ -1,6 +1,7 @@
 //! Ranks on stand-ins for the driver and for NCCL: calls that wait for a rank that never arrives
 //! end by the timeout, and name it.
 
+use crate::random::Random;
 use moye::half::bf16;
 use moye::{Device, Matrix, MatrixMut, Result, Stream};
 use moye_parallel::{Group, Operands, ParallelMatmul, Rendezvous, Transfer};
@@ -377,18 +378,14 @@ fn hundreds_of_sums_with_delays_on_one_rank_and_workspaces_that_grow_are_right_o
     if is_again() {
         return run_with(LONG, 3, None, |group, device, rank| {
             let streams = [device.new_stream()?, device.new_stream()?];
-            let mut state = 57u64;
-            let mut next = |below: u64| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                (state >> 33) % below
-            };
+            let mut random = Random::new(57);
             // Rank r sends r + 1 times a value of the call; sums are integers to 256.
             let value = |call: usize, ranks: usize| bf16::from_f32((ranks * (1 + call % 40)) as f32);
             let mut calls = Vec::new();
             for call in 0..400 {
                 // Larger sums need larger workspaces, whose flags start again.
-                let count = 8 * (1 + next([8, 40, 200, 1000][call / 100]) as usize);
-                let (delay, on) = (next(4), next(2) as usize);
+                let count = 8 * (1 + random.below([8, 40, 200, 1000][call / 100]));
+                let (delay, on) = (random.below(4) as u64, random.below(2));
                 if rank == 1 {
                     std::thread::sleep(Duration::from_micros(delay * 700));
                 }

@@ -1,6 +1,6 @@
 //! Spills that ptxas reports, on the oldest GPU and on Hopper.
 
-#[path = "../../../tests/fixtures/common/assembler.rs"]
+#[path = "../../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
 
 /// Kernels that spill, by prefix and suffix of their names, with the bytes of local memory. Kernels
