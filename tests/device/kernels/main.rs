@@ -10,7 +10,7 @@ mod matrices;
 mod orders;
 
 use common::matrix::{Order, Shape, TestMatrix, norm, rng};
-use common::{devices, gpu};
+use common::{devices, gpu, in_turn};
 use moye::{Device, Global, GlobalMut, Grid, Kernel, kernels};
 use rstest::rstest;
 use std::time::{Duration, Instant};
@@ -176,7 +176,12 @@ fn a_matmul_agrees_with_float64(#[values(Family::Nt, Family::Nn, Family::Tt, Fam
 #[rstest]
 fn a_matmul_takes_any_strides(#[values(Family::Nt, Family::Tn)] family: Family) {
     for device in devices() {
-        for (a, (b, c)) in ORDERS.into_iter().flat_map(|a| (0..9).map(move |i| (a, (1 + i % 3, 1 + i / 3)))) {
+        let all = ORDERS.into_iter().flat_map(|a| (0..9).map(move |i| (a, (1 + i % 3, 1 + i / 3))));
+        for (a, (b, c)) in all {
+            // On the simulator, each pair of two orders.
+            if !in_turn(&device, a as usize + b + c, 3) {
+                continue;
+            }
             check_matmul(&device, family, (140, 133, 17), [a, ORDERS[b], ORDERS[c]]);
         }
     }

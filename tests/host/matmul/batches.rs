@@ -1,7 +1,7 @@
 //! Batches of C that follow each other, and batches interleaved with rows and columns.
 
-use crate::common::devices;
 use crate::common::matrix::dot;
+use crate::common::{devices, in_turn};
 use crate::shared_tiles::{has_wgmma, whole};
 use half::f16;
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
@@ -76,13 +76,18 @@ fn batches_of_c_may_be_between_its_rows() {
         for (shape, count) in [((70, 64, 136), 3), ((130, 264, 136), 2), ((33, 20, 200), 5), ((9, 7, 192), 4)]
         {
             let (m, n, _) = shape;
-            // The simulator takes long for more than one large tile.
-            if !device.is_gpu() && m > 128 {
+            // The simulator takes long for more than one large tile, and two shapes are ragged alike.
+            if !device.is_gpu() && (m > 128 || m == 33) {
                 continue;
             }
             // (M, B, N) without a gap and with one, and with M contiguous.
-            for strides in [(count * n, 1, n), (count * n + 8, 1, n), (count * (n + 3), 1, n + 3)] {
+            let all = [(count * n, 1, n), (count * n + 8, 1, n), (count * (n + 3), 1, n + 3)];
+            for (turn, strides) in all.into_iter().enumerate() {
                 check::<f32>(&device, shape, count, strides, |product| product, |sum| sum);
+                // On the simulator, one of them.
+                if !in_turn(&device, turn + m % 3, 3) {
+                    continue;
+                }
                 check::<f16>(&device, shape, count, strides, |product| product, |sum| sum);
                 check::<f32>(
                     &device,

@@ -3,7 +3,7 @@
 //!
 //! Operands are small integers, so every sum is exact in f32.
 
-use crate::common::devices;
+use crate::common::{devices, in_turn};
 use crate::shared_tiles::{compare, has_wgmma, whole};
 use moye::{Matmul, Matrix, MatrixMut};
 
@@ -30,7 +30,7 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
         if !has_wgmma(&device) {
             continue;
         }
-        for (m, n, k) in SHAPES {
+        for (number, (m, n, k)) in SHAPES.into_iter().enumerate() {
             let (a, b) = (whole(m * k, 8), whole(n * k, 9));
             let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
             // K contiguous in B, and N.
@@ -71,7 +71,7 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
             if k <= 64 {
                 continue;
             }
-            for kernel in [
+            for (turn, kernel) in [
                 "wgmma_f16_tn_128x128_k2",
                 "wgmma_f16_tn_128x192_k2",
                 "wgmma_f16_tn_64x128",
@@ -79,7 +79,14 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
                 "wgmma_f16_tn_128x128_once",
                 "wgmma_f16_tn_128x192_once",
                 "wgmma_f16_tn_192x192_once",
-            ] {
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                // On the simulator a shape gets every second kernel, and the next shape the others.
+                if !in_turn(&device, number + turn, 2) {
+                    continue;
+                }
                 let a_of = Matrix::row_major(&device_a, m, k).unwrap();
                 let product = Matmul::new(a_of, b_of(false).unwrap()).kernel(kernel);
                 let what = format!("{m} x {n} x {k} by {kernel} on {}", device.name());
@@ -101,7 +108,8 @@ fn what_c_had_is_added_once_also_where_tiles_hang_over_the_edge() {
         }
         // Rows and columns after whole tiles: fewer than half of one, more, and a number that is
         // not a multiple of a word.
-        for (m, n, k) in [(72, 136, 320), (136, 264, 136), (130, 77, 200), (140, 400, 330)] {
+        let shapes = [(72, 136, 320), (136, 264, 136), (130, 77, 200), (140, 400, 330)];
+        for (number, (m, n, k)) in shapes.into_iter().enumerate() {
             let (a, b) = (whole(m * k, 3), whole(n * k, 4));
             let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
             let of_column = |j: usize| (j % 23) as f32 - 11.0;
@@ -114,7 +122,10 @@ fn what_c_had_is_added_once_also_where_tiles_hang_over_the_edge() {
                 "wgmma_f16_tn_128x128_k2",
                 "wgmma_f16_tn_128x192_k2",
             ] {
-                for beta in [0.0, 2.0] {
+                for (turn, beta) in [0.0, 2.0].into_iter().enumerate() {
+                    if !in_turn(&device, number + turn, 2) {
+                        continue;
+                    }
                     let mut c = device.upload(&had).unwrap();
                     let a_of = Matrix::row_major(&device_a, m, k).unwrap();
                     let b_of = Matrix::col_major(&device_b, k, n).unwrap();

@@ -558,9 +558,8 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
             ];
             for (i, (tiled, m, n)) in kernels.into_iter().enumerate() {
                 for (j, (k, clusters)) in [(40, 1), (256, 2), (304, 1)].into_iter().enumerate() {
-                    // On the simulator a kernel tests every second K, and with other rows the
-                    // others.
-                    if in_turn(&device, turn + i + j, 2) {
+                    // On the simulator a kernel tests one K, and with other rows the others.
+                    if in_turn(&device, turn + i + j, 3) {
                         launch(&device, tiled, (m, n - odd, k), clusters, Cut::NONE, written);
                     }
                 }
