@@ -155,7 +155,8 @@ fn run_step(
                         let library = ["--package", "moye", "--lib", "--no-default-features"];
                         linted(&[&library[..], features].concat())?;
                     }
-                    linted(&["--package", "moye-cli", "--no-default-features"])
+                    linted(&["--package", "moye-cli", "--no-default-features"])?;
+                    linted(&["--package", "moye-cli", "--no-default-features", "--features", "run"])
                 }),
             }
             summary.step("lints: device code compiled for the GPU has no warnings", || {

@@ -208,7 +208,8 @@ impl OperandOf {
     }
 
     /// The operand of an operation that only moves elements: of all types, in Python also of types
-    /// that [`Dtype`] lacks, of 1, 2, 4, 8 or 16 bytes. Files have the listed types.
+    /// that [`Dtype`] lacks, of 1, 2, 4, 8 or 16 bytes. Files have the listed types. Such an
+    /// operation has one input and one result.
     #[must_use]
     pub const fn moved(self) -> Self {
         Self { is_moved: true, ..self }
@@ -444,9 +445,12 @@ impl Declaration {
                 return Err(Error::ElementType { operation, detail });
             }
             if array.shape != wanted.shape {
+                // Elements that are moved have any type of their size.
+                let [is, must] = [array.dtype, wanted.dtype]
+                    .map(|dtype| if operand.is_moved { String::new() } else { format!(" of {dtype}") });
                 return mismatch(format!(
-                    "{} has shape {:?} of {}, and must have {:?} of {}",
-                    operand.name, array.shape, array.dtype, wanted.shape, wanted.dtype
+                    "{} has shape {:?}{is}, and must have {:?}{must}",
+                    operand.name, array.shape, wanted.shape
                 ));
             }
         }

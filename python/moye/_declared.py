@@ -4,23 +4,26 @@ documentation and the call from the declaration."""
 from . import _moye
 from ._arrays import library, on_device_of, operand
 
+# Requests no array: an optional result without a flag is kept only if it is given.
+_NEVER = object()
+
 # The parameters are those of the declaration, by which Python itself binds the arguments.
 _SOURCE = """
 def {name}({parameters}):
-    return _call(({arrays},), {{{options}}}, [{results}], device, stream)
+    return call__(({arrays},), {{{options}}}, [{results}], device, stream)
 """
 
 
 def function(operation, name=None, run=_moye.run_declared):
     """The function of a declared operation, by another name if one is given. `run` computes or
-    explains the call; a value that it returns is the function's own."""
+    explains the call. If it returns a value, the function returns it."""
     of, summary, operands, options = operation
     name = name or of
     inputs = [x for x in operands if "result" not in x[2]]
     results = [x for x in operands if "result" in x[2]]
     names, outs = [x[0] for x in inputs], [x[0] for x in results]
-    # Results of these values are new arrays: omitted ones, and optional ones whose flag is set.
-    absent = [None if role == "result" else True for _, _, role, *_ in results]
+    # The values that request a new array: None, and True for an optional result with a flag.
+    absent = [None if x[2] == "result" else True if x[4] else _NEVER for x in results]
     places, first = range(len(outs)), names[0]
     is_moved = any(x[5] for x in operands)
     is_single = len(outs) == 1
@@ -31,7 +34,8 @@ def function(operation, name=None, run=_moye.run_declared):
         allocate = like.allocator(x, stream)
         stream = like.stream(x, stream)
         if is_moved:
-            # Such an operation has one input. The extension knows fewer types than the library.
+            # Such an operation has one input and one result. The extension lacks some element types of
+            # the libraries.
             source, kind = like.moved(x, first, stream)
             given = [source]
         else:
@@ -52,9 +56,9 @@ def function(operation, name=None, run=_moye.run_declared):
         else:
             given += [operand(results[index], outs[index], stream) for index in places]
         with on_device_of(x):
-            told = run(of, given, chosen, device=device, stream=stream, allocate=allocate)
-        if told is not None:
-            return told
+            explained = run(of, given, chosen, device=device, stream=stream, allocate=allocate)
+        if explained is not None:
+            return explained
         for index in new:
             results[index] = like.give(results[index], x)
         if is_single:
@@ -71,7 +75,7 @@ def function(operation, name=None, run=_moye.run_declared):
         options=", ".join(f"{option!r}: {option}" for option, *_ in options),
         results=", ".join(f"True if {x[4]} else None" if x[4] else x[0] for x in results),
     )
-    scope = {"_call": call, "__name__": "moye", **defaults}
+    scope = {**defaults, "call__": call, "__name__": "moye"}
     exec(source, scope)
     made = scope[name]
     made.__doc__ = _documentation(summary, inputs, results, options)
@@ -110,7 +114,8 @@ def _documentation(summary, inputs, results, options):
     lines += ["    On a GPU the call returns before they are computed, as PyTorch's operations do.", "", "Raises:"]
     lines += ["    ValueError: shapes, strides or options that do not fit, or a result over what is read."]
     lines += ["    TypeError: element types that do not match, or an argument of another type."]
-    lines += ["    DeviceError: a GPU that cannot be used. KernelFault: a kernel that failed. MemoryError."]
+    lines += ["    moye.DeviceError: a GPU that cannot be used. moye.KernelFault: a kernel that failed."]
+    lines += ["    MemoryError: too little memory."]
     return "\n".join(lines)
 
 

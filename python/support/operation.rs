@@ -59,7 +59,11 @@ pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
                     Value::Pair(_) => ("pair", &[][..]),
                     Value::Text(_) | Value::Unset(_) => ("name", &[][..]),
                 };
-                Ok((option.name, option.about, default, kind, names.to_vec()))
+                let about = match option.takes {
+                    Some(takes) => format!("{}; {takes}", option.about),
+                    None => option.about.to_owned(),
+                };
+                Ok((option.name, about, default, kind, names.to_vec()))
             })
             .collect::<PyResult<Vec<_>>>()?;
         (declaration.name, declaration.summary, operands, options).into_pyobject(py)

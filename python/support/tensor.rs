@@ -6,6 +6,7 @@ use crate::error;
 use crate::operand::Operand;
 use moye_runtime::{Buffer, Device, Element};
 use pyo3::prelude::*;
+use std::borrow::Cow;
 
 /// A tensor on a device.
 pub struct Tensor<T: Element> {
@@ -84,7 +85,7 @@ impl<T: Element> Tensor<T> {
 
 /// The elements of an operand on the host in row-major order, and their strides there. A mode of
 /// stride 0 remains one.
-pub fn gathered<T: Element>(operand: &Operand) -> (Vec<T>, Vec<usize>) {
+pub fn gathered<T: Element>(operand: &Operand) -> (Cow<'_, [T]>, Vec<usize>) {
     let repeats = |mode: usize| operand.strides[mode] == 0 && operand.shape[mode] > 1;
     let shape: Vec<usize> =
         (0..operand.shape.len()).map(|mode| if repeats(mode) { 1 } else { operand.shape[mode] }).collect();
@@ -100,7 +101,7 @@ pub fn gathered<T: Element>(operand: &Operand) -> (Vec<T>, Vec<usize>) {
     if is_compact && count > 0 && operand.address.is_multiple_of(align_of::<T>()) {
         // SAFETY: the elements may be read; they are compact and aligned, and any bits are valid.
         // The GIL is held.
-        return (unsafe { std::slice::from_raw_parts(first, count) }.to_vec(), strides);
+        return (Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, count) }), strides);
     }
     let mut elements = Vec::with_capacity(count);
     for_each_offset(&shape, &operand.strides, &mut |offset| {
@@ -108,7 +109,7 @@ pub fn gathered<T: Element>(operand: &Operand) -> (Vec<T>, Vec<usize>) {
         // it may be unaligned. The GIL is held.
         elements.push(unsafe { first.wrapping_offset(offset).read_unaligned() });
     });
-    (elements, strides)
+    (Cow::Owned(elements), strides)
 }
 
 fn row_major(shape: &[usize]) -> Vec<usize> {

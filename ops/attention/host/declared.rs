@@ -96,7 +96,7 @@ pub static ATTENTION: Declaration = Declaration {
         )
         .of(HALVES)
         .by_name(),
-        OperandOf::new(Role::Optional, "mask", "bool, broadcast like bias: false hides a key from a query")
+        OperandOf::new(Role::Optional, "mask", "bool, broadcast like bias: False hides a key from a query")
             .of(&[Dtype::Bool])
             .by_name(),
         vector("alibi", &[Dtype::F32], "(heads,) or (batches, heads) of float32: the slopes of ALiBi"),
@@ -116,8 +116,12 @@ pub static ATTENTION: Declaration = Declaration {
         )
         .known(known::offsets),
         vector("k_offsets", &[Dtype::I32], "as q_offsets, in the tokens of k and v").known(known::offsets),
-        vector("key_lengths", &[Dtype::I32], "(sequences,) of int32: the keys of each sequence")
-            .known(known::lengths),
+        vector(
+            "key_lengths",
+            &[Dtype::I32],
+            "(sequences,) of int32: the keys of each sequence, of a partly filled cache",
+        )
+        .known(known::lengths),
         vector(
             "page_table",
             &[Dtype::I32],

@@ -119,7 +119,7 @@ pub static MATMUL: Declaration = Declaration {
         OperandOf::new(
             Role::Result,
             "out",
-            "(M, N) or (batches, M, N), of the type of a; int32 for int8, bfloat16 for 8-bit floats",
+            "(M, N) or (batches, M, N), of out_dtype; it shares no memory with what is read, c excepted",
         )
         .of(RESULTS),
     ],
@@ -134,7 +134,7 @@ pub static MATMUL: Declaration = Declaration {
             .takes("None or a number"),
         OptionOf::new(
             "activation",
-            "applied to the result",
+            "applied to the result, by default none",
             Value::Unset(&Value::Choice("relu", ACTIVATIONS)),
         )
         .takes("None, \"relu\", \"gelu\", \"gelu_tanh\" or \"silu\""),
@@ -146,7 +146,8 @@ pub static MATMUL: Declaration = Declaration {
         .takes("None, \"tf32\" or \"float16\""),
         OptionOf::new(
             "out_dtype",
-            "float32 instead of the type of the result, for types of 16 and 8 bits",
+            "the type of out: by default that of a, int32 for int8, bfloat16 for 8-bit floats; float32 for types of \
+             16 and 8 bits",
             Value::Unset(&Value::Dtype(Dtype::F32)),
         ),
         OptionOf::new(

@@ -9,14 +9,18 @@ use moye_runtime::{Error, Result, Stream};
 /// A copy of an array.
 pub static COPY: Declaration = Declaration {
     name: "copy",
-    summary: "a copy of an array\n\nIn Python elements of any type are copied, of 1, 2, 4, 8 or 16 bytes.",
+    summary: "a copy of an array, by default a new row-major one\n\nIn Python elements of any type are copied, of 1, 2, 4, 8 or 16 bytes.",
     operands: &[
         OperandOf::new(Role::Input, "x", "(N,), (M, N) or (batches, M, N), of any strides")
             .of(Dtype::NUMBERS)
             .moved(),
-        OperandOf::new(Role::Result, "out", "the copy, of the shape and type of x")
-            .of(Dtype::NUMBERS)
-            .moved(),
+        OperandOf::new(
+            Role::Result,
+            "out",
+            "the copy, of the shape and type of x; it shares no memory with x",
+        )
+        .of(Dtype::NUMBERS)
+        .moved(),
     ],
     options: &[],
     results: |inputs, _| Ok(vec![input::<false>(inputs)?.clone()]),
@@ -43,15 +47,19 @@ pub static COPY: Declaration = Declaration {
 /// The transpose of each matrix of an array.
 pub static TRANSPOSE: Declaration = Declaration {
     name: "transpose",
-    summary: "the transposed matrix, or that of each matrix of a batch\n\nIn Python elements of any type are \
+    summary: "the transposed matrix, or that of each matrix of a batch, by default a new row-major array\n\nIn Python elements of any type are \
               moved, of 1, 2, 4, 8 or 16 bytes. ``x.T`` is a transposed view without a copy.",
     operands: &[
         OperandOf::new(Role::Input, "x", "(M, N) or (batches, M, N), of any strides")
             .of(Dtype::NUMBERS)
             .moved(),
-        OperandOf::new(Role::Result, "out", "(N, M) or (batches, N, M), of the type of x; it is not x")
-            .of(Dtype::NUMBERS)
-            .moved(),
+        OperandOf::new(
+            Role::Result,
+            "out",
+            "(N, M) or (batches, N, M), of the type of x; it shares no memory with x",
+        )
+        .of(Dtype::NUMBERS)
+        .moved(),
     ],
     results: |inputs, _| {
         let ArrayType { dtype, mut shape } = input::<true>(inputs)?.clone();
@@ -120,8 +128,8 @@ fn matrices<const TRANSPOSED: bool>(call: &Call<'_>) -> Result<Vec<(Problem, Add
     let (operation, x, out) = (Movement::<TRANSPOSED>::NAME, call.operand(0), call.operand(1));
     input::<TRANSPOSED>(&[Some(x.ty())])?;
     out.check_distinct(operation)?;
-    if TRANSPOSED && x.elements() > 1 {
-        call.check_apart(operation, &TRANSPOSE, 1, &[])?;
+    if x.elements() > 1 {
+        call.check_apart(operation, if TRANSPOSED { &TRANSPOSE } else { &COPY }, 1, &[])?;
     }
     if x.elements() == 0 {
         return Ok(Vec::new());

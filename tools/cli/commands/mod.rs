@@ -6,18 +6,18 @@ mod bench;
 mod doctor;
 mod draw;
 #[cfg(feature = "run")]
-#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "products read matrices"))]
+#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "used only by `moye matmul`"))]
 mod dtype;
 mod eval;
 #[cfg(feature = "run")]
-#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "products read matrices"))]
+#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "used only by `moye matmul`"))]
 mod input;
 mod interrupt;
 #[cfg(feature = "operations")]
 mod matmul;
 mod new;
 #[cfg(feature = "run")]
-#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "products read matrices"))]
+#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "used only by `moye matmul`"))]
 mod npy;
 #[cfg(feature = "run")]
 mod number;
@@ -27,14 +27,17 @@ mod product;
 #[cfg(feature = "operations")]
 mod profile;
 #[cfg(feature = "run")]
-#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "products are timed several times"))]
+#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "used only by `moye matmul`"))]
 mod progress;
 mod ptx_report;
 #[cfg(feature = "operations")]
 mod reference;
 mod report;
 #[cfg(feature = "run")]
-#[cfg_attr(not(feature = "operations"), allow(dead_code, reason = "no operation is a command"))]
+#[cfg_attr(
+    not(feature = "operations"),
+    allow(dead_code, reason = "used only by the operations that are commands")
+)]
 mod run;
 #[cfg(feature = "run")]
 mod transfer;

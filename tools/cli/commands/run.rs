@@ -86,7 +86,10 @@ fn command(declaration: &'static Declaration, plans: bool) -> Command {
         let argument = match option.default.of_type() {
             Value::Int(_) => argument.value_name("N").value_parser(value_parser!(i64)),
             Value::Float(_) => argument.value_name("NUMBER").value_parser(number),
-            Value::Dtype(_) => argument.value_name("TYPE").value_parser(Dtype::ALL.map(Dtype::name)),
+            Value::Dtype(_) => {
+                let computed = Dtype::ALL.iter().filter(|dtype| **dtype != Dtype::C128);
+                argument.value_name("TYPE").value_parser(Vec::from_iter(computed.map(|dtype| dtype.name())))
+            }
             Value::Axes(_) => {
                 argument.value_name("N,...").value_delimiter(',').value_parser(value_parser!(i64))
             }
