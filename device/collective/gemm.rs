@@ -238,8 +238,8 @@ where
     unsafe fn take_turns<S: TileScheduler>(&mut self, scheduler: S) {
         let (mut turns, number) = (Turns::new(scheduler, self.team.number), self.team.number);
         // SAFETY: all threads of both teams call this. Accumulators are written before they are
-        // read, as in `cooperate`. The other team has waited for the stages of the previous tile when it hands over
-        // the turn.
+        // read, as in `cooperate`. The other team has waited for the stages of the previous tile
+        // when it hands over the turn.
         unsafe {
             let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
             if M::CLUSTER == 1 {

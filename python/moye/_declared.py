@@ -34,8 +34,7 @@ def function(operation, name=None, run=_moye.run_declared):
         allocate = like.allocator(x, stream)
         stream = like.stream(x, stream)
         if is_moved:
-            # Such an operation has one input and one result. The extension lacks some element types of
-            # the libraries.
+            # One input and one result. The extension lacks some element types of the libraries.
             source, kind = like.moved(x, first, stream)
             given = [source]
         else:

@@ -34,7 +34,7 @@ const MOST: &[(&str, usize)] = &[
 ];
 
 /// The maximum lines of all Rust files of a folder together.
-const SUMS: [(&str, usize); 1] = [("ops/matmul/kernels/hopper/", 3685)];
+const SUMS: [(&str, usize); 1] = [("ops/matmul/kernels/hopper/", 3695)];
 
 /// The lines that count.
 fn lines(text: &str) -> usize {

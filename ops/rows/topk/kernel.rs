@@ -48,8 +48,8 @@ struct Row<T: Element> {
 }
 
 impl<T: Element + Convert<f32>> Row<T> {
-    /// Calls `f` with the order and the index of all elements of those of the thread's vectors whose
-    /// maximum reaches `least`.
+    /// Calls `f` with the order and the index of all elements of those of the thread's vectors
+    /// whose maximum reaches `least`.
     ///
     /// # Safety
     /// The row is readable.

@@ -244,8 +244,8 @@ fn a_step_adds_up_a_very_long_k(
     step: Step,
 ) {
     for device in devices() {
-        // Primes. The simulator takes a second for the smallest one, and tools that check each access
-        // seconds for the next.
+        // Primes. The simulator takes a second for the smallest one, and tools that check each
+        // access seconds for the next.
         let k = match device.is_gpu() {
             true if is_watched() => 5003,
             true => 50_021,

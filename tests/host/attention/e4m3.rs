@@ -10,7 +10,8 @@ use moye::number::F8E4M3;
 use moye::{Attention, Device, Error, Heads, HeadsMut};
 use std::collections::BTreeMap;
 
-/// Runs a case through the call if `takes` is true of its kernel, on a GPU twice with the same bits.
+/// Runs a case through the call if `takes` is true of its kernel, on a GPU twice with the same
+/// bits.
 fn run(
     device: &Device,
     case: &Case,

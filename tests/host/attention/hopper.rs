@@ -317,8 +317,8 @@ fn each_kernel(device: &Device) {
         case = if causal { case.causal() } else { case };
         case.dv = if kernel.starts_with("192x128") { 128 } else { d };
         if causal && device.is_gpu() {
-            // Hidden from all rows but the last. The simulator recomputes such rows key by key, which
-            // takes most of its time; there, fewer cases have hidden values.
+            // Hidden from all rows but the last. The simulator recomputes such rows key by key,
+            // which takes most of its time; there, fewer cases have hidden values.
             case.planted = vec![(0, lengths[1] - 1, f32::NAN)];
         }
         case.splits = splits;
@@ -368,8 +368,8 @@ fn hundreds_of_random_shapes_are_within_the_rounding_of_the_element_type_on_a_gp
 #[test]
 fn hidden_values_that_are_not_finite_do_not_come_through() {
     let Some(device) = On::Sim.device() else { return };
-    // Two tiles of keys. A value is hidden from half of the rows, another from all but five; rows that
-    // see one are recomputed key by key.
+    // Two tiles of keys. A value is hidden from half of the rows, another from all but five; rows
+    // that see one are recomputed key by key.
     for (d, dv, keys, value) in [
         (64, 64, 200, f32::NAN),
         (80, 80, 200, f32::NAN),

@@ -76,7 +76,8 @@ fn batches_of_c_may_be_between_its_rows() {
         for (shape, count) in [((70, 64, 136), 3), ((130, 264, 136), 2), ((33, 20, 200), 5), ((9, 7, 192), 4)]
         {
             let (m, n, _) = shape;
-            // The simulator takes long for more than one large tile, and two shapes are ragged alike.
+            // The simulator takes long for more than one large tile, and two shapes are ragged
+            // alike.
             if !device.is_gpu() && (m > 128 || m == 33) {
                 continue;
             }

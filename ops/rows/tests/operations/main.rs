@@ -246,7 +246,8 @@ fn integers_are_refused_with_the_operand_and_what_it_takes() {
 fn topk_has_nan_first_and_the_first_of_equal_elements_whatever_is_masked() {
     use moye::{Matrix, MatrixMut};
     let device = Device::sim();
-    // A row masked except for 7 elements, a row in which 2,000 are above the rest, and NaN among zeros.
+    // A row masked except for 7 elements, a row in which 2,000 are above the rest, and NaN among
+    // zeros.
     let mut rows = [[f32::NEG_INFINITY; 4000]; 3];
     (0..7).for_each(|i| rows[0][500 * i + 3] = i as f32);
     rows[1] = std::array::from_fn(|i| if i % 2 == 0 { 1.0 + (i / 512) as f32 } else { 0.0 });

@@ -1,5 +1,5 @@
-//! Attention of e4m3 on the simulator, against softmax attention in f64. Random cases go through the
-//! call, in `tests/host/attention`.
+//! Attention of e4m3 on the simulator, against softmax attention in f64. Random cases go through
+//! the call, in `tests/host/attention`.
 
 #[allow(dead_code, reason = "the tests of the call use all of it")]
 mod case;
