@@ -514,7 +514,7 @@ fn ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm() {
     ];
     let read = |set: &[(&str, &str)]| {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        let name = "ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm";
+        let name = "protocol::ranks_are_read_from_the_variables_of_torchrun_mpi_and_slurm";
         child.args(["--exact", name, "--nocapture"]).env(ASKED, "1");
         launchers.iter().flatten().chain(&["MASTER_ADDR", "MASTER_PORT"]).for_each(|name| {
             child.env_remove(name);
