@@ -4,6 +4,7 @@
 mod maps;
 #[cfg(all(feature = "cross_entropy", feature = "softmax"))]
 mod plans;
+#[cfg(all(feature = "norm", feature = "sample"))]
 mod ptxas;
 #[cfg(feature = "reduce")]
 mod reductions;
