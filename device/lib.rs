@@ -111,7 +111,8 @@ pub use moye_macros::static_layout;
 ///
 /// swizzled_layout! {
 ///     /// Rows of half-precision elements, 16-byte pieces exchanged within each 128-byte row.
-///     pub SmemA<const M: i64> = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1))).tile_to_shape(tuple!((M, 64)));
+///     pub SmemA<const M: i64> = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1)))
+///         .tile_to_shape(tuple!((M, 64)));
 /// }
 /// # fn main() {}
 /// ```

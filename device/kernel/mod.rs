@@ -82,7 +82,9 @@ pub const fn assert_param<P: KernelParam>() {}
 pub const fn assert_field<P: KernelParam>(of: &str) {
     if P::TYPE.is_constant() {
         crate::tiling::TilingError::of(of)
-            .str("kernels take a tensor map by the address of a parameter of its own; pass it beside the struct")
+            .str(
+                "kernels take a tensor map by the address of a separate parameter; pass it beside the struct",
+            )
             .raise();
     }
 }

@@ -44,8 +44,9 @@ use crate::unroll;
 /// use moye_device::{layout, static_layout};
 ///
 /// static_layout! { Tile = layout!((2, 8)); }
-/// // Two rows of five elements of 4 bits, rows 4 bytes apart: 1, 2, 3, 4, 5 and -1, -2, -3, -4, -5. No thread runs here, so the
-/// // tensor is made and not read; `tests/fixtures/kernels-tiled/packed.rs` has kernels that do.
+/// // Two rows of five elements of 4 bits, rows 4 bytes apart: 1, 2, 3, 4, 5 and -1, -2, -3, -4, -5.
+/// // No thread runs here, so the tensor is made and not read;
+/// // `tests/fixtures/kernels-tiled/packed.rs` has kernels that read.
 /// fn tile(bytes: Global<u8>) -> usize {
 ///     let matrix = Matrix::new(GlobalPacked::<S4>::new(bytes), (2, 5), Aligned::<_, 4>(UnitStride::<1>(8)));
 ///     matrix.local_tile::<Tile, _>((0, 0)).layout().size() as usize

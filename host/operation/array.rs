@@ -173,17 +173,30 @@ impl fmt::Display for Dtype {
 }
 
 /// The offset of each element from the first one, in row-major order.
+///
+/// ```
+/// use moye_runtime::operation::offsets;
+///
+/// // Two rows of three elements, by columns.
+/// assert!(offsets(&[2, 3], &[1, 2]).eq([0, 2, 4, 1, 3, 5]));
+/// assert!(offsets(&[], &[]).eq([0]) && offsets(&[2, 0], &[1, 1]).eq([]));
+/// ```
 pub fn offsets(shape: &[usize], strides: &[i64]) -> impl Iterator<Item = i64> {
     let count = if shape.contains(&0) { 0 } else { shape.iter().product() };
-    let at = move |index: usize| {
-        let modes = shape.iter().zip(strides).rev();
-        modes
-            .fold((index, 0), |(rest, at), (&extent, stride)| {
-                (rest / extent, at + (rest % extent) as i64 * stride)
-            })
-            .1
-    };
-    (0..count).map(at)
+    let (mut coordinate, mut next) = (vec![0; shape.len()], 0i64);
+    (0..count).map(move |_| {
+        let offset = next;
+        for mode in (0..shape.len()).rev() {
+            coordinate[mode] += 1;
+            next = next.wrapping_add(strides[mode]);
+            if coordinate[mode] < shape[mode] {
+                break;
+            }
+            next = next.wrapping_sub(strides[mode].wrapping_mul(shape[mode] as i64));
+            coordinate[mode] = 0;
+        }
+        offset
+    })
 }
 
 /// A shape as NumPy writes it: `(3,)`, `(3, 4)`.

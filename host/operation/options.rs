@@ -202,7 +202,7 @@ impl Options {
 
 /// Writes a getter of each type of options.
 macro_rules! getters {
-    ($($(#[doc = $about:literal])+ $name:ident: $kind:pat => $value:ident as $t:ty;)+) => {
+    ($($(#[doc = $about:literal])+ $name:ident: $kind:pat => $value:ident: $t:ty;)+) => {
         impl Options { $(
             $(#[doc = $about])+
             ///
@@ -220,21 +220,21 @@ macro_rules! getters {
 
 getters! {
     /// The value of an integer option.
-    int: Value::Int(value) => value as i64;
+    int: Value::Int(value) => value: i64;
     /// The value of a number option.
-    float: Value::Float(value) => value as f64;
+    float: Value::Float(value) => value: f64;
     /// The value of an option that is true or false.
-    bool: Value::Bool(value) => value as bool;
+    bool: Value::Bool(value) => value: bool;
     /// The value of an element type option.
-    dtype: Value::Dtype(value) => value as Dtype;
+    dtype: Value::Dtype(value) => value: Dtype;
     /// The value of an axes option.
-    axes: Value::Axes(value) => value as Axes;
+    axes: Value::Axes(value) => value: Axes;
     /// The value of an option that is one of several names.
-    choice: Value::Choice(value, _) => value as &'static str;
+    choice: Value::Choice(value, _) => value: &'static str;
     /// The value of an option that is a name.
-    text: Value::Text(value) => value as &'static str;
+    text: Value::Text(value) => value: &'static str;
     /// The value of an option of two integers.
-    pair: Value::Pair(value) => value as [Option<i64>; 2];
+    pair: Value::Pair(value) => value: [Option<i64>; 2];
 }
 
 #[cfg(test)]

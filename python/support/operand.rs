@@ -171,6 +171,11 @@ fn unknown(dtype: &str) -> PyErr {
 }
 
 impl Operand {
+    /// The strides in elements, as arrays of the runtime have them.
+    pub fn strides(&self) -> Vec<i64> {
+        self.strides.iter().map(|&stride| stride as i64).collect()
+    }
+
     /// The rows and columns of a matrix.
     pub fn matrix(&self, name: &str) -> PyResult<[usize; 2]> {
         self.shape.as_slice().try_into().map_err(|_| {

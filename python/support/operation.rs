@@ -218,7 +218,6 @@ pub fn declared_results(
 
 /// The elements of an operand on the host in float64, row-major.
 fn values(operand: &Operand, dtype: Dtype) -> Vec<f64> {
-    let strides: Vec<_> = operand.strides.iter().map(|&stride| stride as i64).collect();
     let (first, bytes) = (std::ptr::with_exposed_provenance::<u8>(operand.address), dtype.bytes());
     let value = |offset: i64| {
         let mut element = [0u8; 16];
@@ -228,7 +227,7 @@ fn values(operand: &Operand, dtype: Dtype) -> Vec<f64> {
         unsafe { at.copy_to_nonoverlapping(element.as_mut_ptr(), bytes) };
         dtype.read(&element[..bytes])
     };
-    offsets(&operand.shape, &strides).map(value).collect()
+    offsets(&operand.shape, &operand.strides()).map(value).collect()
 }
 
 /// The elements of an operand as words, which is all that moving them needs.

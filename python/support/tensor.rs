@@ -4,6 +4,7 @@
 use crate::device::Place;
 use crate::error;
 use crate::operand::Operand;
+use moye_runtime::operation::offsets;
 use moye_runtime::{Buffer, Device, Element};
 use pyo3::prelude::*;
 use std::borrow::Cow;
@@ -71,14 +72,11 @@ impl<T: Element> Tensor<T> {
         }
         let elements = self.buffer.download().map_err(error::raised)?;
         let first = std::ptr::with_exposed_provenance_mut::<T>(operand.address);
-        let mut elements = elements.iter();
-        for_each_offset(&operand.shape, &operand.strides, &mut |offset| {
-            if let Some(element) = elements.next() {
-                // SAFETY: the operand keeps the array's memory alive, which may be written, and
-                // describes it as its library did; it may be unaligned. The GIL is held.
-                unsafe { first.wrapping_offset(offset).write_unaligned(*element) };
-            }
-        });
+        for (offset, element) in offsets(&operand.shape, &operand.strides()).zip(elements) {
+            // SAFETY: the operand keeps the array's memory alive, which may be written, and
+            // describes it as its library did; it may be unaligned. The GIL is held.
+            unsafe { first.wrapping_offset(offset as isize).write_unaligned(element) };
+        }
         Ok(())
     }
 }
@@ -103,13 +101,12 @@ pub fn gathered<T: Element>(operand: &Operand) -> (Cow<'_, [T]>, Vec<usize>) {
         // The GIL is held.
         return (Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, count) }), strides);
     }
-    let mut elements = Vec::with_capacity(count);
-    for_each_offset(&shape, &operand.strides, &mut |offset| {
+    let element = |offset: i64| {
         // SAFETY: the operand keeps the array's memory alive, and describes it as its library did;
         // it may be unaligned. The GIL is held.
-        elements.push(unsafe { first.wrapping_offset(offset).read_unaligned() });
-    });
-    (Cow::Owned(elements), strides)
+        unsafe { first.wrapping_offset(offset as isize).read_unaligned() }
+    };
+    (offsets(&shape, &operand.strides()).map(element).collect(), strides)
 }
 
 fn row_major(shape: &[usize]) -> Vec<usize> {
@@ -118,19 +115,4 @@ fn row_major(shape: &[usize]) -> Vec<usize> {
         strides[mode - 1] = strides[mode] * shape[mode].max(1);
     }
     strides
-}
-
-/// Calls `f` with the offset of each element, in row-major order.
-fn for_each_offset(shape: &[usize], strides: &[isize], f: &mut impl FnMut(isize)) {
-    fn below(shape: &[usize], strides: &[isize], at: isize, f: &mut impl FnMut(isize)) {
-        match (shape, strides) {
-            ([extent, shape @ ..], [stride, strides @ ..]) => {
-                for i in 0..*extent as isize {
-                    below(shape, strides, at + i * stride, f);
-                }
-            }
-            _ => f(at),
-        }
-    }
-    below(shape, strides, 0, f);
 }

@@ -60,8 +60,9 @@ impl<T: Element> CopyAtom for UniversalCopy<T> {
 /// use moye_device::atom::copy::{AutoVectorizingCopyWithAssumedAlignment, CopyAtom};
 /// use moye_device::layout::layout;
 ///
-/// // Eight f16 of a column for each thread. Columns aligned only to 4 bytes are copied two by two, in four accesses;
-/// // by the atom of 128 bits they go at once where the tensors' layouts and alignment let them.
+/// // Eight f16 of a column for each thread. Columns aligned only to 4 bytes are copied two by two,
+/// // in four accesses; by the atom of 128 bits they go at once where the tensors' layouts and
+/// // alignment let them.
 /// type ByFour = AutoVectorizingCopyWithAssumedAlignment<32>;
 /// const COPY: TiledCopy<ByFour, f16> = TiledCopy::new(layout!((1, 32)), layout!((8, 1)));
 /// assert_eq!((COPY.threads(), COPY.values(), ByFour::MOST_BITS), (32, 8, 32));

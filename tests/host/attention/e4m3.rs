@@ -3,8 +3,9 @@
 
 use crate::bytes::bytes;
 use crate::common;
-use crate::e4m3_case::{Case, Errors, Operand, compare};
+use crate::e4m3_case::{Case, Operand, compare};
 use crate::random::Random;
+use crate::reference::Errors;
 use half::bf16;
 use moye::number::F8E4M3;
 use moye::{Attention, Device, Error, Heads, HeadsMut};

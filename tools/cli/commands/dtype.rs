@@ -4,7 +4,7 @@
 mod products;
 
 #[cfg(feature = "operations")]
-pub use products::{Member, PRODUCTS, Tolerance};
+pub use products::{CheckedElement, PRODUCTS, Tolerance};
 
 use clap::ValueEnum;
 use half::{bf16, f16};

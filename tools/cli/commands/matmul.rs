@@ -9,7 +9,7 @@ use super::number::number;
 use super::output::Output;
 use super::product::{Finish, How, Product, multiply};
 use super::report::Report;
-use crate::commands::dtype::{Dtype, Member, PRODUCTS, Stored};
+use crate::commands::dtype::{CheckedElement, Dtype, PRODUCTS, Stored};
 use anyhow::{Result, bail};
 use clap::Args;
 use half::{bf16, f16};
@@ -110,7 +110,7 @@ fn npy(path: Option<&Path>) -> Result<Option<NpyFile>> {
 
 /// The scales of an operand, called `of`, with this number of rows or columns, `what` (the mode
 /// other than K).
-fn scale<'f, T: Member>(
+fn scale<'f, T: CheckedElement>(
     file: Option<&'f NpyFile>,
     of: &NpyFile,
     extent: usize,
@@ -209,7 +209,7 @@ impl Matmul {
         Ok(types[0])
     }
 
-    fn typed<T: Member, U: ResultOf<T> + Stored + Default>(
+    fn typed<T: CheckedElement, U: ResultOf<T> + Stored + Default>(
         &self,
         files: Option<(&NpyFile, &NpyFile)>,
         how: How,
@@ -277,7 +277,7 @@ impl Matmul {
     }
 
     /// Multiplies random matrices and checks the product.
-    fn random<T: Member, U: ResultOf<T> + Stored + Default>(
+    fn random<T: CheckedElement, U: ResultOf<T> + Stored + Default>(
         &self,
         report: &mut Report,
         device: &Device,

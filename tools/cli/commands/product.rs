@@ -3,7 +3,7 @@
 use super::reference::{Comparison, compare};
 use super::report::Report;
 use super::{progress, transfer};
-use crate::commands::dtype::{Member, Stored};
+use crate::commands::dtype::{CheckedElement, Stored};
 use anyhow::{Result, bail};
 use moye::kernels::mma::Activation;
 use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Output, Precision};
@@ -14,7 +14,7 @@ use ndarray::{Array2, ArrayView2, CowArray, Ix1, Ix2};
 const RUNS: usize = 10;
 
 /// The product and its options.
-pub struct Product<'a, 'f, T: Member, U: Stored> {
+pub struct Product<'a, 'f, T: CheckedElement, U: Stored> {
     pub a: ArrayView2<'a, T>,
     pub b: ArrayView2<'a, T>,
     pub finish: Finish<'f, T, U>,
@@ -30,7 +30,7 @@ pub struct How {
 }
 
 /// The epilogue. Factors are float64 for the reference, and also in the device's type.
-pub struct Finish<'a, T: Member, U: Stored> {
+pub struct Finish<'a, T: CheckedElement, U: Stored> {
     pub alpha: (f64, T::Scalar),
     pub beta: (f64, T::Scalar),
     /// The matrix that is added, times `beta`.
@@ -42,7 +42,7 @@ pub struct Finish<'a, T: Member, U: Stored> {
     pub activation: Activation,
 }
 
-impl<T: Member, U: Stored> Finish<'_, T, U> {
+impl<T: CheckedElement, U: Stored> Finish<'_, T, U> {
     /// An element of the result in float64, from the accumulated sum, which exists unless K is 0.
     /// Operands with a factor of 0 are ignored, whatever their values.
     fn expected(&self, row: usize, col: usize, sum: Option<f64>) -> f64 {
@@ -89,7 +89,7 @@ impl<T: Member, U: Stored> Finish<'_, T, U> {
 }
 
 /// Multiplies on the device, and prints the plan, the time and the error.
-pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
+pub fn multiply<T: CheckedElement, U: Output<T> + Stored + Default>(
     report: &mut Report,
     device: &Device,
     product: &Product<'_, '_, T, U>,

@@ -1,7 +1,7 @@
 //! `moye profile`: the work of an operation of this program on a GPU, counted by the simulator.
 
 use super::report as terminal;
-use crate::commands::dtype::{Member, Stored};
+use crate::commands::dtype::{CheckedElement, Stored};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use half::{bf16, f16};
@@ -153,7 +153,7 @@ impl Profile {
 
     /// The profile of attention of one head: M queries and N keys of K columns each, by default
     /// 128, 128 and 64.
-    fn attention<T: moye::AttentionElement + Member>(&self, device: &Device) -> Result<Counted> {
+    fn attention<T: moye::AttentionElement + CheckedElement>(&self, device: &Device) -> Result<Counted> {
         let Size { m, n, k } = self.size.unwrap_or(Size { m: 128, n: 128, k: 64 });
         let mut random = fastrand::Rng::with_seed(0);
         let mut draw = |count: usize| (0..count).map(|_| T::draw(&mut random)).collect::<Vec<T>>();
@@ -185,7 +185,7 @@ impl Profile {
     }
 
     /// The profile of a product of random matrices; C is column-major, as in `moye bench`.
-    fn product_of<T: Member, U: ResultOf<T> + Stored>(
+    fn product_of<T: CheckedElement, U: ResultOf<T> + Stored>(
         &self,
         device: &Device,
         precision: Precision,

@@ -112,10 +112,20 @@ impl Errors {
                 error <= bound,
                 "{what}, column {column}: {got}, expected {want_value}, off by {error:e} > {bound:e}"
             );
-            self.largest = self.largest.max(error / bound);
-            self.squares += error * error;
-            self.of += want_value * want_value;
+            self.add_element(error, bound, *want_value);
         }
+    }
+
+    /// No errors, of this number of rows.
+    pub fn of_rows(rows: usize) -> Self {
+        Self { rows, ..Self::default() }
+    }
+
+    /// Adds the error of an element, which is within its bound.
+    pub fn add_element(&mut self, error: f64, bound: f64, want: f64) {
+        self.largest = self.largest.max(error / bound);
+        self.squares += error * error;
+        self.of += want * want;
     }
 
     /// Adds the errors of other rows.

@@ -28,7 +28,7 @@ pub struct Tolerance {
 }
 
 /// An element type of products.
-pub trait Member: moye_bench::Member + Stored {
+pub trait CheckedElement: moye_bench::Member + Stored {
     /// `alpha` or `beta`, called `name` in messages; an error if its type cannot represent it.
     fn factor(name: &'static str, value: f64) -> Result<Self::Scalar> {
         Ok(<Self::Scalar as Factor>::checked(name, value, Self::DTYPE.name())?)
@@ -55,7 +55,7 @@ pub trait Member: moye_bench::Member + Stored {
     }
 }
 
-impl<T: moye_bench::Member + Stored> Member for T {}
+impl<T: moye_bench::Member + Stored> CheckedElement for T {}
 
 #[cfg(test)]
 mod tests {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn factors_that_their_type_cannot_represent_are_refused_with_the_value_and_the_range() {
-        fn refused<T: Member>(values: &[f64], takes: &str) {
+        fn refused<T: CheckedElement>(values: &[f64], takes: &str) {
             for &value in values {
                 let said = T::factor("beta", value).map(|_| ()).unwrap_err().to_string();
                 let start = format!("beta is {value:?}, and products of {} take {takes}", T::DTYPE);

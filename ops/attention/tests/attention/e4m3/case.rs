@@ -4,10 +4,10 @@ use crate::attention::hopper::{E4m3D64, HopperConfig as _};
 use crate::attention::{Strides, Window};
 use crate::oracle;
 use crate::random::Random;
+use crate::reference::Errors;
 use half::bf16;
 use moye_device::number::F8E4M3;
 use std::cell::OnceCell;
-use std::fmt::{self, Display, Formatter};
 
 /// The unit roundoff of e4m3 and of bf16.
 const ROUNDING: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
@@ -204,42 +204,9 @@ impl Case {
     }
 }
 
-/// Errors of results.
-#[derive(Default)]
-pub struct Errors {
-    /// The squares of the errors, and of the values.
-    squares: f64,
-    of: f64,
-    /// The largest error relative to its bound.
-    largest: f64,
-    rows: usize,
-}
-
-impl Errors {
-    /// Merges the errors of other rows.
-    pub fn merge(&mut self, other: &Self) {
-        self.squares += other.squares;
-        self.of += other.of;
-        self.largest = self.largest.max(other.largest);
-        self.rows += other.rows;
-    }
-
-    /// The error by norm.
-    pub fn relative(&self) -> f64 {
-        (self.squares / self.of).sqrt()
-    }
-}
-
-impl Display for Errors {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (largest, norm) = (self.largest, self.relative());
-        write!(f, "{} rows: the largest error is {largest:.2} of its bound; {norm:.2e} by norm", self.rows)
-    }
-}
-
 /// Compares results and, if given, the log-sum-exp of all rows, contiguous (batch, head, token).
 pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: Option<&[f32]>, seed: u64) -> Errors {
-    let mut errors = Errors { rows: case.rows(), ..Errors::default() };
+    let mut errors = Errors::of_rows(case.rows());
     for batch in 0..case.batches {
         for head in 0..case.heads {
             for token in 0..case.q_length {
@@ -258,9 +225,7 @@ pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: Option<&[
                         (got - want).abs() <= bound,
                         "{what}, column {column}: {got}, expected {want}, off by more than {bound:e}"
                     );
-                    errors.largest = errors.largest.max((got - want).abs() / bound);
-                    errors.squares += (got - want) * (got - want);
-                    errors.of += want * want;
+                    errors.add_element((got - want).abs(), bound, want);
                 }
                 let Some(lse) = lse else { continue };
                 let got = f64::from(lse[(batch * case.heads + head) * case.q_length + token]);

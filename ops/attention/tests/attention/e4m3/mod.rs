@@ -5,7 +5,8 @@
 mod case;
 
 use crate::lines;
-use case::{Case, Errors, compare};
+use crate::reference::Errors;
+use case::{Case, compare};
 use half::bf16;
 use moye_attention::kernels::hopper::*;
 use moye_attention::kernels::{self, Arguments, Strides, Window};
