@@ -179,7 +179,8 @@ impl fmt::Display for Dtype {
 ///
 /// // Two rows of three elements, by columns.
 /// assert!(offsets(&[2, 3], &[1, 2]).eq([0, 2, 4, 1, 3, 5]));
-/// assert!(offsets(&[], &[]).eq([0]) && offsets(&[2, 0], &[1, 1]).eq([]));
+/// assert!(offsets(&[], &[]).eq([0]));
+/// assert_eq!(offsets(&[2, 0], &[1, 1]).count(), 0);
 /// ```
 pub fn offsets(shape: &[usize], strides: &[i64]) -> impl Iterator<Item = i64> {
     let count = if shape.contains(&0) { 0 } else { shape.iter().product() };
