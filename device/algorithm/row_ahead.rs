@@ -101,6 +101,10 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
                 _ => 96 << 10,
             };
 
+    /// Whether the blocks of a cluster read elements [`again`](Self::again) after an exchange: the
+    /// stage has memory.
+    pub const KEEPS: bool = Self::HOLDS && <C::Blocks as RowBlocks>::CLUSTER;
+
     /// The address of a thread's vector: those of adjacent threads are contiguous.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -162,6 +166,30 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
             return unsafe { team.load(part) };
         }
         cp_async_wait_all();
+        // SAFETY: the thread has waited for its copy.
+        unsafe { self.again(part) }
+    }
+
+    /// The elements of the last copy again, in f32: a kernel that calls this after an exchange
+    /// between blocks, and then starts the next copy, needs no registers for them meanwhile.
+    ///
+    /// # Safety
+    /// The stage [`KEEPS`](Self::KEEPS) elements, [`take`](Self::take) returned those of `part`, and
+    /// no copy to this stage has started since.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub unsafe fn again<P, S, L>(
+        self,
+        part: &GlobalTensor<P, S, L, ()>,
+    ) -> Fragment<f32, FragmentLike<FragmentLike<L>>>
+    where
+        T: Convert<f32>,
+        P: GlobalPointer<Element = T>,
+        S: Strides,
+        L: StaticLayout,
+    {
+        let _ = part;
         let (size, vector) = const { (L::LAYOUT.size() as usize, access(&L::LAYOUT)) };
         let mut values = Fragment::<T, FragmentLike<L>>::zeros();
         for i in 0..size / vector {

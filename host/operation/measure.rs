@@ -2,6 +2,7 @@
 
 use super::harness::Random;
 use super::{Array, ArrayType, Call, Case, Declaration, Dtype, OperandOf, Options, Role};
+use crate::graph::GraphExec;
 use crate::{Buffer, Device, Result, Stream};
 use std::time::Duration;
 
@@ -43,6 +44,27 @@ impl Measured {
 /// The errors of the operation, and out of memory.
 pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: Dtype) -> Result<Measured> {
     Prepared::new(declaration, device, case, dtype)?.measure()
+}
+
+/// [`measure`] of an operation and of another one beside it, such as a copy of its bytes, which
+/// `peer` gets. Their samples alternate, so that a change of the clock affects both.
+///
+/// # Errors
+/// Same as [`measure`].
+pub fn measure_beside(
+    device: &Device,
+    (declaration, case, dtype): (&Declaration, &Case, Dtype),
+    peer: impl FnOnce(usize) -> (&'static Declaration, Case, Dtype),
+) -> Result<[Measured; 2]> {
+    let ours = Prepared::new(declaration, device, case, dtype)?;
+    let (declaration, case, dtype) = peer(ours.bytes);
+    let peer = Prepared::new(declaration, device, &case, dtype)?;
+    let (mut ours, mut peer) = (ours.timed()?, peer.timed()?);
+    for _ in 0..SAMPLES {
+        ours.sample()?;
+        peer.sample()?;
+    }
+    Ok([ours.measured(), peer.measured()])
 }
 
 /// A case with its operands in memory.
@@ -109,8 +131,11 @@ impl<'a> Prepared<'a> {
             for (element, value) in elements.chunks_exact_mut(each).zip(drawn) {
                 ty.dtype.write(value, element);
             }
-            let elements: Vec<u8> = elements.iter().copied().cycle().take(bytes).collect();
-            Some((ty, elements))
+            let mut all = Vec::with_capacity(bytes);
+            while all.len() < bytes {
+                all.extend_from_slice(&elements[..elements.len().min(bytes - all.len())]);
+            }
+            Some((ty, all))
         };
         let drawn: Vec<_> = declaration.operands.iter().zip(&types).map(&mut elements).collect();
         for _ in 0..sets {
@@ -177,29 +202,62 @@ impl<'a> Prepared<'a> {
         Ok((self.declaration.explain)(&self.device.default_stream(), &self.call())?.into_owned())
     }
 
-    /// Measures the call.
+    /// A graph of as many calls as a sample takes: the host's time for a call does not count.
     ///
     /// # Errors
     /// The errors of the operation.
-    pub fn measure(&self) -> Result<Measured> {
+    pub fn timed(&self) -> Result<Timed<'_>> {
         let (device, sets) = (self.device, self.calls.len());
         let kernel = self.explain()?;
         self.run(&device.default_stream(), sets)?;
         let once = device.time(|stream| self.run(stream, sets))? / sets as u32;
         let count = (SAMPLE.as_secs_f64() / once.as_secs_f64().max(1e-6)).ceil() as usize;
         let count = count.clamp(1, 2000).next_multiple_of(sets);
-        // In a graph, so that the host's time per call does not count.
-        let mut graph = device.capture(|stream| self.run(stream, count))?.instantiate()?;
-        let mut sample = || {
-            device.time(|stream| {
-                // SAFETY: as in `run`; the samples run one after the other on one stream.
-                unsafe { graph.launch(stream) }
-            })
-        };
-        sample()?;
-        let mut times = (0..SAMPLES).map(|_| sample()).collect::<Result<Vec<_>>>()?;
-        times.sort();
-        let [least, time, most] = [0, SAMPLES / 2, SAMPLES - 1].map(|sample| times[sample] / count as u32);
-        Ok(Measured { kernel, time, least, most, bytes: self.bytes })
+        let graph = device.capture(|stream| self.run(stream, count))?.instantiate()?;
+        let mut timed = Timed { of: self, kernel, graph, count: count as u32, times: Vec::new() };
+        timed.sample()?;
+        timed.times.clear();
+        Ok(timed)
+    }
+
+    /// Measures the call.
+    ///
+    /// # Errors
+    /// The errors of the operation.
+    pub fn measure(&self) -> Result<Measured> {
+        let mut timed = self.timed()?;
+        for _ in 0..SAMPLES {
+            timed.sample()?;
+        }
+        Ok(timed.measured())
+    }
+}
+
+/// A call that is timed, and its samples.
+pub(super) struct Timed<'a> {
+    of: &'a Prepared<'a>,
+    kernel: String,
+    graph: GraphExec,
+    /// Calls of a sample.
+    count: u32,
+    times: Vec<Duration>,
+}
+
+impl Timed<'_> {
+    fn sample(&mut self) -> Result<()> {
+        let graph = &mut self.graph;
+        self.times.push(self.of.device.time(|stream| {
+            // SAFETY: the arrays are in `of.buffers`; the samples run one after the other on one
+            // stream.
+            unsafe { graph.launch(stream) }
+        })?);
+        Ok(())
+    }
+
+    fn measured(mut self) -> Measured {
+        self.times.sort();
+        let last = self.times.len() - 1;
+        let [least, time, most] = [0, last.div_ceil(2), last].map(|sample| self.times[sample] / self.count);
+        Measured { kernel: self.kernel, time, least, most, bytes: self.of.bytes }
     }
 }

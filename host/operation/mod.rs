@@ -19,7 +19,7 @@ mod typed;
 
 pub use array::{Array, ArrayType, Axes, Dtype, offsets, shape_text};
 pub use declaration::{Call, Case, Declaration, Known, KnownFn, MemoryLayout, OperandOf, Role};
-pub use measure::{Measured, measure};
+pub use measure::{Measured, measure, measure_beside};
 pub use options::{OptionOf, Options, Value};
 pub use tune::{FailedCandidate, Plans, Tuned, TunedPlan, tune};
 pub use typed::{TypedCall, check_device};

@@ -48,5 +48,8 @@ pub const BENCH: &[Case] = &[
 pub const BENCH_OF_ONE: &[Case] = &[
     Case::new(&[Some(&[16_384, 4096])]),
     Case::new(&[Some(&[524_288, 128])]),
+    Case::new(&[Some(&[8192, 8192])]),
+    Case::new(&[Some(&[2048, 32_768])]),
     Case::new(&[Some(&[512, 131_072])]),
+    Case::new(&[Some(&[256, 262_144])]),
 ];

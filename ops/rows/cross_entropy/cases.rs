@@ -31,11 +31,19 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[300]), Some(&[]), None]).ranges(&[("targets", 0.0, 300.0)]),
 ];
 
-/// Vocabularies of language models, with the gradient.
+/// Rows of each shape of kernels and vocabularies of language models, with the gradient; and
+/// without.
 pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[65_536, 1000]), Some(&[65_536]), Some(&[65_536])]).ranges(&[("targets", 0.0, 1000.0)]),
     Case::new(&[Some(&[16_384, 4096]), Some(&[16_384]), Some(&[16_384])]).ranges(&[("targets", 0.0, 4096.0)]),
     Case::new(&[Some(&[4096, 32_000]), Some(&[4096]), Some(&[4096])]).ranges(&[("targets", 0.0, 32_000.0)]),
     Case::new(&[Some(&[4096, 50_304]), Some(&[4096]), Some(&[4096])]).ranges(&[("targets", 0.0, 50_304.0)]),
     Case::new(&[Some(&[2048, 128_256]), Some(&[2048]), Some(&[2048])]).ranges(&[("targets", 0.0, 128_256.0)]),
+    Case::new(&[Some(&[131_072, 128]), Some(&[131_072]), None]).ranges(&[("targets", 0.0, 128.0)]),
+    Case::new(&[Some(&[65_536, 1000]), Some(&[65_536]), None]).ranges(&[("targets", 0.0, 1000.0)]),
+    Case::new(&[Some(&[16_384, 4096]), Some(&[16_384]), None]).ranges(&[("targets", 0.0, 4096.0)]),
+    Case::new(&[Some(&[8192, 8192]), Some(&[8192]), None]).ranges(&[("targets", 0.0, 8192.0)]),
+    Case::new(&[Some(&[4096, 32_768]), Some(&[4096]), None]).ranges(&[("targets", 0.0, 32_768.0)]),
+    Case::new(&[Some(&[512, 131_072]), Some(&[512]), None]).ranges(&[("targets", 0.0, 131_072.0)]),
+    Case::new(&[Some(&[256, 262_144]), Some(&[256]), None]).ranges(&[("targets", 0.0, 262_144.0)]),
 ];

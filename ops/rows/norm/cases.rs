@@ -74,4 +74,6 @@ pub const BENCH_LAYER_NORM: &[Case] = &[
     Case::new(&[Some(&[16_384, 4096]), Some(&[4096]), Some(&[4096]), Some(&[16_384, 4096])]),
     Case::new(&[Some(&[8192, 8192]), Some(&[8192]), Some(&[8192]), None]),
     Case::new(&[Some(&[4096, 32_768]), Some(&[32_768]), Some(&[32_768]), None]),
+    Case::new(&[Some(&[512, 131_072]), Some(&[131_072]), Some(&[131_072]), None]),
+    Case::new(&[Some(&[256, 262_144]), Some(&[262_144]), Some(&[262_144]), None]),
 ];

@@ -130,20 +130,40 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
     if bias.address() != 0 {
         of_bias.start(&load.partition_s(team.rows(bias, (m, n), ld.bias)));
     }
+    let keeps = const { RowStage::<T, C>::KEEPS };
     loop {
         let load = RowCopy::<T, C>::get_slice(thread::<C>());
         let tXgX = load.partition_s(team.rows(x, (m, n), ld.x)); // (CPY, CPY_M, CPY_N)
         let mut tXrX = stage.take(&team, &tXgX); // (CPY, CPY_M, CPY_N)
-        stage.start(&load.partition_s(team.rows_at(x, (m, n), ld.x, team.next_tile())));
+        if !keeps {
+            stage.start(&load.partition_s(team.rows_at(x, (m, n), ld.x, team.next_tile())));
+        }
         if residual.address() != 0 {
             let gR = team.rows(residual, (m, n), ld.residual); // (BLK_M, BLK_N)
             team.apply_loaded(&mut tXrX, &load.partition_s(gR), f32::add);
         }
-        if sum.address() != 0 {
+        if !keeps && sum.address() != 0 {
             let gS = team.rows(sum, (m, n), ld.sum); // (BLK_M, BLK_N)
             team.store(&tXrX, &load.partition_d(gS));
         }
-        let (_, squares) = moments(&mut team, &mut tXrX, &tXgX, n, center);
+        let ([mean, rest], squares) = moments(&mut team, &mut tXrX, &tXgX, n, center);
+        if keeps {
+            // Read again: with other values they do not fit into the registers of a thread.
+            tXrX = stage.again(&tXgX);
+            stage.start(&load.partition_s(team.rows_at(x, (m, n), ld.x, team.next_tile())));
+            if residual.address() != 0 {
+                let gR = team.rows(residual, (m, n), ld.residual); // (BLK_M, BLK_N)
+                team.apply_loaded(&mut tXrX, &load.partition_s(gR), f32::add);
+            }
+            if sum.address() != 0 {
+                let gS = team.rows(sum, (m, n), ld.sum); // (BLK_M, BLK_N)
+                team.store(&tXrX, &load.partition_d(gS));
+            }
+            if center {
+                tXrX.apply(|x| (x - mean) - rest);
+                team.fill_outside(&mut tXrX, &tXgX, 0.0);
+            }
+        }
         let scale = math::fast::rsqrt(squares / n as f32 + eps);
         tXrX.apply(|x| x * scale);
         if weight.address() != 0 {

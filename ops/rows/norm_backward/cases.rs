@@ -28,4 +28,5 @@ pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[16_384, 4096]), Some(&[16_384, 4096]), Some(&[4096]), Some(&[16_384, 4096])]),
     Case::new(&[Some(&[8192, 8192]), Some(&[8192, 8192]), Some(&[8192]), None]),
     Case::new(&[Some(&[4096, 32_768]), Some(&[4096, 32_768]), Some(&[32_768]), None]),
+    Case::new(&[Some(&[512, 131_072]), Some(&[512, 131_072]), Some(&[131_072]), None]),
 ];

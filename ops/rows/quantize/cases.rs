@@ -37,5 +37,7 @@ pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[524_288, 128])]).bare(),
     Case::new(&[Some(&[65_536, 1024])]).bare(),
     Case::new(&[Some(&[2048, 32_768])]).bare(),
+    Case::new(&[Some(&[8192, 8192])]).bare(),
     Case::new(&[Some(&[512, 131_072])]).bare(),
+    Case::new(&[Some(&[256, 262_144])]).bare(),
 ];

@@ -62,9 +62,71 @@ fn rows_longer_than_clusters_hold_are_those_of_float64() {
     ];
     for device in harness::devices() {
         for (name, cases) in all.iter().take(if device.is_gpu() { all.len() } else { 1 }) {
-            let declaration = moye_rows::OPERATIONS.iter().find(|declaration| declaration.name == *name);
-            let Some(declaration) = declaration else { continue };
-            harness::check_on(&Declaration { cases, ..**declaration }, &device, |_| true);
+            check(name, cases, &device);
+        }
+    }
+}
+
+fn check(name: &str, cases: &'static [Case], device: &Device) {
+    let declaration = moye_rows::OPERATIONS.iter().find(|declaration| declaration.name == name);
+    if let Some(declaration) = declaration {
+        harness::check_on(&Declaration { cases, ..**declaration }, device, |_| true);
+    }
+}
+
+/// The simulator computes RMSNorm alone, whose clusters read elements a second time.
+#[test]
+fn rows_of_clusters_of_eight_are_those_of_float64() {
+    const NORMS: &[Case] = &[
+        Case::new(&[Some(&[2, 131_072]), Some(&[131_072]), Some(&[2, 131_072])]),
+        Case::new(&[Some(&[31, 70_000]), Some(&[70_000]), None]),
+        Case::new(&[Some(&[1, 262_144]), Some(&[262_144]), None]),
+    ];
+    const CENTERED: &[Case] = &[
+        Case::new(&[Some(&[2, 131_072]), Some(&[131_072]), Some(&[131_072]), Some(&[2, 131_072])]),
+        Case::new(&[Some(&[1, 262_144]), Some(&[262_144]), Some(&[262_144]), None]).ranges(&[(
+            "x",
+            1e4,
+            1e4 + 4.0,
+        )]),
+    ];
+    const PEAKED: &[Case] = &[
+        Case::new(&[Some(&[40, 131_072]), None, None]).ranges(&[("x", 0.0, 300.0)]),
+        Case::new(&[Some(&[1, 200_000]), None, None]).ranges(&[("x", 0.0, 600.0)]),
+        Case::new(&[Some(&[17, 262_144]), None, None]).ranges(&[("x", 0.0, 600.0)]),
+    ];
+    const LOSSES: &[Case] = &[
+        Case::new(&[Some(&[40, 128_256]), Some(&[40]), Some(&[40])]).ranges(&[("targets", 0.0, 128_256.0)]),
+        Case::new(&[Some(&[2, 200_000]), Some(&[2]), Some(&[2])]).ranges(&[("targets", 0.0, 200_000.0)]),
+        Case::new(&[Some(&[17, 262_144]), Some(&[17]), None]).ranges(&[("targets", 0.0, 262_144.0)]),
+    ];
+    // Selection over the whole row, and by the greatest elements.
+    const LONG: &[Case] = &[
+        Case::new(&[Some(&[2, 131_072])]).options(&[("k", Value::Int(50))]),
+        Case::new(&[Some(&[1, 262_144])]).options(&[("k", Value::Int(128))]),
+    ];
+    const SAMPLED: &[Case] = &[
+        Case::new(&[Some(&[2, 131_072]), None])
+            .options(&[("top_p", Value::Float(0.9)), ("min_p", Value::Float(0.05))]),
+        Case::new(&[Some(&[1, 262_144]), None])
+            .options(&[("top_k", Value::Int(50)), ("top_p", Value::Float(0.9))]),
+    ];
+    for device in harness::devices() {
+        if !device.is_gpu() {
+            check("rms_norm", &NORMS[..1], &device);
+            continue;
+        }
+        let all: [(&str, &'static [Case]); 7] = [
+            ("rms_norm", NORMS),
+            ("layer_norm", CENTERED),
+            ("softmax", PEAKED),
+            ("log_softmax", PEAKED),
+            ("cross_entropy", LOSSES),
+            ("topk", LONG),
+            ("sample", SAMPLED),
+        ];
+        for (name, cases) in all {
+            check(name, cases, &device);
         }
     }
 }

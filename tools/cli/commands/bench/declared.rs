@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use moye::Device;
 use moye::operation::{
-    Case, Declaration, Dtype, Measured, OperandOf, Role, Tuned, Value, measure, tune as fastest,
+    Case, Declaration, Dtype, Measured, OperandOf, Role, Tuned, Value, measure_beside, tune as fastest,
 };
 use moye_bench::results::{Figure, Row};
 use moye_bench::{Kind, Majors, Monitor, Seen, Size};
@@ -137,18 +137,19 @@ pub fn tune(device: &Device, work: &Work) -> Result<Tuned> {
     Ok(fastest(work.declaration, device, work.case, work.dtype)?)
 }
 
-/// Measures it, then a copy of the same number of bytes.
+/// Measures it and a copy of the same number of bytes, in turn.
 ///
 /// # Errors
 /// Those of the operation, and out of memory.
 pub fn row(device: &Device, work: &Work, monitor: Option<&Monitor>) -> Result<Row> {
     let Work { declaration, case, dtype } = *work;
-    let measured = measure(declaration, device, case, dtype)?;
+    let [measured, copy] = measure_beside(device, (declaration, case, dtype), |bytes| {
+        // Half of the bytes are read and half are written. A case is data of the program: leaked.
+        let elements: &'static [usize] = vec![bytes / 2 / Dtype::Bf16.bytes()].leak();
+        let copied = Case::new(vec![Some(elements)].leak()).options(COPIED);
+        (&moye_rows::affine::CAST, copied, Dtype::Bf16)
+    })?;
     let seen = monitor.map_or_else(Seen::default, Monitor::look);
-    // Half of the bytes are read and half are written. A case is data of the program: it is leaked.
-    let elements: &'static [usize] = vec![measured.bytes / 2 / Dtype::Bf16.bytes()].leak();
-    let copied = Case::new(vec![Some(elements)].leak()).options(COPIED);
-    let copy = measure(&moye_rows::affine::CAST, device, &copied, Dtype::Bf16)?;
     let figure = |measured: &Measured| {
         let rate = |time: Duration| measured.bytes as f64 / time.as_secs_f64() / 1e9;
         Figure {
