@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import csv
 import datetime
+import functools
 import io
 import statistics
 import time
@@ -32,7 +33,7 @@ class Case:
     """An operation, ours and the peers', on the same operands."""
 
     work: str
-    # The amount of work, in 10^12 operations or 10^9 bytes.
+    # The amount of work, in 10^12 operations or 10^9 bytes; of no use where the unit is a time, "us".
     amount: float
     unit: str
     ours: callable
@@ -56,25 +57,32 @@ class Within:
 
 
 class InGraph:
-    """A side whose call is captured several times in a CUDA graph, and replayed: the host's time is not measured."""
+    """A side whose call is captured several times in a CUDA graph, and replayed: the host's time is not measured.
 
-    CALLS = 10
+    Several runs are the same call on different operands, in turn; the result is that of the first.
+    """
 
-    def __init__(self, run):
-        self.run, self.graph, self.result = run, None, None
+    def __init__(self, *runs):
+        self.runs, self.graph, self.result = runs, None, None
+        self.rounds = -(-10 // len(runs))
+
+    @property
+    def calls(self):
+        return self.rounds * len(self.runs)
 
     def __call__(self):
         if self.graph is None:
             stream = torch.cuda.Stream()
             # Workspaces are allocated outside the capture, on its stream.
             stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream), within(self.run):
-                self.run()
+            with torch.cuda.stream(stream), within(self.runs[0]):
+                for run in self.runs:
+                    run()
             torch.cuda.synchronize()
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, stream=stream), within(self.run):
-                for _ in range(self.CALLS):
-                    self.result = self.run()
+            with torch.cuda.graph(graph, stream=stream), within(self.runs[0]):
+                for _ in range(self.rounds):
+                    self.result, *_ = [run() for run in self.runs]
             self.graph = graph
         self.graph.replay()
         return self.result
@@ -83,6 +91,17 @@ class InGraph:
 def within(run):
     """The context in which a side is called."""
     return run.context() if isinstance(run, Within) else contextlib.nullcontext()
+
+
+def calls_of(run):
+    """The calls of the operation in a call of a side."""
+    return run.calls if isinstance(run, InGraph) else 1
+
+
+def prepared(make):
+    """A side that `make` returns at the first call, so that an error in it is a row with its reason."""
+    made = functools.cache(make)
+    return lambda *operands: made()(*operands)
 
 
 def random(*shape, dtype, scale=1.0):
@@ -364,15 +383,7 @@ def cudnn_e4m3(*arguments):
         from cudnn_e4m3 import attention
     except ImportError:
         return None
-    made = []
-
-    # Built at the first call, so that a refusal is a row with its reason.
-    def run():
-        if not made:
-            made.append(attention(*arguments))
-        return made[0]()
-
-    return run
+    return prepared(lambda: attention(*arguments))
 
 
 def movement(name, dtype, rows, columns):
@@ -489,7 +500,7 @@ def milliseconds(run, count, mhz=lambda: None, clocks=None):
     if clocks is not None:
         clocks.append(mhz())
     end.synchronize()
-    return start.elapsed_time(end) / count / (run.CALLS if isinstance(run, InGraph) else 1)
+    return start.elapsed_time(end) / count / calls_of(run)
 
 
 def check(case, name, run, reference):
@@ -516,8 +527,7 @@ def measure(case, rounds, mhz):
     del reference
     counts = {}
     for name, run in sides.items():
-        calls = run.CALLS if isinstance(run, InGraph) else 1
-        counts[name] = max(1, round(MILLISECONDS / milliseconds(run, 3) / calls))
+        counts[name] = max(1, round(MILLISECONDS / milliseconds(run, 3) / calls_of(run)))
     times, clocks = {name: [] for name in sides}, []
     for round_ in range(rounds):
         # The first side of a round rotates, because it finds the GPU cooler.
@@ -551,54 +561,67 @@ def figure(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.3f}"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+class Rows:
+    """The table of a script: printed, and written row by row, so that an interrupted run keeps its measurements."""
+
+    def __init__(self, script, options):
+        self.options, self.mhz = options, clock()
+        self.card = torch.cuda.get_device_name().removeprefix("NVIDIA ")
+        self.date = datetime.date.today().isoformat()
+        self.command = f"benches/peers/{script}, PyTorch {torch.__version__.split('+')[0]}"
+        print(f"{self.card}, {self.date}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}\n")
+        print("| work | moye | peer | ratio | MHz | note |\n| --- | ---: | ---: | ---: | ---: | --- |")
+        self.file = open(options.csv, "w", newline="") if options.csv else io.StringIO()
+        self.rows = csv.writer(self.file, lineterminator="\n")
+        self.rows.writerow(COLUMNS)
+
+    def wanted(self, work):
+        return self.options.only is None or any(text in work for text in self.options.only)
+
+    def add(self, work, ours, peer, name, unit, ratio, at="", note=""):
+        ours, peer = (figure(value) if value else "fails" for value in (ours, peer))
+        self.rows.writerow([self.date, self.card, work, ours, peer, name, unit, ratio, at, self.command, note])
+        self.file.flush()
+        print(f"| {work} | {ours} {unit} | {peer} ({name}) | {ratio} | {at} | {note} |", flush=True)
+
+    def measure(self, cases):
+        """A row for each peer of each case. `cases` are functions that create them."""
+        for make in cases:
+            case = make()
+            if not self.wanted(case.work):
+                continue
+            medians, at, notes = measure(case, self.options.rounds, self.mhz)
+            of_unit = (lambda ms: 1e3 * ms) if case.unit == "us" else (lambda ms: case.amount / (ms * 1e-3))
+            values = {name: of_unit(median) for name, median in medians.items()}
+            for name, run in case.peers.items():
+                if run is None:
+                    continue
+                ratio = f"{medians[name] / medians['moye']:.2f}" if {name, "moye"} <= medians.keys() else ""
+                note = "; ".join(filter(None, [case.note, notes.get("moye"), notes.get(name)]))
+                self.add(case.work, values.get("moye"), values.get(name), name, case.unit, ratio, at, note)
+            del case
+            torch.cuda.empty_cache()
+
+
+def arguments(description):
+    """A parser of the options of `Rows`."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--csv", help="the file to write")
     parser.add_argument("--only", action="append", help="only work whose name contains this string, or one of several")
     parser.add_argument("--rounds", type=int, default=11)
-    options = parser.parse_args()
+    return parser
 
-    def wanted(work):
-        return options.only is None or any(text in work for text in options.only)
 
+def main():
+    options = arguments(__doc__.splitlines()[0]).parse_args()
     torch.manual_seed(0)
-    card = torch.cuda.get_device_name().removeprefix("NVIDIA ")
-    date = datetime.date.today().isoformat()
-    command = f"benches/peers/peers.py, PyTorch {torch.__version__.split('+')[0]}"
-    print(f"{card}, {date}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}\n")
-    print("| work | moye | peer | ratio | MHz | note |\n| --- | ---: | ---: | ---: | ---: | --- |")
-    # Row by row, so that an interrupted run keeps its measurements.
-    file = open(options.csv, "w", newline="") if options.csv else io.StringIO()
-    rows = csv.writer(file, lineterminator="\n")
-    rows.writerow(COLUMNS)
-
-    mhz = clock()
-
-    def add(work, ours, peer, name, unit, ratio, at, note):
-        rows.writerow([date, card, work, ours, peer, name, unit, ratio, at, command, note])
-        file.flush()
-        print(f"| {work} | {ours} {unit} | {peer} ({name}) | {ratio} | {at} | {note} |", flush=True)
-
-    for make in cases():
-        case = make()
-        if not wanted(case.work):
-            continue
-        medians, at, notes = measure(case, options.rounds, mhz)
-        rate = {name: case.amount / (median * 1e-3) for name, median in medians.items()}
-        for name, run in case.peers.items():
-            if run is None:
-                continue
-            ours, peer = rate.get("moye"), rate.get(name)
-            ratio = f"{ours / peer:.2f}" if ours and peer else ""
-            note = "; ".join(filter(None, [case.note, notes.get("moye"), notes.get(name)]))
-            add(case.work, figure(ours) if ours else "fails", figure(peer) if peer else "fails", name, case.unit, ratio, at, note)
-        del case
-        torch.cuda.empty_cache()
-    if wanted("host time of a call, f16 128 x 128 x 128"):
+    rows = Rows("peers.py", options)
+    rows.measure(cases())
+    work = "host time of a call, f16 128 x 128 x 128"
+    if rows.wanted(work):
         cost = host_cost(options.rounds)
-        ratio = f"{cost['cuBLAS'] / cost['moye']:.2f}"
-        add("host time of a call, f16 128 x 128 x 128", figure(cost["moye"]), figure(cost["cuBLAS"]), "cuBLAS", "us", ratio, "", "")
-    file.close()
+        rows.add(work, cost["moye"], cost["cuBLAS"], "cuBLAS", "us", f"{cost['cuBLAS'] / cost['moye']:.2f}")
+    rows.file.close()
 
 
 if __name__ == "__main__":
