@@ -33,7 +33,7 @@ class Case:
     """An operation, ours and the peers', on the same operands."""
 
     work: str
-    # The amount of work, in 10^12 operations or 10^9 bytes; of no use where the unit is a time, "us".
+    # The work, in 10^12 operations or 10^9 bytes. Not read where the unit is a time, "us".
     amount: float
     unit: str
     ours: callable
