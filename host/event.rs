@@ -35,7 +35,7 @@ struct OnGpu {
 
 // SAFETY: the driver accepts an event from any thread.
 unsafe impl Send for OnGpu {}
-// SAFETY: as above.
+// SAFETY: the driver accepts an event from any thread.
 unsafe impl Sync for OnGpu {}
 
 impl Device {

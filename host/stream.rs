@@ -56,7 +56,7 @@ struct Shared {
 
 // SAFETY: the driver accepts a stream from any thread.
 unsafe impl Send for Shared {}
-// SAFETY: as above.
+// SAFETY: the driver accepts a stream from any thread.
 unsafe impl Sync for Shared {}
 
 impl Drop for Shared {

@@ -153,7 +153,7 @@ unsafe impl<E: Access> CopySource<AnySpace<()>> for E {
     unsafe fn input<L: StaticLayout>(&self, _: usize) {}
 }
 
-// SAFETY: as above.
+// SAFETY: no contract, as for sources.
 unsafe impl<E: AccessMut> CopyDestination<AnySpace<()>> for E {
     #[inline(always)]
     fn place<L: StaticLayout>(&self, _: usize) {}

@@ -35,7 +35,7 @@ where
             unsafe { column_a.set(i, a.get(i + k * m)) };
         }
         for j in 0..n {
-            // SAFETY: as above.
+            // SAFETY: `b` is readable; inside both tensors.
             unsafe { column_b.set(j, b.get(j + k * n)) };
         }
         for j in 0..n {

@@ -254,7 +254,7 @@ pub fn cp_async_wait<const N: u32>() {
 pub fn cp_async_wait_all() {
     needs!("cp.async.wait_all", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: as above.
+    // SAFETY: only waits; the default clobber orders memory accesses.
     unsafe {
         core::arch::asm!("cp.async.wait_all;", options(nostack))
     }

@@ -56,7 +56,7 @@ macro_rules! pointer {
         impl<T: Element> Copy for $name<T> {}
         // SAFETY: it is only an address; every access uses `arch`, which states its own contract.
         unsafe impl<T: Element> Send for $name<T> {}
-        // SAFETY: as above.
+        // SAFETY: only an address; an access has the contract of its function of `arch`.
         unsafe impl<T: Element> Sync for $name<T> {}
 
         impl<T: Element> core::fmt::Debug for $name<T> {

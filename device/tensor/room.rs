@@ -96,7 +96,7 @@ impl Room {
 
     #[inline(always)]
     fn registers_mut(&mut self) -> &mut Registers {
-        // SAFETY: as above.
+        // SAFETY: `&mut self` borrows the room, whose bytes were zeros or registers before.
         unsafe { self.0.as_mut() }
     }
 

@@ -506,7 +506,7 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
             // SAFETY: inside the tensor, which the code that created it has initialised.
             let mut value = unsafe { self.get(index_of::<L, MODE>(i, 0)) };
             for j in 1..along {
-                // SAFETY: as above.
+                // SAFETY: inside the initialised tensor.
                 value = f(value, unsafe { self.get(index_of::<L, MODE>(i, j)) });
             }
             result[i] = value;

@@ -61,7 +61,7 @@ fn axpby_with_a_beta_of_zero_does_not_read_y() {
         let thread = thread_idx().x;
         let x = Matrix::new(x, (8, 6), Dense([1, 8])).local_tile::<Tile, _>((0, 0));
         let y = Matrix::new(y, (8, 6), Dense([1, 8])).local_tile::<Tile, _>((0, 0));
-        // SAFETY: as above.
+        // SAFETY: each element belongs to one thread.
         unsafe {
             axpby(3.0, &x.local_partition::<Threads>(thread), 0.0, &mut y.local_partition::<Threads>(thread))
         };
@@ -247,7 +247,7 @@ fn a_universal_fma_takes_64_bit_integers() {
     let a = fragment::<u64, M4K5>(|i| u64::MAX - i as u64);
     let b = fragment::<u64, N3K5>(|i| 3 + i as u64);
     let mut c = fragment::<u64, M4N3>(|_| 1);
-    // SAFETY: as above.
+    // SAFETY: one thread's own elements.
     unsafe {
         Words::get_slice(0).gemm(&mut c, &a, &b);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
@@ -265,7 +265,7 @@ fn a_universal_fma_takes_complex_numbers() {
     let a = fragment::<Complex64, M4K5>(|i| number(i, 0.5));
     let b = fragment::<Complex64, N3K5>(|i| number(i, 0.25));
     let mut c = fragment::<Complex64, M4N3>(|i| number(i, 1.0));
-    // SAFETY: as above.
+    // SAFETY: one thread's own elements.
     unsafe {
         ComplexFma::get_slice(0).gemm(&mut c, &a, &b);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {

@@ -266,7 +266,7 @@ fn warpgroups_reduce_by_barriers_of_their_own() {
             assert_eq!(sum, if thread < 128 { 127.0 * 64.0 } else { 128.0 * 128.0 + 127.0 * 64.0 });
             let mut values = Fragment::<f32, Two>::filled(thread as f32);
             values[1] = 127.0 - thread as f32;
-            // SAFETY: as above.
+            // SAFETY: one array for each warpgroup; whole warps reach the barriers.
             let max = unsafe {
                 let (first, second) = Storage::take();
                 if thread < 128 {

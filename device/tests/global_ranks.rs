@@ -164,7 +164,7 @@ fn a_slice_at_places_of_any_modes_is_the_tensor_of_the_others() {
                 let (mX, mY) = (mX.at((.., .., .., column)), mY.at((.., row, .., column)));
                 assert_eq!((mX.shape(), mY.shape()), ((3, 10, 2), (3, 2)));
                 let (gX, gY) = (tile!(mX.at((.., row, ..)), (4, 4), (0, 0)), tile!(mY, (4, 4), (0, 0)));
-                // SAFETY: as above.
+                // SAFETY: each element of the destination is in one slice, tile and thread.
                 unsafe { through_registers::<Threads>(gX, gY) };
             }
         }

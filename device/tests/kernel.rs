@@ -103,10 +103,10 @@ fn a_generic_function_has_an_entry_point_for_each_instance() {
     // SAFETY: the kernels write one u64 through `y`.
     unsafe { generic_f32.call((true, y)) };
     assert_eq!(out, 3 * 4);
-    // SAFETY: as above.
+    // SAFETY: the kernel writes one u64 through `y`.
     unsafe { generic_u64.call((true, y)) };
     assert_eq!(out, 5 * 8);
-    // SAFETY: as above.
+    // SAFETY: the kernel writes one u64 through `y`.
     unsafe { generic_u64.call((false, y)) };
     assert_eq!(out, 0);
 }

@@ -74,7 +74,7 @@ fn a_slice_of_global_memory_has_its_tiles_elements_and_none_past_the_edge() {
             let part = tiles.local_partition::<Threads>(thread as u32); // (THR_M, THR_N, m, n)
             for [i, j, m, n] in places([2, 2, 3, 2]) {
                 let want = element(4 * m + 2 * i + thread % 2, 4 * n + 2 * j + thread / 2);
-                // SAFETY: as above.
+                // SAFETY: the matrix is readable.
                 let got = unsafe { part.at((i, .., m, n)).get(j) };
                 assert_eq!(got, want, "({i}, {j}) of tile ({m}, {n}) for thread {thread}");
             }

@@ -239,7 +239,7 @@ tiled_copy! {
 fn predicates_may_be_a_tensor_that_is_broadcast() {
     const MARKER: f16 = f16::NEG_ONE;
     launch(16, <(SharedArray<f16, Board>, SharedArray<f16, Board>)>::BYTES, |thread| {
-        // SAFETY: as above.
+        // SAFETY: the launch has the shared memory; a barrier orders writes and reads.
         unsafe {
             let (mut source, mut destination) = <(SharedArray<f16, Board>, SharedArray<f16, Board>)>::take();
             if thread == 0 {

@@ -36,14 +36,14 @@ pub(crate) struct Gpu {
 struct RawStream(sys::CUstream);
 // SAFETY: the driver accepts a stream from any thread.
 unsafe impl Send for RawStream {}
-// SAFETY: as above.
+// SAFETY: the driver accepts a stream from any thread.
 unsafe impl Sync for RawStream {}
 
 /// The driver's context, which is not released.
 struct RawContext(sys::CUcontext);
 // SAFETY: the driver accepts a context from any thread.
 unsafe impl Send for RawContext {}
-// SAFETY: as above.
+// SAFETY: the driver accepts a context from any thread.
 unsafe impl Sync for RawContext {}
 
 impl Gpu {
@@ -60,11 +60,11 @@ impl Gpu {
         // SAFETY: the caller passes a live context; the pointer to the result is writable.
         check(unsafe { sys::cuCtxSetCurrent(context) })
             .map_err(|code| Error::of_code("cuCtxSetCurrent", code))?;
-        // SAFETY: as above.
+        // SAFETY: the pointer to the result is writable.
         check(unsafe { sys::cuCtxGetDevice(&mut index) })
             .map_err(|code| Error::of_code("cuCtxGetDevice", code))?;
         let (mut flags, mut active) = (0, 0);
-        // SAFETY: as above.
+        // SAFETY: the pointers to the results are writable.
         check(unsafe { sys::cuDevicePrimaryCtxGetState(index, &mut flags, &mut active) })
             .map_err(|code| Error::of_code("cuDevicePrimaryCtxGetState", code))?;
         let number = index.unsigned_abs();
@@ -117,8 +117,8 @@ impl Gpu {
             .map_err(|code| Error::of_code("cuDeviceGet", code))?;
         not_too_old(index, &properties(device)?)?;
         let mut context = std::ptr::null_mut();
-        // It stays retained until the process exits. SAFETY: as above; the driver returned the
-        // device.
+        // It stays retained until the process exits. SAFETY: the pointer to the context is
+        // writable; the driver returned the device.
         check(unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) })
             .map_err(|code| Error::of_code("cuDevicePrimaryCtxRetain", code))?;
         Self::in_context(index, device, context)
@@ -278,7 +278,7 @@ fn properties(device: sys::CUdevice) -> Result<Properties> {
     check(unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as i32, device) })
         .map_err(|code| Error::of_code("cuDeviceGetName", code))?;
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
-    // SAFETY: as above.
+    // SAFETY: the pointer to the result is writable; the driver returned the device.
     check(unsafe { sys::cuDeviceTotalMem_v2(&mut memory, device) })
         .map_err(|code| Error::of_code("cuDeviceTotalMem", code))?;
     Ok(Properties {

@@ -48,7 +48,7 @@ impl Kept {
             // the address.
             check(unsafe { sys::cuMemsetD32_v2(address, 0, count) })
         } else {
-            // SAFETY: as above; the stream is alive and belongs to the current context.
+            // SAFETY: the words are allocated; the stream is alive, in the current context.
             check(unsafe { sys::cuMemsetD32Async(address, 0, count, of.stream) })
         };
         let kept = cleared
@@ -120,7 +120,7 @@ fn alloc(device: &Device, gpu: &'static Gpu, of: Raw, bytes: usize) -> Result<u6
         return Ok(address);
     }
     keep_freed_memory(device, gpu.index())?;
-    // SAFETY: as above; the stream is alive and belongs to the current context.
+    // SAFETY: the pointer is writable; the stream is alive and belongs to the current context.
     check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, of.stream) })
         .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
     Ok(address)
@@ -154,7 +154,7 @@ pub(crate) fn keep_freed_memory(device: &Device, gpu: u32) -> Result<()> {
     // SAFETY: the pointer to the pool is writable; the attribute's value is a 64-bit number.
     check(unsafe { sys::cuDeviceGetDefaultMemPool(&mut pool, gpu as i32) })
         .map_err(|code| of.error_of_code("cuDeviceGetDefaultMemPool", code))?;
-    // SAFETY: as above.
+    // SAFETY: the driver returned the pool; the attribute's value is a 64-bit number.
     check(unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()) })
         .map_err(|code| of.error_of_code("cuMemPoolSetAttribute", code))
 }

@@ -42,7 +42,7 @@ struct Known {
 struct RawModule(sys::CUmodule);
 // SAFETY: the driver accepts a module from any thread.
 unsafe impl Send for RawModule {}
-// SAFETY: as above.
+// SAFETY: the driver accepts a module from any thread.
 unsafe impl Sync for RawModule {}
 
 /// The driver's function, in a module that stays loaded.
@@ -50,7 +50,7 @@ unsafe impl Sync for RawModule {}
 pub(crate) struct RawFunction(pub sys::CUfunction);
 // SAFETY: the driver accepts a function from any thread.
 unsafe impl Send for RawFunction {}
-// SAFETY: as above.
+// SAFETY: the driver accepts a function from any thread.
 unsafe impl Sync for RawFunction {}
 
 /// A kernel in a GPU's context.

@@ -370,11 +370,11 @@ fn check_case(
             let graph = device.capture(|stream| unsafe { (declaration.run)(&with_memory(stream), &call) });
             graph.and_then(|graph| {
                 let mut graph = graph.instantiate()?;
-                // SAFETY: as above; nothing else runs on the stream.
+                // SAFETY: the arrays live until the download; nothing else runs on the stream.
                 unsafe { graph.launch(&of_stream) }
             })
         } else {
-            // SAFETY: as above.
+            // SAFETY: the arrays are in these buffers, which live until the results are downloaded.
             unsafe { (declaration.run)(&with_memory(&of_stream), &call) }
         };
         if ran.is_err() && workspaces.grow(device) {

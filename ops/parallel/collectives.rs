@@ -201,7 +201,7 @@ impl Collectives<'_> {
             let (window, rank, world) = (&round.state.windows[at], self.0.members[at].rank, self.0.world);
             let slot = |to: usize| window.data(to, round.epoch, round.half) + (rank * bytes) as u64;
             let others = || (1..world).map(|distance| (rank + distance) % world);
-            // SAFETY: as above.
+            // SAFETY: each part has the bytes, and each workspace a slot for each rank.
             unsafe {
                 if bytes <= PUSHED && world > 1 {
                     let mut slots = [0; MOST_RANKS];

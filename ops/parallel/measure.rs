@@ -151,7 +151,7 @@ pub fn feed_forward(devices: &[Device], [tokens, hidden, inner]: [usize; 3]) -> 
             let c = MatrixMut::row_major(z, own(rank), hidden)?;
             calls.push(Operands { stream: &streams[rank], a, b, c });
         }
-        // SAFETY: as above.
+        // SAFETY: no other stream uses the matrices.
         unsafe { down.run(&mut calls) }
     })?;
     Ok((time, [tokens, hidden, part * ranks]))

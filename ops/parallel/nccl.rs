@@ -138,7 +138,7 @@ fn check(library: &Library, call: &str, code: c_int) -> Result<()> {
 struct Communicator(*mut c_void);
 // SAFETY: any thread may use NCCL's communicators, one at a time: the group's lock ensures that.
 unsafe impl Send for Communicator {}
-// SAFETY: as above.
+// SAFETY: the group's lock allows one thread at a time.
 unsafe impl Sync for Communicator {}
 
 /// A collective of one communicator on one stream.

@@ -418,7 +418,7 @@ impl BlockContext {
                 unsafe { words::copy_out(address, &mut read) };
                 read
             }
-            // SAFETY: as above.
+            // SAFETY: the tile was checked when the load was issued, and is still allocated.
             LoadSource::Tile(tile) => unsafe { tile.read() },
             LoadSource::Shared { rank, address, bytes } => {
                 let block = &self.cluster().blocks()[rank as usize];

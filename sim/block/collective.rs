@@ -144,7 +144,7 @@ impl BlockContext {
         // All lanes are here and none has computed yet: this lane is the last to arrive, or a lane
         // that the others waited for has exited.
         self.complete::<I, O>(warp, lane, compute, location);
-        // SAFETY: as above.
+        // SAFETY: only the running lane writes outputs, and this one runs.
         unsafe { *meeting.output.get() }
             .expect("completing an operation writes the output of every lane in it")
     }

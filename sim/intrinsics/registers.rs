@@ -98,7 +98,7 @@ mod tests {
         // SAFETY: it is not used again before it is taken.
         unsafe { give_registers(first) };
         assert_eq!(take_registers(), first);
-        // SAFETY: as above.
+        // SAFETY: neither is used again before it is taken.
         unsafe {
             give_registers(first);
             give_registers(second);

@@ -53,7 +53,7 @@ pub(crate) struct Block {
 
 // SAFETY: the memory is accessed only through relaxed atomics (`words`).
 unsafe impl Send for Block {}
-// SAFETY: as above.
+// SAFETY: the memory is accessed only through relaxed atomics (`words`).
 unsafe impl Sync for Block {}
 
 impl Block {

@@ -65,7 +65,7 @@ pub(crate) unsafe fn exchange_bits(address: u64, bits: u128, bytes: usize) -> u1
                 $($bytes => {
                     // SAFETY: `bytes` bytes are allocated at `address`, aligned to their number.
                     let before = unsafe { load::<$ty>(address) };
-                    // SAFETY: as above.
+                    // SAFETY: `bytes` aligned bytes are allocated at `address`.
                     unsafe { store(address, from_bits::<$ty>(bits)) };
                     to_bits(before)
                 })*

@@ -281,7 +281,7 @@ fn a_caller_gives_the_workspace_of_every_kind_of_product_in_calls_and_in_capture
             call(&stream, &mut c).unwrap();
             stream.synchronize().unwrap();
             check(&mut c, &mut memory, "called");
-            // SAFETY: as above.
+            // SAFETY: one launch at a time uses the memory, which the test keeps.
             let capture =
                 device.capture(|stream| call(&unsafe { stream.with_workspaces(allocate()) }, &mut c));
             let mut graph = capture.unwrap().instantiate().unwrap();

@@ -124,13 +124,13 @@ fn a_graph_is_work_of_the_stream_that_it_is_launched_on() {
             continue;
         }
         // In the reverse order, without an event: the step of the second stream and the graph.
-        // SAFETY: as above.
+        // SAFETY: the buffers are alive; a race is a fault.
         let raced = unsafe { graph.launch(&first) }.unwrap_err();
         race(raced);
         steps.device.synchronize().unwrap();
         // Launches of one graph run one after another, on any streams.
         for stream in [&first, &second, &first] {
-            // SAFETY: as above.
+            // SAFETY: the buffers are alive; a race is a fault.
             unsafe { graph.launch(stream) }.unwrap();
         }
     }

@@ -97,7 +97,8 @@ fn open(name: &str, named: Option<OsString>) -> Result<()> {
             }
         }
     }
-    // `cudarc` aborts if the library is missing, so check first. SAFETY: as above.
+    // `cudarc` aborts if the library is missing, so check first. SAFETY: it has
+    // ordinary initialisers.
     let there = unsafe {
         match name {
             "cublas" => cublas::sys::is_culib_present(),
@@ -156,7 +157,7 @@ impl Peer {
             Self::Cublas(cublas) => Box::new(move || unsafe { cublas.run(&gemm) }),
             Self::CublasLt(lt) => {
                 let prepared = Prepared::new(lt, &gemm)?;
-                // SAFETY: as above.
+                // SAFETY: the matrices have these extents, and C's is writable, at every call.
                 Box::new(move || unsafe { prepared.run(&gemm) })
             }
         })

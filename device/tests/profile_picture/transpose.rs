@@ -17,7 +17,7 @@ pub fn transpose(a: u64, b: u64, pitch: u32) {
     sync_warp(u32::MAX);
     for row in 0..32 {
         let at = u64::from(4 * (32 * row + lane));
-        // SAFETY: as above.
+        // SAFETY: within the tile, and within the block's shared memory.
         unsafe {
             let word = u32::load_shared(shared_base() + 4 * (pitch * lane + row)); // load of a column
             u32::store_global(b + tile + at, word); // store of B

@@ -221,7 +221,7 @@ fn kernels(
     time("embedding", &mut |stream| {
         let table = Matrix::row_major(x.slice(..width)?, 1, width)?;
         let tokens = Matrix::row_major(pages.slice(..1)?, 1, 1)?;
-        // SAFETY: as above.
+        // SAFETY: one stream uses the buffers, which hold the token.
         unsafe {
             Embedding::new(table, tokens)
                 .run_on(stream, &mut MatrixMut::row_major(y.slice_mut(..width)?, 1, width)?)

@@ -266,7 +266,7 @@ impl<T: Real> Model<T> {
 
         let grid = Grid::new(((width as u32).div_ceil(BLK_N), batch.sentences as u32), Self::MEAN_THREADS);
         let arguments = (&*state, &batch.offsets, &mut batch.means, width as u32);
-        // SAFETY: as above; there is a mean for each sentence.
+        // SAFETY: `batch` built the offsets, and there is a mean for each sentence.
         unsafe { self.module.launch(&T::MEAN, grid, arguments)? };
         // Divides by the root of the mean square, and by the root of the number of elements.
         Norm::rms(Matrix::row_major(&batch.means, batch.sentences, width)?)

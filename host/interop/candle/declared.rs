@@ -336,7 +336,7 @@ mod on_gpu {
                 // SAFETY: the views are used only on this stream, until the end of this block.
                 let reading = read.iter().map(|view| unsafe { stream.read(view) });
                 let reading = reading.collect::<crate::Result<Vec<_>>>().map_err(Error::wrap)?;
-                // SAFETY: as above.
+                // SAFETY: the views are used only on this stream, until the end of this block.
                 let writing = into.iter_mut().map(|view| unsafe { stream.write(view) });
                 let writing = writing.collect::<crate::Result<Vec<_>>>().map_err(Error::wrap)?;
                 let (mut reading, mut writing) = (reading.iter(), writing.iter());

@@ -319,7 +319,7 @@ unsafe fn typed<T: AttentionElement>(
     let tensor = |name, index| unsafe { call.operand(index).buffer::<T>(OPERATION, name, device) };
     macro_rules! optional {
         ($index:expr, $t:ty) => {
-            // SAFETY: as above.
+            // SAFETY: the array stays valid until the work is complete.
             given($index)
                 .map(|array| unsafe {
                     array.buffer::<$t>(OPERATION, ATTENTION.operands[$index].name, device)
@@ -437,7 +437,7 @@ unsafe fn typed<T: AttentionElement>(
         .map(|(table, per_sequence)| Pages { table: table.as_slice(), per_sequence });
     let mut lse = optional!(at::LSE, f32);
     attention.lse = lse.as_mut().map(Buffer::as_slice_mut);
-    // SAFETY: as above.
+    // SAFETY: the array stays valid until the work is complete.
     let mut o = unsafe { out.buffer::<T::Output>(OPERATION, "out", device)? };
     let mut o = HeadsMut::strided(&mut o, four("out", &out.shape)?, strides("out", out)?)?;
     if explains {

@@ -382,7 +382,7 @@ unsafe fn typed<T: Operand, U: Output<T>>(
                 .transpose()?
         };
     }
-    // SAFETY: as above.
+    // SAFETY: the arrays stay valid until the work is complete.
     let (of_a, of_b, mut of_out) = unsafe {
         (
             a.buffer::<T>(OPERATION, "a", device)?,

@@ -47,17 +47,17 @@ fn check<T: Summand>(group: &Group, devices: &[Device], count: usize) {
     let all = received::<T>(group, devices, [count; 2], |c, calls| unsafe { c.all_reduce(calls) });
     assert!(all.iter().all(|to| to.iter().enumerate().all(|(i, &value)| value == sum(i))), "{all:?}");
     let whole = [world * count, count];
-    // SAFETY: as above.
+    // SAFETY: no other stream uses the buffers.
     let all = received::<T>(group, devices, whole, |c, calls| unsafe { c.reduce_scatter(calls) });
     for (to, rank) in all.iter().zip(&ranks) {
         assert!(to.iter().enumerate().all(|(i, &value)| value == sum(rank * count + i)), "{to:?}");
     }
     let whole = [count, world * count];
-    // SAFETY: as above.
+    // SAFETY: no other stream uses the buffers.
     let all = received::<T>(group, devices, whole, |c, calls| unsafe { c.all_gather(calls) });
     let expected: Vec<_> = (0..world).flat_map(|rank| (0..count).map(move |i| given(rank, i))).collect();
     assert!(all.iter().all(|to| *to == expected), "{all:?}");
-    // SAFETY: as above.
+    // SAFETY: no other stream uses the buffers.
     let all = received::<T>(group, devices, [count; 2], |c, calls| unsafe { c.broadcast(world - 1, calls) });
     assert!(all.iter().all(|to| to.iter().enumerate().all(|(i, &v)| v == given(world - 1, i))), "{all:?}");
 }
@@ -136,14 +136,14 @@ fn transfers_that_do_not_fit_are_refused_with_what_they_must_be() {
     // SAFETY: no other stream uses the buffers, here and below.
     let error = unsafe { group.collectives().all_gather(&mut calls) }.unwrap_err().to_string();
     assert!(error.contains("rank 0 gives 8 elements and receives 12, and it must be 8 and 16"), "{error}");
-    // SAFETY: as above.
+    // SAFETY: no other stream uses the buffers.
     let error = unsafe { group.collectives().broadcast(2, &mut calls) }.unwrap_err().to_string();
     assert!(error.contains("a broadcast from rank 2 of 2"), "{error}");
-    // SAFETY: as above.
+    // SAFETY: no other stream uses the buffers.
     let error = unsafe { group.collectives().all_reduce(&mut calls[..1]) }.unwrap_err().to_string();
     assert!(error.contains("1 transfers, and this caller has 2 ranks"), "{error}");
     calls[1].from = from[1].slice(1..).unwrap();
-    // SAFETY: as above.
+    // SAFETY: no other stream uses the buffers.
     let error = unsafe { group.collectives().all_reduce(&mut calls) }.unwrap_err().to_string();
     assert!(error.contains("rank 0 gives 8 elements and receives 12, and it must be 8 and 8"), "{error}");
 }
@@ -188,11 +188,11 @@ fn communicators_of_the_program_are_used_and_not_destroyed() {
     // SAFETY: the communicators are alive until the group has been dropped, here and below.
     let error = unsafe { group.adopt(&[made[1], made[0]]) }.unwrap_err().to_string();
     assert!(error.contains("communicators of the ranks [1, 0], and the group's are [0, 1]"), "{error}");
-    // SAFETY: as above.
+    // SAFETY: the communicators outlive the group.
     unsafe { group.adopt(&made) }.unwrap();
     check::<f32>(&group, &devices, 5);
     check::<bf16>(&group, &devices, 12);
-    // SAFETY: as above.
+    // SAFETY: the communicators outlive the group.
     let error = unsafe { group.adopt(&made) }.unwrap_err().to_string();
     assert!(error.contains("has its communicators already"), "{error}");
     drop(group);

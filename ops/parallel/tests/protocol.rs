@@ -487,11 +487,11 @@ fn calls_that_are_not_the_products_are_refused_with_the_way_out() {
     let error = unsafe { product.run(&mut calls[..1]) }.unwrap_err().to_string();
     assert!(error.contains("1 operands for the ranks [0, 1]"), "{error}");
     calls[1].a = Matrix::row_major(&x[1], 8, 16).unwrap();
-    // SAFETY: as above.
+    // SAFETY: no other stream uses the matrices.
     let error = unsafe { product.run(&mut calls) }.unwrap_err().to_string();
     assert!(error.contains("a has shape [8, 16], and must have [4, 16]"), "{error}");
     calls[1].a = Matrix::new(&x[1], 4, 16, (1, 4)).unwrap();
-    // SAFETY: as above.
+    // SAFETY: no other stream uses the matrices.
     let error = unsafe { product.run(&mut calls) }.unwrap_err().to_string();
     assert!(error.contains("rows must be contiguous and begin at multiples of 16 bytes"), "{error}");
 }

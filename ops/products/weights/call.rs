@@ -305,7 +305,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
         unsafe { on.launch(kernel, grid, (&codes, &x, y, weights, product, slices))? };
         if finish.gated {
             let grid = Grid::new(((n / 16).div_ceil(256) as u32, (m as u32).min(65_535)), 256);
-            // SAFETY: as above; the product is complete when a kernel that does not overlap starts.
+            // SAFETY: the product in the workspace is complete: this kernel does not overlap.
             unsafe {
                 on.launch(&<T as GateKernels>::KERNELS[0], grid, (Global::<T>::from_address(work), target))?
             };

@@ -219,7 +219,7 @@ fn swizzles_exchange_pieces_of_rows() {
             let kernels: [&Kernel<_>; 2] = [&kernels::store_2d, &kernels::store_2d_policy];
             for kernel in kernels {
                 let arguments = (&back, 4 * words as u32, &loaded, start[0], start[1]);
-                // SAFETY: as above.
+                // SAFETY: the buffer has as many bytes as the box; the map's tensor is alive.
                 unsafe { module.launch(kernel, Grid::new(1, 128), arguments) }.unwrap();
             }
             for (at, value) in target.download().unwrap().into_iter().enumerate() {
@@ -294,7 +294,7 @@ fn rows_shorter_than_the_swizzles_span_are_a_span_apart() {
                     let back = TensorMap::new(&device, &fields(target.address())).unwrap();
                     let source = device.upload(&image).unwrap();
                     let arguments = (&back, 4 * words, &source, start[0], start[1]);
-                    // SAFETY: as above.
+                    // SAFETY: the buffer has the words of the box; the map's tensor is alive.
                     unsafe { module.launch(kernel, Grid::new(1, 128), arguments) }.unwrap();
                     for (at, value) in target.download().unwrap().into_iter().enumerate() {
                         let (x, y) = (at as i32 % EXTENTS[0] - start[0], at as i32 / EXTENTS[0] - start[1]);

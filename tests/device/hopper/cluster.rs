@@ -47,7 +47,7 @@ fn words_go_to_other_blocks_and_come_back() {
             let (previous, thread) = ((i / 64 + 3) % 4, i % 64);
             assert_eq!(value as usize, 1000 * previous + 63 - thread, "{i} on {}", device.name());
         }
-        // SAFETY: as above.
+        // SAFETY: 64 words for each block.
         unsafe { module.launch(&kernels::cluster_u128, grid, (&mut output,)) }.unwrap();
         for (i, value) in output.download().unwrap().into_iter().enumerate() {
             let (previous, thread) = ((i / 64 + 3) % 4, 15 - i % 64 / 4);
@@ -92,7 +92,7 @@ fn multicast_gives_every_block_all_parts() {
         let tile = TmaTile::new(ComposedLayout::plain(layout!((32,))), 32);
         let map = TensorMap::of_tile(&device, &tile, &source, &layout!((64,))).unwrap();
         output = device.alloc_zeroed::<u32>(64 * 8).unwrap();
-        // SAFETY: as above.
+        // SAFETY: 64 words in the source, and 64 for each block.
         unsafe { module.launch(&kernels::multicast_tensor, grid, (&map, &mut output)) }.unwrap();
         for part in output.download().unwrap().chunks(64) {
             assert_eq!(part, numbers, "boxes on {}", device.name());

@@ -231,7 +231,7 @@ fn a_caller_gives_the_workspace_of_splits_in_calls_and_in_captures(#[values(On::
     call(&stream, &mut o).unwrap();
     stream.synchronize().unwrap();
     check(&mut o, &mut memory, "called");
-    // SAFETY: as above.
+    // SAFETY: one launch at a time uses the memory, which the test keeps.
     let capture = device.capture(|stream| call(&unsafe { stream.with_workspaces(allocate()) }, &mut o));
     let mut graph = capture.unwrap().instantiate().unwrap();
     for how in ["launched", "launched again"] {

@@ -56,7 +56,7 @@ impl Machine for OnDevice {
         dv: u32,
     ) {
         let grid = Grid::new(blocks, kernel.bounds().threads.unwrap());
-        // SAFETY: as above.
+        // SAFETY: the operands of the case.
         unsafe { self.0.launch(kernel, grid, (arguments, dv)) }.unwrap();
     }
 }

@@ -73,7 +73,7 @@ fn step(kernel: Step, tile: (usize, usize), threads: u32) -> Launch {
         let ([a, b, c], (m, n, k), (lda, ldb)) = (call.addresses, call.shape, call.leading);
         let (a, b, c) = (Global::from_address(a), Global::from_address(b), GlobalMut::from_address(c));
         let arguments = (a, b, c, m as u32, n as u32, k as u32, lda, ldb, m as i64);
-        // SAFETY: as above.
+        // SAFETY: the addresses are of buffers that contain the matrices; one stream.
         unsafe { device.launch(&kernel, tiles(m, n, tile, threads), arguments) }
     })
 }
@@ -86,7 +86,7 @@ fn multistage<T: Element>(kernel: Kernel<(Arguments<T, T, f32>,)>) -> Launch {
         let pointers = (Global::from_address(b), Global::from_address(a), GlobalMut::from_address(c));
         let arguments = Arguments::product(pointers, (n as u32, m as u32, k as u32), (ldb, lda, m as i64));
         let grid = Grid::new((n.div_ceil(256) * m.div_ceil(128)) as u32, 256);
-        // SAFETY: as above; extents and addresses are multiples of 16 bytes.
+        // SAFETY: buffers of these matrices; extents and addresses are multiples of 16 bytes.
         unsafe { device.launch(&kernel, grid, (arguments,)) }
     })
 }

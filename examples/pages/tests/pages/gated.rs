@@ -108,7 +108,7 @@ fn a_gated_product_by_tma_is_that_of_float64() {
             let b = TensorMapOf::<TmaB>::new(&product.b, &layout!((n, k, 1):(ld, 1, { n * ld }))).unwrap();
             product.check("gated_tma", |arguments, epilogue| {
                 let grid = Grid::new(2, Config::THREADS);
-                // SAFETY: as above; the maps are of A and B.
+                // SAFETY: the matrices are in their buffers, and the maps are of A and B.
                 unsafe { module.launch(&gated_tma, grid, (&a, &b, arguments, epilogue)) }
             });
         }

@@ -53,7 +53,7 @@ unsafe fn stream(handle: usize) -> &'static Stream {
 }
 
 unsafe fn queue(handle: usize, work: impl FnMut() -> bool + Send + 'static) -> c_int {
-    // SAFETY: as above.
+    // SAFETY: `new_stream` returned the handle.
     let stream = unsafe { stream(handle) };
     stream.outstanding.fetch_add(1, SeqCst);
     stream.queue.lock().unwrap().push_back(Box::new(work));
@@ -62,7 +62,7 @@ unsafe fn queue(handle: usize, work: impl FnMut() -> bool + Send + 'static) -> c
 }
 
 unsafe fn is_idle(handle: usize) -> bool {
-    // SAFETY: as above.
+    // SAFETY: `new_stream` returned the handle.
     unsafe { stream(handle) }.outstanding.load(SeqCst) == 0
 }
 
@@ -88,7 +88,7 @@ unsafe fn sum(parts: [u64; 8], [count, rows, columns]: [u32; 3], target: u64) {
         // SAFETY: the kernel's contract.
         let part = |&from: &u64| value(unsafe { bytes(from).cast::<u16>().add(at).read_volatile() });
         let sum: f32 = parts[..count as usize].iter().map(part).sum();
-        // SAFETY: as above.
+        // SAFETY: the kernel's contract: the result has rows x columns elements.
         unsafe { bytes(target).cast::<u16>().add(at).write_volatile((sum.to_bits() >> 16) as u16) };
     }
 }

@@ -26,11 +26,11 @@ fn multiplies_slices() {
     }
     // A lent buffer is freed once, by its owner.
     let mut own = stream.device().alloc_uninit::<f32>(16).unwrap();
-    // SAFETY: as above.
+    // SAFETY: the stand-in computes nothing.
     let lent = unsafe { stream.lend(&mut own).unwrap() };
     assert_eq!(lent.len(), 16);
     drop(lent);
-    // SAFETY: as above; the stream outlives the result.
+    // SAFETY: the stand-in computes nothing; the stream outlives the result.
     let back = unsafe { to_cudarc(&stream, &context).unwrap() };
     assert_eq!(back.cu_stream(), cuda.cu_stream());
     let sim = Device::sim();

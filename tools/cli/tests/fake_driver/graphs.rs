@@ -264,10 +264,10 @@ fn multiplies_in_given_workspaces() {
     let bytes = product.explain(&device, &mut c).unwrap().workspace_bytes;
     say(&format!("explains {bytes}"));
     while_another_library_captures(|| {
-        // SAFETY: as above.
+        // SAFETY: the stand-in computes nothing.
         unsafe { product.run_on(&stream, &mut c).unwrap() };
     });
-    // SAFETY: as above.
+    // SAFETY: the stand-in computes nothing.
     let error = unsafe {
         let stream = stream.with_workspaces(|_| Ok((1 << 43) + 16));
         product.run_on(&stream, &mut c).unwrap_err().to_string()
