@@ -133,8 +133,8 @@ pub(super) unsafe fn launch(
             .map_err(|code| gpu.error_of_code("cuLaunchKernelEx", code));
     }
     let ([x, y, z], [threads_x, threads_y, threads_z]) = (extents.grid, extents.block);
-    // SAFETY: function and stream belong to the current context; the driver has copied the parameters
-    // when the call returns.
+    // SAFETY: function and stream belong to the current context; the driver has copied the
+    // parameters when the call returns.
     driver::check(unsafe {
         sys::cuLaunchKernel(
             function,

@@ -137,8 +137,8 @@ impl BlockContext {
                     // lane.
                     unsafe { &*lane.expect("all lanes of the mask are there") }
                 });
-                // SAFETY: registers of suspended lanes, or of the running lane, which does not use its
-                // own reference meanwhile.
+                // SAFETY: registers of suspended lanes, or of the running lane, which does not use
+                // its own reference meanwhile.
                 let registers = lanes.map(|lane| unsafe { &*lane.registers });
                 let uniform =
                     |pick: fn(&WgmmaA) -> Option<u64>| lanes.iter().all(|lane| pick(&lane.a) == pick(&a));
