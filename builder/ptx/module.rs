@@ -196,7 +196,7 @@ fn next_function(text: &str, from: usize) -> Option<usize> {
     dots.find(|&at| is_word(&text[at..], ".entry") || is_word(&text[at..], ".func"))
 }
 
-/// Whether the text starts with this directive.
+/// Whether `text` starts with this directive.
 fn is_word(text: &str, word: &str) -> bool {
     text.strip_prefix(word).is_some_and(|rest| rest.starts_with(|c: char| c.is_whitespace() || c == '('))
 }

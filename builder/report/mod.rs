@@ -89,7 +89,7 @@ impl Report {
     /// Reads a module, and assembles it if there is an assembler.
     ///
     /// # Errors
-    /// The text is not PTX, or `ptxas` refuses it.
+    /// The module is not PTX, or `ptxas` refuses it.
     pub fn of(file: &PtxFile, ptxas: Option<&Ptxas>) -> Result<Self, ReportError> {
         Self::of_kernels(file, ptxas, |_| true)
     }

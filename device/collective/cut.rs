@@ -1,9 +1,9 @@
 //! Stream-K: how the last tiles of C are split along K among workers.
 //!
-//! A partial wave of tiles leaves workers idle. So its tiles are split along K into *even* pieces,
-//! one for each worker available for the tile, or fewer. If workers are left over, each even piece
-//! is shorter, and the rest of the tiles' K, their *tails*, are concatenated and split into equal
-//! *runs*, one for each remaining worker:
+//! A partial wave of tiles leaves workers idle. So its tiles are split along K into *even* pieces
+//! (work units), one for each worker available for the tile, or fewer. If workers are left over,
+//! each even piece is shorter, and the rest of the tiles' K, their *tails*, are concatenated and
+//! split into equal *runs*, one for each remaining worker:
 //!
 //! ```text
 //! two tiles, six workers, K of six tiles     worker   0    1    2    3    4    5
@@ -53,7 +53,7 @@ pub struct Cut {
     pub run: u32,
 }
 
-/// A worker's piece of a shared tile.
+/// A worker's piece of a shared tile: a work unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The index among the shared tiles.

@@ -115,7 +115,8 @@ pub struct Workspace {
     pub counters: GlobalMut<u32>,
 }
 
-/// The piece of a tile's K that a team has accumulated.
+/// A work unit of stream-K or a slice of split-K: the part of a tile's K that a team has
+/// accumulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The counter of the tile and team.

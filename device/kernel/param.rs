@@ -12,7 +12,7 @@ use half::{bf16, f16};
     message = "`{Self}` cannot be passed to a kernel",
     label = "not a kernel parameter type",
     note = "a kernel takes integers (i8..i64, u8..u64, usize, isize), bool, floats (f32, f64), half::f16, half::bf16, pointers to global memory (Global<T> for what it reads, GlobalMut<T> for what it writes), and tensor maps (TensorMap)",
-    note = "pass a slice as a pointer and a length, and a struct of your own with `#[derive(KernelParam)]` and `#[repr(C)]`"
+    note = "pass a slice as a pointer and a length, and a custom struct with `#[derive(KernelParam)]` and `#[repr(C)]`"
 )]
 pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
     /// The kind of parameter, for messages and checks.

@@ -34,7 +34,7 @@ impl Tf32 {
         self.0
     }
 
-    /// The nearest tf32, ties away from zero: for numbers and infinities the result of PTX's
+    /// The nearest tf32, ties away from zero: for finite values and infinities the result of PTX's
     /// `cvt.rna.tf32.f32`.
     ///
     /// A NaN stays NaN: its highest fraction bit is set. The instruction

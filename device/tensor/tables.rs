@@ -34,10 +34,11 @@ impl<L: StaticLayout> Unrolled<L> {
 /// offsets: for unrolled loops, in which each is a constant.
 pub(crate) struct Offsets<L, const AXIS: usize>(PhantomData<L>);
 
-/// Means "no axis": the layout's strides are plain numbers.
+/// Means "no axis": the layout's strides are integers, not coordinates.
 pub(crate) const PLAIN: usize = usize::MAX;
 
-/// The layout along one axis of a layout of coordinates; the layout itself if it has plain strides.
+/// The layout along one axis of a layout of coordinates; the layout itself if its
+/// strides are integers.
 pub(crate) const fn along(layout: Layout, axis: usize) -> Layout {
     if axis == PLAIN { layout } else { layout.along(axis) }
 }

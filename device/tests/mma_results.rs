@@ -86,8 +86,8 @@ fn what_the_product_is_added_to_stays_as_it_is() {
     }
 }
 
-/// One thread's product by atoms of one value, results elsewhere and in another order than what
-/// they are added to.
+/// One thread's product by atoms of one value. The result D has another fragment, and another
+/// order, than the addend C.
 fn of_rank<A: StaticLayout, B: StaticLayout, C: StaticLayout, D: StaticLayout>(m: usize, n: usize, k: usize) {
     let fragment = |size: usize, value: &dyn Fn(usize) -> f32| -> Vec<f32> { (0..size).map(value).collect() };
     let (a, b) = (fragment(m * k, &|i| a(i)), fragment(n * k, &|i| b(i)));

@@ -44,7 +44,7 @@ fn main() -> Result<()> {
     println!("a product in f32, ({m} x {k}) * ({k} x {n}), by a kernel written in Rust: {plan}");
     println!("all {} elements are right: each was compared with the CPU's", c.len());
     println!("{run}");
-    println!("next, a kernel of your own: cargo xtask new ../my-kernels");
+    println!("next, a custom kernel: cargo xtask new ../my-kernels");
     Ok(())
 }
 

@@ -1,11 +1,11 @@
 //! A race whose report is deferred until no wider pair of threads can race at its lines.
 //!
 //! Two lanes of a warp are often the first pair of many that race at the same line, and a barrier
-//! of the warp would order only this pair. So the block goes on until a pair is found that only
+//! of the warp would order only this pair. So the block continues until a pair is found that only
 //! the widest way out orders, or until no further pair can come: at the end of the block, or at the
 //! end of the cluster or of the grid where other blocks may access the same bytes. A barrier of the
 //! block does not end the wait, since the lines may be of a loop. A thread that has another fault
-//! meanwhile ends there, and the others go on.
+//! meanwhile ends there, and the others continue.
 
 use super::WARP_SIZE;
 use super::context::{BlockContext, RawFault};

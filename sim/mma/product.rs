@@ -25,8 +25,8 @@ pub enum MmaSum {
 }
 
 impl MmaSum {
-    /// Adds the products of a row of A to a row of C, the accumulators `sums`. `b` has a row of as
-    /// many elements for each element of A. Integer results fit in 32 bits.
+    /// Adds the products of a row of A to `sums`, the accumulators of a row of C. For each element
+    /// of A, `b` holds a row with one element for each accumulator. Integer results fit in 32 bits.
     ///
     /// Each accumulator adds its products in the order of k. The loop over the row is the inner
     /// one, so that a processor overlaps the additions of adjacent accumulators.

@@ -30,7 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What a request is
+//! # Requests
 //!
 //! The simulator runs threads one after another. The n-th access of a lane from a source line
 //! belongs to the request of the n-th accesses of the other lanes from that line, of the same kind

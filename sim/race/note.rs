@@ -73,7 +73,7 @@ impl BlockContext {
         }
     }
 
-    /// The running thread accesses the shared memory of this block, its own.
+    /// The running thread accesses the shared memory of its block.
     #[inline(never)]
     pub(crate) fn note_own(&self, noted: Noted, offset: usize, bytes: usize) {
         let thread = self.running.get();

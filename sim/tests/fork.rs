@@ -76,5 +76,5 @@ fn a_forked_process_launches_on_threads_of_its_own_and_refuses_where_locks_are_l
         over.store(true, Relaxed);
         assert!(refused);
     });
-    assert_eq!(last_number().unwrap(), 255, "the parent goes on");
+    assert_eq!(last_number().unwrap(), 255, "the parent continues");
 }

@@ -24,7 +24,7 @@ fn a_deadlock_lists_threads_by_barrier_and_warp_operation() {
     };
     let places: Vec<_> = waiting.iter().map(|group| (group.place, group.threads.count())).collect();
     assert_eq!(places, [(WaitPlace::Barrier { id: 0 }, 32), (WaitPlace::Barrier { id: 1 }, 32)]);
-    assert_eq!(exited.count(), 32, "lane 0 of warp 2 goes on without lane 1, which exited");
+    assert_eq!(exited.count(), 32, "lane 0 of warp 2 continues without lane 1, which exited");
 }
 
 #[test]

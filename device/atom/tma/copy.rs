@@ -17,7 +17,7 @@
 //! type LoadA = TmaCopy<bf16, OneStage<SmemA>, 2>;
 //! assert_eq!(LoadA::BYTES, 128 * 64 * 2);
 //!
-//! // The host makes the tensor map from the same type.
+//! // The host builds the tensor map from the same type.
 //! let map = LoadA::tensor_map(0x1000, &layout!((1000, 512):(512, 1)))?;
 //! assert_eq!((map.element, map.box_extents[..2].to_vec()), (TensorElement::Bf16, vec![64, 128]));
 //! # Ok::<(), Box<dyn core::error::Error>>(())

@@ -89,8 +89,8 @@ fn add(a: &Rows, b: &Rows) -> Rows {
     iter::zip(a, b).map(|(a, b)| iter::zip(a, b).map(|(a, b)| a + b).collect()).collect()
 }
 
-/// The error function by its series, which f64 sums to 1e-12 for |x| <= 5; beyond, it is 1 within
-/// that.
+/// The error function by its series, which f64 sums to 1e-12 for |x| <= 5. For larger |x| it
+/// is 1 within that error.
 fn erf(x: f64) -> f64 {
     if x.abs() > 5.0 {
         return x.signum();

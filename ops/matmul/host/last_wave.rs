@@ -6,16 +6,16 @@ use crate::kernels::hopper::Cut;
 /// The rate at which partial accumulators of a shared tile are stored or loaded, in bytes per
 /// microsecond and SM.
 const PIECES: f64 = 4.0e4;
-/// The rate for pieces that a run stores before it continues: fitted to the fastest divisions of
-/// 8192^3 in f16 and in 8-bit floats.
+/// The rate for work units that a run stores before it continues: fitted to the fastest divisions
+/// of 8192^3 in f16 and in 8-bit floats.
 const PIECES_OF_RUNS: f64 = 1.75e4;
 /// A division must take at most this fraction of the undivided time: a smaller gain would be within
-/// the error, and pieces take memory.
+/// the error, and work units take memory.
 const WORTH: f64 = 0.96;
-/// The maximum number of even pieces of a tile.
+/// The maximum number of even work units of a tile.
 const MOST_EVEN: u32 = 8;
-/// The run lengths that are tried for each number of even pieces: equal shares for all clusters,
-/// and this number of longer ones, up to about a quarter longer.
+/// The run lengths that are tried for each number of even work units: equal ones for all
+/// clusters, and this number of longer ones, up to about a quarter longer.
 const LONGER: u32 = 8;
 
 /// The last wave of a persistent kernel.
@@ -37,7 +37,7 @@ struct Division {
     cut: Cut,
     /// Clusters with work.
     busy: u32,
-    /// Pieces of all runs.
+    /// Work units of all runs.
     pieces_of_runs: u32,
 }
 
@@ -54,7 +54,7 @@ impl LastWave {
     /// reduces all of them in order.
     fn time(&self, Division { cut, busy, pieces_of_runs }: Division) -> f64 {
         let runs = busy - self.tiles * cut.even;
-        // The mean number of pieces that a run stores before its last one.
+        // The mean number of work units that a run stores before its last one.
         let stored = if runs > 0 { f64::from(pieces_of_runs - runs) / f64::from(runs) } else { 0.0 };
         let run = f64::from(cut.run) * self.step + stored * self.bytes / PIECES_OF_RUNS;
         let fix_up = (1.0 + f64::from(cut.most_pieces(self.steps))) * self.bytes / PIECES;

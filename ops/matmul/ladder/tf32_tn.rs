@@ -1,5 +1,5 @@
-//! Step 6, third part again: the double buffer on tensor cores with K contiguous in both operands,
-//! so `ldmatrix` loads both.
+//! Step 6, third part, with K contiguous in both operands: the double buffer on tensor cores, where
+//! `ldmatrix` loads both operands.
 
 use moye_device::prelude::*;
 

@@ -2,9 +2,10 @@
 //! product.
 //!
 //! ```text
-//! f16, bf16   a lane has 8 consecutive elements of rows i and i + 8 of W: operand A of mma.sync
-//!             and of rows of x operand B, which has the same order along K
-//! f32         a lane has 4 consecutive elements of each of its rows of W: FMA, then a sum of lanes
+//! f16, bf16   a lane holds 8 consecutive elements of rows i and i + 8 of W, operand A of mma.sync,
+//!             and of rows of x, operand B, in the same order along K
+//! f32         a lane holds 4 consecutive elements of each of its rows of W: FMA, then a reduction
+//!             across lanes
 //! ```
 #![allow(non_snake_case, reason = "CuTe's names")]
 

@@ -31,23 +31,23 @@ pub struct Bench {
     /// What to measure.
     #[arg(value_parser = Named::parser(), value_name = "WORK")]
     work: Vec<Named>,
-    /// Element types of products and of the operations of `moye run`, separated by commas; of
-    /// attention bf16 or e4m3.
+    /// Element types of products and of the operations of `moye run`, separated by commas;
+    /// attention has bf16 and e4m3.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     types: Vec<Kind>,
     /// Majors of A and B, as in BLAS: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous),
     /// separated by commas (default: `tn`).
     #[arg(long, value_delimiter = ',', value_name = "ORDERS")]
     majors: Vec<Majors>,
-    /// Sizes, each `N` or `MxNxK`, separated by commas; a copy or transpose is of M x N, attention
-    /// of M queries and N keys of a sequence, and both ignore K.
+    /// Sizes, each `N` or `MxNxK`, separated by commas. Copies and transposes take M x N
+    /// matrices, attention takes M queries and N keys of a sequence; these ignore K.
     #[arg(long, value_delimiter = ',', value_name = "SIZES")]
     sizes: Vec<Size>,
     /// Bytes of an element to copy or transpose, separated by commas (default: 4).
     #[arg(long, value_delimiter = ',', value_name = "BYTES")]
     element_bytes: Vec<usize>,
-    /// Add a bias: to products one value for each row of C, which is column-major; to attention one
-    /// for each pair of query and key.
+    /// Add a bias. Products have one value for each row of C, which is column-major; attention has
+    /// one for each pair of query and key.
     #[arg(long)]
     bias: bool,
     /// Activation of products.
@@ -157,7 +157,7 @@ impl GpuArgument {
     /// Opens the GPU.
     ///
     /// # Errors
-    /// There is no GPU, or the simulator was requested, whose times mean nothing.
+    /// There is no GPU, or the device is the simulator, which measures no times of a GPU.
     pub fn open(&self, command: &str) -> Result<Device> {
         let choice = match self.device {
             Some(choice) => choice,
@@ -167,7 +167,7 @@ impl GpuArgument {
             DeviceChoice::Auto => 0,
             DeviceChoice::Gpu(index) => index,
             DeviceChoice::Sim => bail!(
-                "`moye {command}` measures a GPU, and the device is the simulator, whose times mean nothing; name a GPU \
+                "`moye {command}` measures a GPU, and the device is the simulator, which cannot time kernels; name a GPU \
                  (--device gpu:N), or leave MOYE_DEVICE out"
             ),
         };

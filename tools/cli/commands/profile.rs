@@ -66,12 +66,12 @@ pub struct Profile {
     /// Operation to run.
     #[arg(value_enum, value_name = "OPERATION")]
     operation: Operation,
-    /// Size, `N` or `MxNxK`; a copy or transpose is of M x N, attention of M queries and N keys of
-    /// K columns (default: 256x256x64, of attention 128x128x64).
+    /// Size, `N` or `MxNxK`. Copies and transposes take an M x N matrix, attention takes M queries
+    /// and N keys of K columns (default: 256x256x64, for attention 128x128x64).
     #[arg(value_name = "SIZE")]
     size: Option<Size>,
-    /// Element type of the operands (default: f32, of attention f16); copies and transposes are of
-    /// f32, attention is of f16, bf16 or e4m3.
+    /// Element type of the operands (default: f32, for attention f16). Copies and transposes have
+    /// f32, attention has f16, bf16 or e4m3.
     #[arg(long = "type", value_enum, value_name = "TYPE")]
     of: Option<Type>,
     /// Majors of A and B, as in BLAS: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous).

@@ -21,12 +21,12 @@ use moye_device::tensor::{Fragment, StaticLayout};
 /// share rows of A and columns of B in the L2 cache.
 pub(super) const GROUP: u32 = 2048;
 
-/// The cut of the last tiles, and the workspace that reduces their pieces.
+/// The cut of the last tiles into work units, and the workspace in which they are reduced.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Sharing<S: Element> {
-    /// Partial accumulators: each piece of each shared tile has as many as the tile has elements.
-    /// The first pieces of all tiles precede the second pieces, and so on.
+    /// Partial accumulators: one for each element of the tile, for each work unit of each shared
+    /// tile. The first work units of all tiles precede the second ones, and so on.
     pub sums: GlobalMut<S>,
     /// A counter for each shared tile, block of a cluster and consumer warpgroup: 0 before and
     /// after the launch.

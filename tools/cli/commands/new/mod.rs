@@ -20,7 +20,7 @@ pub struct New {
     /// built, if it still exists, otherwise the packages of crates.io).
     #[arg(long, value_name = "CHECKOUT")]
     path: Option<PathBuf>,
-    /// Writes an operation that `pip install` makes a function of Python.
+    /// Writes an operation that Python can call after `pip install`.
     #[arg(long)]
     python: bool,
 }

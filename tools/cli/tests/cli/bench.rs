@@ -17,7 +17,7 @@ fn without_a_gpu_it_says_so_with_the_way_out_and_leaves_nothing() {
         }
         let said = failed(&run.output().unwrap());
         let expected = match device {
-            "sim" => "the device is the simulator, whose times mean nothing; name a GPU (--device gpu:N)",
+            "sim" => "the device is the simulator, which cannot time kernels; name a GPU (--device gpu:N)",
             _ => "run it on a machine with a GPU and NVIDIA's driver (`moye doctor` checks both)",
         };
         assert!(said.starts_with("`moye bench` ") && said.contains(expected), "{said}");

@@ -564,7 +564,7 @@ fn a_hang_up_that_is_ignored_stays_so() {
     let mut child = long_work(folder.path(), "HUP");
     signal(&child, "-HUP");
     std::thread::sleep(std::time::Duration::from_millis(300));
-    assert!(child.try_wait().unwrap().is_none(), "it goes on");
+    assert!(child.try_wait().unwrap().is_none(), "it continues");
     assert_eq!(names(folder.path()).len(), 2, "with its file");
     signal(&child, "-TERM");
     child.wait().unwrap();
