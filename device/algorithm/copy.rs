@@ -30,9 +30,9 @@ const fn access_bits<T: Storable>(run: usize) -> i64 {
             .int(T::BITS)
             .str(" bits are copied by whole bytes, and here only ")
             .int(run as i64)
-            .str(" of them lie next to each other on both sides from a multiple of as many on: take layouts in which ")
+            .str(" of them are contiguous and aligned on both sides: take layouts in which ")
             .int(8 / T::BITS)
-            .str(" do, or read and write them one by one");
+            .str(" are, or read and write them one by one");
         error.raise();
     }
     bits

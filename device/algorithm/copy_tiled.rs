@@ -239,7 +239,7 @@ const fn whole_words<T: Storable>(run: usize, fragment: Layout) {
             .layout(&fragment)
             .str(" only ")
             .int(run as i64)
-            .str(" lie next to each other: retile the fragment by this copy (retile_s, retile_d)")
+            .str(" are contiguous: retile the fragment by this copy (retile_s, retile_d)")
             .raise();
     }
 }
@@ -359,11 +359,17 @@ const fn together<C: StaticTiledCopy>(
             .layout(&layout)
             .str(" only ")
             .int(run as i64)
-            .str(
-                " are known to lie next to each other from a multiple of as many on: lay the values along the fast axis, ",
-            )
-            .str(if space == MemorySpace::Shared as u8 { "" } else { "promise the alignment of global memory (Aligned), " })
-            .str(if space == MemorySpace::Global as u8 { "" } else { "pad and swizzle shared memory by whole accesses, " });
+            .str(" are known to be contiguous and aligned: lay the values along the fast axis, ")
+            .str(if space == MemorySpace::Shared as u8 {
+                ""
+            } else {
+                "promise the alignment of global memory (Aligned), "
+            })
+            .str(if space == MemorySpace::Global as u8 {
+                ""
+            } else {
+                "pad and swizzle shared memory by whole accesses, "
+            });
         let error = if C::Atom::THR_ID.size() > 1 {
             error.str(
                 "take an instruction in _N for tiles that are contiguous along K and one in _T for others (of 16-bit \

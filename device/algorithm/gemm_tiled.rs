@@ -505,7 +505,7 @@ const fn packing<R: AtomRegisters, E: Access, L: StaticLayout>() -> Packing {
             .int(bits)
             .str(" bits in ")
             .layout(&L::LAYOUT)
-            .str(" do not lie together by registers, and are not moved one by one")
+            .str(" do not fill whole registers, and are not moved one by one")
             .raise();
     }
     Packing::Apart(per)

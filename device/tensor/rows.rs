@@ -263,7 +263,7 @@ const fn not_alike(wanted: &Layout, elements: &Layout) -> ! {
         .layout(elements)
         .str(" of the accumulator and would need ")
         .layout(wanted)
-        .str(" of the operand: take atoms whose operand A and accumulators lie alike, as those of 16 bits and f32 do, ")
+        .str(" of the operand: take atoms whose operand A and accumulators have one layout, such as those of 16 bits and f32, ")
         .str("and put the warps along M, or go through shared memory")
         .raise()
 }
@@ -281,7 +281,7 @@ pub(crate) const fn same_threads(wanted: &Layout, given: &Layout) {
                 .layout(given)
                 .str(" on, and would need those of the operand from ")
                 .layout(wanted)
-                .str(" on: take atoms whose operand A and accumulators lie alike, as those of 16 bits and f32 do, ")
+                .str(" on: take atoms whose operand A and accumulators have one layout, such as those of 16 bits and f32, ")
                 .str("and put the warps along M, or go through shared memory")
                 .raise();
         }

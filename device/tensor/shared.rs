@@ -75,7 +75,7 @@ const fn same_swizzle(new: Swizzle, old: Swizzle) {
         new.write(&mut text);
         text.str(", and the tensor ");
         old.write(&mut text);
-        text.str(", so that its elements would lie elsewhere; the same swizzle would work");
+        text.str(", so its elements would move; keep the swizzle");
         panic!("{}", text.as_str());
     }
 }

@@ -1,4 +1,4 @@
-//! Faults and profiles name the kernel's line, however many library functions lie between it and
+//! Faults and profiles name the kernel's line, however many library functions are between it and
 //! the instruction.
 
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]

@@ -89,8 +89,8 @@ pub unsafe fn twice_divided_hand(x: Global<f32>, y: GlobalMut<f32>) {
     }
 }
 
-// A tile of 64 by 64 halves in shared memory under the swizzle of 128 bytes. That there are 128
-// threads is said, so that both sides know the coordinates to be within the tile.
+// A tile of 64 by 64 halves in shared memory under the swizzle of 128 bytes. The kernel states
+// its 128 threads, so both sides know that the coordinates are within the tile.
 const SMEM: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((64, 64)));
 
 #[kernel]

@@ -220,8 +220,8 @@ impl Access {
             for (index, coord) in (first..).zip(&coords) {
                 if memory.at(*coord) != index || first % values != 0 {
                     return Err(unsuited(format!(
-                        "the {values} values of thread {thread} begin at index {first} and must lie one after the other \
-                         from a multiple of {values}"
+                        "the {values} values of thread {thread} begin at index {first} and must be contiguous, \
+                         from a multiple of {values} on"
                     )));
                 }
                 let found =

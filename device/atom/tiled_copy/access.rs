@@ -148,7 +148,7 @@ const fn unfit(
         .int(values)
         .str(" elements of ")
         .int(bits)
-        .str(" bits at once, consecutive ones from a multiple of as many on; in ")
+        .str(" bits at once, which must be contiguous and aligned; in ")
         .layout(tensor)
         .str(" ");
     match why {

@@ -382,7 +382,7 @@ where
                 .layout(&LC::LAYOUT)
                 .str(" are not the operand A ")
                 .layout(&OperandOf::<L, M>::LAYOUT)
-                .str(": both are of one instruction's rows and of as many columns")
+                .str(": both have one instruction's rows, and the same number of columns")
                 .raise();
         }
     }

@@ -70,7 +70,7 @@ where
                 .layout(&LC::LAYOUT)
                 .str(" are not the operand A ")
                 .layout(&operand)
-                .str(" of 8-bit elements: both are compact, of one instruction's rows and of as many columns")
+                .str(" of 8-bit elements: both are compact, with one instruction's rows and the same number of columns")
                 .raise();
         }
     }

@@ -37,7 +37,7 @@ use moye_device::tensor::StaticLayout;
 /// for each block of 16 rows of its warp.
 ///
 /// # Safety
-/// All elements that `arguments` address lie inside their buffers, and `o` and the workspaces
+/// All elements that `arguments` address are inside their buffers, and `o` and the workspaces
 /// overlap nothing else. The head modes of `q`, `k`, `v` and `o` are contiguous, and their
 /// addresses and other strides multiples of 16 bytes. The kernel declares `Storage<C>` and is
 /// launched with `C::THREADS` threads. Together the blocks compute the tiles of [`Arguments::grid`]

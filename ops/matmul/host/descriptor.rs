@@ -275,7 +275,7 @@ fn batches_of_c_are_apart(shape: Shape, count: usize, stride: usize) -> Result<(
     }
     let detail = format!(
         "batches of c are {stride} elements apart, its rows {row_stride} and its columns {col_stride}, and each batch reaches over {}: they \
-         may not overlap; let batches follow each other, or lie between rows or columns that leave room for all {count}",
+         may not overlap; let batches follow each other, or interleave them with rows or columns that leave room for all {count}",
         shape.cosize()
     );
     Err(Error::ShapeMismatch { operation: OPERATION, detail })

@@ -34,7 +34,7 @@ impl Words {
 /// The fault of a launch.
 pub fn fault(launch: Launch<'_>, kernel: &(dyn Fn() + Sync)) -> Fault {
     match launch.run(kernel) {
-        Ok(report) => panic!("the kernel is to fault, but ran: {report:?}"),
+        Ok(report) => panic!("the kernel must fault, but ran: {report:?}"),
         Err(error) => error.fault().unwrap_or_else(|| panic!("not a fault of the kernel: {error}")).clone(),
     }
 }

@@ -25,8 +25,8 @@ fn expect(
         for (at, &byte) in got.iter().enumerate() {
             let (expected, what) = match at {
                 _ if at < bytes => (of(row, at), "an element's"),
-                _ if at < written => (0, "behind the elements"),
-                _ => (POISON, "nobody's"),
+                _ if at < written => (0, "after the elements"),
+                _ => (POISON, "between lines"),
             };
             assert_eq!(byte, expected, "byte {at} of line {row}, {what}: {bytes} bytes, {written} written");
         }

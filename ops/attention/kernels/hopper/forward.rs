@@ -81,7 +81,7 @@ pub trait KeySource<C: HopperConfig>: Copy {
 ///
 /// # Safety
 /// Each map describes a tensor in device memory that matches its type. All elements that
-/// `arguments` address lie inside their buffers, and `o`, `lse` and the workspaces overlap nothing
+/// `arguments` address are inside their buffers, and `o`, `lse` and the workspaces overlap nothing
 /// else. The kernel declares `K::Storage`.
 ///
 /// With [`KeyMaps`]: heads of `q` and `o` are contiguous, their addresses and strides multiples of

@@ -1,5 +1,5 @@
 //! The sources of keys, and the producer that loads from them: whole tensors, whose tiles are TMA
-//! boxes; and tensors of variable lengths or pages, in boxes that lie in one sequence or one page.
+//! boxes; and tensors of variable lengths or pages, in boxes within one sequence or one page.
 //!
 //! A tile of 128 keys in pages of 16 is eight boxes at unrelated addresses. There the producer is a
 //! warp, each lane of which loads one box of a tile of keys. Each lane reads the page number of its
