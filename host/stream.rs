@@ -196,9 +196,10 @@ impl Stream {
     /// ```
     ///
     /// # Safety
-    /// The address is that of as much memory of the device. From the return of `allocate` to the
-    /// end of the operation's launches, and of the launches of a graph that has captured them, the
-    /// memory stays allocated and other work uses it only in stream order.
+    /// `allocate(bytes)` returns the address of `bytes` bytes of the device's memory. From the
+    /// return of `allocate` to the end of the operation's launches, and of the launches of a graph
+    /// that has captured them, the memory stays allocated and other work uses it only in stream
+    /// order.
     pub unsafe fn with_workspaces(
         &self,
         allocate: impl Fn(usize) -> Result<u64> + Send + Sync + 'static,

@@ -106,7 +106,7 @@ thread_local! {
 }
 
 /// The map in the driver's form: this thread's cached one for the same fields, or a new one. It
-/// stores the tensor's address as an integer, so it stays right whatever memory is there.
+/// stores the tensor's address as an integer, so it stays right for any memory at this address.
 fn encoded(gpu: &'static Gpu, fields: &Fields) -> Result<[u64; 16]> {
     let gpu: *const Gpu = gpu;
     let Fields { address, extents, strides, box_extents, .. } = fields;

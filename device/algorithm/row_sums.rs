@@ -10,12 +10,13 @@ use core::marker::PhantomData;
 /// Shared memory for `K` sums of each column of a block's rows, in the
 /// [`kernel`](crate::kernel) attribute's `shared`: gradients of weights are sums over all rows, and
 /// a block that takes many rows in turn forms them without reading the rows again. A thread adds
-/// its own elements to its own places, 16 bytes at a time; [`each`](Self::each) combines those of
-/// the block's rows. It has no memory for [`Chunks`](super::Chunks), for rows that start anywhere
-/// (registers hold the addresses of their elements), for threads whose elements are not whole words
-/// of 16 bytes, and if `K` sums of a tile, with the tiles of `K`
-/// [`RowStage`](super::RowStage)s, take more than 96 KB, or 200 KB in the blocks of a cluster
-/// ([`HOLDS`](Self::HOLDS)).
+/// its elements to its own words, 16 bytes at a time; [`each`](Self::each) combines those of the
+/// block's rows.
+///
+/// It has no memory for [`Chunks`](super::Chunks), for rows that start anywhere (registers hold the
+/// addresses of their elements), and for threads whose elements are not whole words of 16 bytes.
+/// `K` sums of a tile, with the tiles of `K` [`RowStage`](super::RowStage)s, must not take more
+/// than 96 KB, or 200 KB in the blocks of a cluster ([`HOLDS`](Self::HOLDS)).
 ///
 /// ```
 /// # #![allow(non_snake_case)]

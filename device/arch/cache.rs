@@ -51,7 +51,7 @@ macro_rules! forms {
 }
 
 forms! {
-    /// The size of the surrounding memory that an access brings into L2 as well.
+    /// The size of the surrounding memory that an access also loads into L2.
     L2Prefetch of PrefetchSize {
         /// Only the accessed bytes.
         None,

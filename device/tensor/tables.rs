@@ -387,9 +387,9 @@ pub(crate) const fn is_linear_after(layout: Layout, moved: u64, stepped: u64, sw
     is_linear(layout, moved, swizzle) && stepped & moved == 0 && is_linear(layout, stepped, swizzle)
 }
 
-/// The most consecutive elements, a power of two up to `most`, such that every group of this
-/// length, starting at an index that is a multiple of it, advances by one along `axis` and not
-/// along other axes, and starts at a multiple of its length.
+/// The longest run of consecutive elements, a power of two up to `most`. Every group of this
+/// length, from an index that is a multiple of it, advances by one along `axis` and not along other
+/// axes, and starts at a multiple of its length.
 pub(crate) const fn run(layout: Layout, axis: usize, rank: usize, origin: Divisors, most: usize) -> usize {
     let size = layout.size() as u64;
     let together = together(&layout, axis, rank, gcd(size, origin.0[if axis == PLAIN { 0 } else { axis }]));

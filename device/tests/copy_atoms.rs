@@ -1,5 +1,5 @@
-//! The copy atoms: their layouts are CuTe's. That they move what their layouts say is in
-//! `tests/device/copy_atoms`.
+//! The layouts of the copy atoms are CuTe's. `tests/device/copy_atoms` checks that the atoms move
+//! the elements by these layouts.
 
 use crate::golden::{Failures, layout, lines};
 use moye_device::atom::copy::*;

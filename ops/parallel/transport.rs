@@ -16,7 +16,7 @@ impl Group {
     ///
     /// # Safety
     /// The communicators are alive, are not destroyed before the group, and no other code issues
-    /// calls on them while the group does. After the error that a rank did not come, the program
+    /// calls on them while the group does. After the error that a rank did not arrive, the program
     /// aborts them before it frees what the group's calls use.
     pub unsafe fn adopt(&self, communicators: &[*mut std::ffi::c_void]) -> Result<()> {
         if self.members.iter().any(|member| !member.device.is_gpu()) {

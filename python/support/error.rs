@@ -19,7 +19,7 @@ pub fn raised(error: Error) -> PyErr {
         Error::OutOfMemory { .. } | Error::BufferTooLarge { .. } => PyMemoryError::new_err(text),
         Error::Simulator(_) | Error::KernelFault { .. } => KernelFault::new_err(text),
         Error::ElementType { .. } => PyTypeError::new_err(text),
-        // A rank that did not come is no fault of an argument.
+        // No argument is wrong if a rank did not arrive.
         Error::Unsupported { operation: "parallel", .. } => PyRuntimeError::new_err(text),
         Error::ShapeMismatch { .. }
         | Error::MatrixBounds { .. }

@@ -1,7 +1,7 @@
 //! One block of a grid: its memory, and its threads as coroutines that wait for each other.
 //!
-//! A worker owns a [`Cluster`] of as many [`BlockContext`]s as a cluster of the launch has blocks,
-//! and runs one cluster after another in them. While a thread of a block runs, its context is the
+//! A worker owns a [`Cluster`] with one [`BlockContext`] for each block of a cluster of the launch,
+//! and runs one cluster after another. While a thread of a block runs, its context is the
 //! worker's *current* one, which intrinsics find through a thread-local pointer. A block and its
 //! cluster never leave their OS thread, so everything in the context is a plain `Cell` or
 //! `RefCell`; no borrow of a `RefCell` is held across a coroutine switch.

@@ -487,7 +487,7 @@ fn what_a_load_brought_is_read_by_who_knows_of_its_arrival() {
                 mbarrier_init(barrier(), 1);
                 mbarrier_arrive_expect_tx(barrier(), TILE);
                 bulk_load(tile(), from, TILE, barrier(), None);
-                // In this order, the bytes are there from here on for the other threads too.
+                // In this order, the bytes have arrived for the other threads too.
                 mbarrier_wait_parity(barrier(), 0);
             }
             if meet && cluster {

@@ -328,7 +328,7 @@ fn score_tensor<E: Element>(
 }
 
 /// Whether a tensor of scores with these extents is readable by [`CHUNK`] keys at a time: keys are
-/// contiguous, rows begin at multiples of as many elements, and the last one has whole chunks.
+/// contiguous, rows begin at multiples of [`CHUNK`] elements, and the last one has whole chunks.
 fn is_chunked<E: Element>(tensor: &ScoreTensor<'_, E>, extents: [usize; 4]) -> bool {
     let ScoreTensor { elements, strides } = tensor;
     let [batches, heads, queries, keys] = extents;

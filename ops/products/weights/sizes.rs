@@ -38,7 +38,7 @@ impl Codes {
         if self.bits() == 4 { U4::UNIT as usize } else { u8::UNIT as usize }
     }
 
-    /// The codes that the options say.
+    /// The codes that the options select.
     pub fn of(operation: &'static str, options: &Options) -> Result<Self> {
         match (options.int("bits"), options.bool("e4m3")) {
             (4, false) => Ok(Self::U4),
@@ -60,7 +60,7 @@ pub struct Form {
     pub name: &'static str,
     /// The codes in the kernels' order.
     pub codes: Codes,
-    /// Weights of a group, or 0 where scales apart say it.
+    /// Weights of a group; 0 if the shape of separate scales determines it.
     pub group: usize,
     /// Weights of a block and its bytes, or zeros where a row is codes alone.
     pub block: (usize, usize),

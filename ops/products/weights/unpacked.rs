@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A tile of 16 rows of packed weights is a warp's. Its codes are in the order of `mma.sync` with
-//! vectors of x along K; TMA brings x in its own order, and so the lanes of a quad exchange codes.
+//! vectors of x along K; TMA keeps the order of x, so the lanes of a quad exchange codes.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::codes::{Code, CodeAs, E4m3, ROWS, Weights};

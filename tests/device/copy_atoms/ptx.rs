@@ -238,7 +238,7 @@ fn each_cp_async_moves_as_many_bytes_as_its_kernel_says() {
     let mut checked = 0;
     let copies = |(_, of): &Pair| of.starts_with("cp.async.c") && of.contains(".global");
     for (kernel, instruction) in each(SM_80).into_iter().filter(copies) {
-        // `ca_16_zfill`: the caches, the bytes, and what is done where a predicate says no.
+        // `ca_16_zfill`: the caches, the bytes, and the action where the predicate is false.
         let bytes = kernel.split('_').nth(1).expect("the bytes are named");
         let lines: Vec<&str> = kernel_text(moye_kernels_copy::PTX_SM_80[0].1, kernel)
             .lines()

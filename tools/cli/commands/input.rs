@@ -62,8 +62,8 @@ impl NpyFile {
 
     /// The element type. Two bytes without a NumPy type are bfloat16, and `f1` is float8_e5m2, as
     /// `ml_dtypes` writes them. uint16, uint8 and single bytes without a type are ambiguous:
-    /// `given` is the type from the command line. `takes` says of a file with other elements which
-    /// ones the operation takes.
+    /// `given` is the type from the command line. `takes` names the elements that the operation
+    /// takes, for the error about a file with others.
     pub fn dtype(&self, given: Option<Dtype>, takes: &str) -> Result<Dtype> {
         let (header, _) = self.header()?;
         let (name, descriptor) = (self.name(), header.descriptor);

@@ -2,14 +2,14 @@
 //! of blocks that split K. Mostly products with few rows or columns, in small tiles.
 //!
 //! Such a product has fewer large tiles than the GPU has SMs, and is limited by memory latency and
-//! bandwidth: what counts is how many SMs load at the same time, and how little each of them loads.
+//! bandwidth. It is faster the more SMs load at the same time, and the less each of them loads.
 //! An SM receives 64 bytes per clock from the L2 cache; a tile of 64 x 64 needs as much of A as of
 //! B. If tiles leave SMs idle, a cluster of two blocks splits K, so that its operands are still
 //! read once:
 //!
 //! ```text
-//! block 0   K's first half: load, multiply     send rows 32 to 63, add those of rows  0 to 31 that come, write C
-//! block 1   K's second half                    send rows  0 to 31, add those of rows 32 to 63
+//! block 0   K's first half: load, multiply     send rows 32 to 63, add the received rows  0 to 31, write C
+//! block 1   K's second half                    send rows  0 to 31, add the received rows 32 to 63, write C
 //! ```
 //!
 //! The partial accumulators are reduced inside the cluster ([`Exchange`]), without a workspace or a
