@@ -184,7 +184,7 @@ impl fmt::Display for BuildError {
             }
             Self::Unchecked { krate, reasons } => write!(
                 f,
-                "slow code of {} cannot be looked for:\n{}\nInstall ptxas (`pip install nvidia-cuda-nvcc`), or leave out \
+                "{} cannot be checked for slow code:\n{}\nInstall ptxas (`pip install nvidia-cuda-nvcc`), or leave out \
                  `deny_unchecked` to be warned",
                 krate.display(),
                 reasons.join("\n")

@@ -78,7 +78,7 @@ impl Lints {
             Lint::ALL.into_iter().filter(|lint| among(*lint) && denied(lint)).map(Lint::name).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "{} is denied and was not looked for in the code for {}: {reason}",
+                "{} is denied, and was not checked in the code for {}: {reason}",
                 names.join(", "),
                 file.arch
             )

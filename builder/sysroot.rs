@@ -56,7 +56,7 @@ pub fn build(core: &CoreSource, krate: &Path, target_dir: &Path) -> Result<PathB
             return Err(BuildError::Tool {
                 command: format!("{} build -Zbuild-std=core", environment::cargo().display()),
                 reason: format!(
-                    "it made no library {library}; it said\n{}",
+                    "it built no library {library}, and printed\n{}",
                     String::from_utf8_lossy(&output.stdout)
                 ),
             });

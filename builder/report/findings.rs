@@ -141,7 +141,7 @@ fn local_memory(kernel: &KernelReport, code: &[Instruction]) -> Option<Found> {
         format!("{bytes} bytes of local memory, {loads} loads from it and {stores} stores to it");
     if kernel.usage.is_some_and(|usage| usage.stack == 0) {
         // The driver assembles the PTX on the machine where it runs.
-        message += "; this ptxas brings it into registers, another may not";
+        message += "; this ptxas promotes it to registers, another may not";
     }
     let accesses = |begin: &'static str| code.iter().filter(move |i| i.name.starts_with(begin));
     // A load at an index that is not constant keeps the array out of registers.

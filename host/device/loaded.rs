@@ -247,7 +247,7 @@ fn compile(gpu: &'static Gpu, ptx: Ptx, image: &'static str, text: String) -> Re
         module: ptx.name(),
         image,
         code: DriverCode::INVALID_PTX,
-        log: "the text has a zero byte in it".to_owned(),
+        log: "the module contains a zero byte".to_owned(),
     })?;
     let mut module = std::ptr::null_mut();
     // SAFETY: the PTX is zero-terminated, and the pointer to the module is writable; no options.

@@ -100,7 +100,7 @@ pub enum MemoryLayout {
     Rows,
     /// Row-major without gaps.
     Contiguous,
-    /// Row-major without gaps, from a multiple of 16 bytes on.
+    /// Row-major without gaps, at a multiple of 16 bytes.
     Dense,
 }
 
@@ -113,7 +113,7 @@ impl MemoryLayout {
             }
             Self::Contiguous if !array.is_contiguous() => Some("be row-major without gaps"),
             Self::Dense if !array.is_dense() => {
-                Some("be row-major without gaps, from a multiple of 16 bytes on")
+                Some("be row-major without gaps, and start at a multiple of 16 bytes")
             }
             _ => None,
         }

@@ -25,7 +25,7 @@ pub(crate) fn detail(reason: &Error) -> String {
 /// The message that ranks did not arrive.
 pub(crate) fn absent(ranks: &[usize], timeout: Duration) -> String {
     format!(
-        "rank {} did not come within {} s: it has ended, or makes other calls than the rest",
+        "rank {} did not arrive within {} s: it has ended, or makes other calls than the rest",
         listed(ranks),
         timeout.as_secs_f64()
     )

@@ -210,7 +210,7 @@ impl Communicators {
         agreed?;
         let all = group.exchange.all(vec![id.0.to_vec(); group.members.len()])?;
         let Ok(identity) = all[0][..].try_into() else {
-            return Err(error("rank 0 gives no identity of NCCL: all ranks need the same program"));
+            return Err(error("rank 0 sent no NCCL identifier: all ranks need the same program"));
         };
         id = UniqueId(identity);
         let mut communicators = vec![std::ptr::null_mut(); group.members.len()];

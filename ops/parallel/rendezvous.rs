@@ -286,14 +286,14 @@ impl Place {
                         let (rank, other) = caller.rank();
                         if other != world {
                             return Err(error(format!(
-                                "rank {rank} has come as one of {other}, and rank 0 is one of {world}"
+                                "rank {rank} expects {other} ranks, and rank 0 expects {world}"
                             )));
                         }
                         match rank.checked_sub(1).and_then(|at| come.get_mut(at)) {
                             Some(slot @ None) => *slot = Some(caller.stream),
                             _ => {
                                 return Err(error(format!(
-                                    "a second rank {rank} of {world} has come; each has a separate number"
+                                    "a second rank {rank} of {world} arrived; each rank has a separate number"
                                 )));
                             }
                         }
@@ -326,7 +326,7 @@ impl Place {
                 Err(_) if start.elapsed() < timeout => std::thread::sleep(Duration::from_millis(5)),
                 Err(reason) => {
                     let time = timeout.as_secs_f64();
-                    return Err(error(format!("rank 0 did not come within {time} s to {self}: {reason}")));
+                    return Err(error(format!("rank 0 did not arrive within {time} s at {self}: {reason}")));
                 }
             }
         };

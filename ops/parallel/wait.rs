@@ -149,7 +149,7 @@ impl Group {
             // Another rank that waits in NCCL asks, and its released work has raised its flags.
             (_, None) if self.communicators.get().is_some() => detail(&self.late(&format!("call {call}"))),
             ([_], _) | (_, Some(_)) => format!(
-                "rank {} did not come to call {call} within {time} s: it has ended, or makes other calls",
+                "rank {} did not arrive at call {call} within {time} s: it has ended, or makes other calls",
                 listed(&late)
             ),
             _ => detail(&self.late(&format!("call {call}"))),
@@ -173,11 +173,11 @@ impl Group {
             _ => (0..all.len()).filter(|&rank| !waits(&all[rank])).collect::<Vec<_>>(),
         };
         error(match others.first() {
-            None => format!("{what} did not end within {time} s, though all ranks have come"),
+            None => format!("{what} did not end within {time} s, though all ranks arrived"),
             Some(&other) => {
                 let said = String::from_utf8_lossy(&all[other]);
                 format!(
-                    "rank {} did not come to {what} within {time} s: rank {other} {said}",
+                    "rank {} did not arrive at {what} within {time} s: rank {other} {said}",
                     listed(&others)
                 )
             }

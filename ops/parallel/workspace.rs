@@ -188,7 +188,7 @@ impl Group {
         for (rank, message) in self.exchange.all(messages)?.iter().enumerate() {
             all.push(Said::from_bytes(message).ok_or_else(|| {
                 error(format!(
-                    "rank {rank} says nothing of its workspace: all ranks need the same version of this program"
+                    "rank {rank} sent no handle of its workspace: all ranks need the same version of this program"
                 ))
             })?);
         }

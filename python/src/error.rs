@@ -11,7 +11,7 @@ create_exception!(
     moye,
     LayoutError,
     PyValueError,
-    "A layout is none, or an operation on layouts has no answer."
+    "A layout is invalid, or an operation on layouts has no result."
 );
 
 /// The exception for an operation of the layout algebra.

@@ -48,7 +48,7 @@ pub struct Description {
 pub fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Description)> {
     let capsule = capsule
         .cast::<PyCapsule>()
-        .map_err(|_| error::kind(format!("__dlpack__ gave {}, and not a capsule", capsule.get_type())))?;
+        .map_err(|_| error::kind(format!("__dlpack__ returned {}, and not a capsule", capsule.get_type())))?;
     if capsule.is_valid_checked(Some(VERSIONED)) {
         let managed = capsule.pointer_checked(Some(VERSIONED))?.cast::<DLManagedTensorVersioned>();
         // SAFETY: a capsule of this name points to a managed tensor, whose version stands first in
@@ -65,7 +65,7 @@ pub fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Description)> {
     }
     if !capsule.is_valid_checked(Some(LEGACY)) {
         return Err(error::kind(
-            "__dlpack__ gave a capsule that holds no tensor, or one that was taken over already",
+            "__dlpack__ returned a capsule that holds no tensor, or one that was taken over already",
         ));
     }
     let managed = capsule.pointer_checked(Some(LEGACY))?.cast::<DLManagedTensor>();

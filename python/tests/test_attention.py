@@ -164,7 +164,7 @@ def test_queries_of_several_lengths_share_a_cache_in_pages():
         ({"q": np.ones((1, 4, 5, 64), np.float32)}, TypeError, "q has elements of float32, and must have bfloat16, float16 or float8_e4m3fn"),
         ({"q": np.ones((1, 3, 5, 64), np.float16)}, ValueError, "3 query heads and 2 KV heads"),
         ({"softcap": -1.0}, ValueError, "softcap is -1, and must be positive"),
-        ({"mask": np.ones((3, 7), bool)}, ValueError, r"mask has shape \(3, 7\), which does not go with the scores' \(1, 4, 5, 7\)"),
+        ({"mask": np.ones((3, 7), bool)}, ValueError, r"mask has shape \(3, 7\), which does not broadcast to the scores' \(1, 4, 5, 7\)"),
         ({"mask": np.ones((5, 7), np.uint8)}, TypeError, "mask has elements of uint8, and must have bool"),
         ({"sinks": np.ones(3, np.float32)}, ValueError, r"sinks has shape \(3,\), and must have \(4,\)"),
         ({"k_offsets": np.int32([0, 5])}, ValueError, "k_offsets are given without q_offsets"),

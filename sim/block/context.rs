@@ -416,7 +416,7 @@ impl BlockContext {
         let location = Location::caller();
         self.count_steps();
         if self.accesses.get() > self.limits.accesses {
-            let what = "accesses to memory or indices since any of them came to a barrier, a warp operation or its end";
+            let what = "accesses to memory or indices since any of them reached a barrier, a warp operation or its end";
             self.no_progress(location, self.accesses.get(), what);
         }
         // The write that it polls for may come from another block, on another OS thread.
@@ -451,7 +451,7 @@ impl BlockContext {
         self.accesses.set(0);
         self.rendezvous.set(self.rendezvous.get() + 1);
         if self.rendezvous.get() > self.limits.rendezvous {
-            let what = "barriers and warp operations since any of them came to its end";
+            let what = "barriers and warp operations since any of them reached its end";
             self.no_progress(location, self.rendezvous.get(), what);
         }
     }

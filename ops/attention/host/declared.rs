@@ -272,7 +272,7 @@ fn single(options: &Options, name: &str) -> Result<Option<f32>> {
 fn broadcast(name: &str, array: &Array, extents: [usize; 4]) -> Result<[usize; 4]> {
     let wrong = |_| {
         let [of, to] = [&array.shape[..], &extents].map(shape_text);
-        let detail = format!("{name} has shape {of}, which does not go with the scores' {to}");
+        let detail = format!("{name} has shape {of}, which does not broadcast to the scores' {to}");
         Error::ShapeMismatch { operation: OPERATION, detail }
     };
     let strides = array.strides_as(OPERATION, &extents).map_err(wrong)?;

@@ -164,8 +164,8 @@ impl<'a, T: Element> HeadsMut<'a, T> {
         let shape = Shape::new(extents, strides, elements.len())?;
         if !shape.is_injective() {
             let detail = format!(
-                "a result (batch, head, token, column) of {extents:?} with strides {strides:?} has an element at several places, or \
-                 rows between each other; take strides in which each mode reaches over the smaller ones"
+                "a result (batch, head, token, column) of {extents:?} with strides {strides:?} has overlapping elements, or \
+                 interleaved rows; a stride must exceed the offsets that modes with smaller strides reach"
             );
             return Err(Error::ShapeMismatch { operation: OPERATION, detail });
         }

@@ -57,7 +57,7 @@ impl Float8 for F8E5M2 {}
 /// floats), or `f32` for half precision and 8-bit floats.
 #[diagnostic::on_unimplemented(
     message = "the product of matrices of `{T}` cannot be written as `{Self}`",
-    note = "f16 and bf16 give their own type or f32, f32 gives f32, f64 gives f64, i8 gives i32, F8E4M3 and F8E5M2 give bf16 or f32"
+    note = "products of f16 and bf16 are their own type or f32, of f32 f32, of f64 f64, of i8 i32, of F8E4M3 and F8E5M2 bf16 or f32"
 )]
 pub trait Output<T: Operand>: Convertible<T::Scalar> {
     /// Whether it is the accumulator's type, for operands with two result types.

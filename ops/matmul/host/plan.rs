@@ -110,7 +110,7 @@ pub struct Explanation {
     /// blocks because that wave would leave many SMs idle. Kernels with clusters count the tiles of
     /// a cluster.
     pub shared_tiles: u32,
-    /// The maximum number of pieces of such a tile.
+    /// The maximum number of work units of such a tile.
     pub pieces: u32,
     /// Whether `a` and `b` are rearranged first.
     pub rearranged: [bool; 2],
@@ -118,15 +118,15 @@ pub struct Explanation {
     pub workspace_bytes: usize,
 }
 
-/// The kernel and how K is split: `wgmma_f16_tn, 12 tiles in up to 5 pieces each`.
+/// The kernel and how K is split: `wgmma_f16_tn, 12 tiles in up to 5 work units each`.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kernel.unwrap_or("none"))?;
         match (self.splits, self.shared_tiles) {
             (0 | 1, 0) => Ok(()),
-            (0 | 1, 1) => write!(f, ", 1 tile in {} pieces", self.pieces),
-            (0 | 1, tiles) => write!(f, ", {tiles} tiles in up to {} pieces each", self.pieces),
-            (parts, _) => write!(f, ", K in {parts} parts"),
+            (0 | 1, 1) => write!(f, ", 1 tile in {} work units", self.pieces),
+            (0 | 1, tiles) => write!(f, ", {tiles} tiles in up to {} work units each", self.pieces),
+            (parts, _) => write!(f, ", K in {parts} slices"),
         }
     }
 }

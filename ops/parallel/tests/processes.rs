@@ -105,7 +105,7 @@ fn ranks_in_processes() {
         let said = String::from_utf8_lossy(&outputs[0].stdout);
         // Without flags rank 0 sends a message, and the connection of rank 1 is closed.
         let expected = match on_gpus() && !apart {
-            true => "refused: parallel: rank 1 did not come to call 16 within 4 s",
+            true => "refused: parallel: rank 1 did not arrive at call 16 within 4 s",
             false => "refused: parallel: rank 1 has left the group: it has ended",
         };
         assert!(said.contains(expected), "{said}");
@@ -150,7 +150,7 @@ fn nccl_waits_for_a_rank_that_creates_no_communicator_until_the_timeout() {
     let start = Instant::now();
     let built = ParallelMatmul::all_reduce(&group, [4, 8, 16]).build::<bf16>();
     let error = built.err().unwrap().to_string();
-    assert!(error.contains("which is on another host") && error.contains("rank 1 did not come"), "{error}");
+    assert!(error.contains("which is on another host") && error.contains("rank 1 did not arrive"), "{error}");
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     silent.join().unwrap();
 }

@@ -192,7 +192,7 @@ fn a_rank_that_does_not_come_is_named() {
             Ok(())
         }
     });
-    assert!(errors[0].contains("rank 1 did not come within 0.5 s"), "{errors:?}");
+    assert!(errors[0].contains("rank 1 did not arrive within 0.5 s"), "{errors:?}");
 }
 
 /// An address of this host at which nothing listens.
@@ -220,7 +220,7 @@ fn all_ranks_that_come_name_the_same_missing_rank_within_the_timeout() {
                     let start = Instant::now();
                     let built = ParallelMatmul::all_reduce(&group, [4, 8, 16]).build::<bf16>();
                     let error = built.err().unwrap().to_string();
-                    let expected = format!("rank {missing} did not come within 2.5 s");
+                    let expected = format!("rank {missing} did not arrive within 2.5 s");
                     assert!(error.contains(&expected), "rank {rank} of {world}: {error}");
                     assert!(start.elapsed() < 2 * timeout, "{:?}", start.elapsed());
                 });
@@ -311,7 +311,7 @@ fn a_rank_0_that_answers_nothing_or_ends_is_named() {
         // It stays open until the end.
         let _open = listener.accept().unwrap();
         let error = silent.join().unwrap();
-        assert!(error.contains("rank 0 did not come within 0.5 s"), "{error}");
+        assert!(error.contains("rank 0 did not arrive within 0.5 s"), "{error}");
         assert!(start.elapsed() > Duration::from_millis(500), "{:?}", start.elapsed());
         assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
         let ended = scope.spawn(move || join(60_000));
@@ -324,8 +324,8 @@ fn a_rank_0_that_answers_nothing_or_ends_is_named() {
 #[test]
 fn ranks_with_other_numbers_of_ranks_and_a_second_one_of_a_number_are_refused() {
     for (world, others, expected) in [
-        (2, &[(1, 3)][..], "rank 1 has come as one of 3, and rank 0 is one of 2"),
-        (3, &[(1, 3), (1, 3)], "a second rank 1 of 3 has come"),
+        (2, &[(1, 3)][..], "rank 1 expects 3 ranks, and rank 0 expects 2"),
+        (3, &[(1, 3), (1, 3)], "a second rank 1 of 3 arrived"),
     ] {
         let address = free_address();
         let join = |rank, world| {
@@ -425,7 +425,7 @@ fn addresses_and_numbers_of_ranks_that_cannot_meet_are_refused_at_once() {
     let address = free_address();
     let rendezvous = Rendezvous::tcp(&address, 1, 2);
     let error = Group::join(&Device::sim(), rendezvous, Duration::from_millis(200)).unwrap_err().to_string();
-    assert!(error.contains(&format!("rank 0 did not come within 0.2 s to {address}: ")), "{error}");
+    assert!(error.contains(&format!("rank 0 did not arrive within 0.2 s at {address}: ")), "{error}");
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn heads(n: usize, options: &Options) -> Result<[usize; 3]> {
     if ![32, 64, 128, 256].contains(&size) || kv < 0 || columns > n as i64 || n as i64 % size != 0 {
         let detail = format!(
             "w has {n} rows, with kv_heads {kv} and size {size}; they must be whole heads of 32, 64, 128 or 256 rows: \
-             queries, then kv_heads of keys, then as many of values"
+             queries, then kv_heads of keys, then kv_heads of values"
         );
         return mismatch(QKV, detail);
     }

@@ -69,7 +69,7 @@ mod host {
             OperandOf::new(Role::Result, "out", "(m, n), of the type of a").of(ELEMENTS),
             f32_of(Role::OptionalResult, "squares", "float32 (m, n / 128): sums of squares of 128 columns"),
         ],
-        options: &[option("eps", "what is added to the mean of the squares", Value::Float(1e-6)), TILE],
+        options: &[option("eps", "epsilon, added to the mean of the squares", Value::Float(1e-6)), TILE],
         results: |inputs, _| call::with_residual(inputs),
         // SAFETY: the contract of `Declaration::run`, here and below.
         run: |stream, call| unsafe { call::run_residual(stream, call) },

@@ -78,10 +78,11 @@ mod host {
 
     const GATED: OptionOf = option(
         "gated",
-        "the rows of W are eight gates and eight ups in turn, and the result is silu(gate) * up",
+        "W alternates eight gate rows and eight up rows, and the result is silu(gate) * up",
         Value::Bool(false),
     );
-    const EPS: OptionOf = option("eps", "what the norm adds to the mean of the squares", Value::Float(1e-6));
+    const EPS: OptionOf =
+        option("eps", "epsilon of the norm, added to the mean of the squares", Value::Float(1e-6));
     const TILE: OptionOf = option(
         "tile",
         "rows of x of a block, by default those of the least estimated time; 64 and 256 on sm_90a alone",

@@ -335,8 +335,10 @@ pub fn product(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
     *last = sizes.n;
     if options.bool("gated") {
         if !sizes.n.is_multiple_of(ROWS as usize) {
-            let detail =
-                format!("W has {} rows; gates and ups in turn, 8 each, are a multiple of {ROWS}", sizes.n);
+            let detail = format!(
+                "W has {} rows; alternating gate and up rows, 8 each, are a multiple of {ROWS}",
+                sizes.n
+            );
             return mismatch(LINEAR, detail);
         }
         *last /= 2;

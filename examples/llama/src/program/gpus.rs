@@ -66,7 +66,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
         // Report the cause before the errors of ranks that waited for the failed one.
         errors.sort_by_key(|error| {
             let said = error.to_string();
-            ["did not come", "has left the group", "ends its group"].iter().any(|waits| said.contains(waits))
+            ["did not arrive", "has left the group", "ends its group"]
+                .iter()
+                .any(|waits| said.contains(waits))
         });
         errors.into_iter().next().map_or(Ok(()), Err)
     })

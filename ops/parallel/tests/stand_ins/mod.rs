@@ -154,7 +154,7 @@ fn a_communicator_that_a_rank_does_not_create_is_aborted_and_the_rank_named() {
         });
     }
     let Some((said, notes)) = again(name, &[("STAND_IN_HANGS", "init 2")]) else { return };
-    names(&said, 3, 2, "rank 2 did not come within 2 s");
+    names(&said, 3, 2, "rank 2 did not arrive within 2 s");
     assert!(notes.contains("abort 0") && notes.contains("abort 1"), "{notes}");
 }
 
@@ -165,7 +165,7 @@ fn a_rank_that_hangs_in_a_collective_of_nccl_is_named() {
         return run(3, Some(2), |group, device, _| sum(group, device, &device.new_stream()?));
     }
     let Some((said, notes)) = again(name, &[("STAND_IN_HANGS", "call 2")]) else { return };
-    names(&said, 3, 2, "rank 2 did not come within 2 s");
+    names(&said, 3, 2, "rank 2 did not arrive within 2 s");
     assert!(notes.contains("abort 0") && notes.contains("abort 1"), "{notes}");
 }
 
@@ -183,7 +183,7 @@ fn a_rank_that_does_not_make_a_collective_of_nccl_is_named_by_the_wait() {
         });
     }
     let Some((said, notes)) = again(name, &[]) else { return };
-    names(&said, 3, 2, "rank 2 did not come within 2 s");
+    names(&said, 3, 2, "rank 2 did not arrive within 2 s");
     assert!(notes.contains("abort 0") && notes.contains("abort 1"), "{notes}");
 }
 
@@ -214,7 +214,7 @@ fn a_blocking_communicator_of_the_program_does_not_hang_the_group_and_is_not_abo
         });
     }
     let Some((said, notes)) = again(name, &[]) else { return };
-    names(&said, 3, 2, "rank 2 did not come within 2 s");
+    names(&said, 3, 2, "rank 2 did not arrive within 2 s");
     assert_eq!(notes, "");
 }
 
@@ -259,7 +259,7 @@ fn of_ranks_that_wait_in_one_call_the_one_that_did_not_come_to_it_is_named() {
         let (counts, who) = (world.to_string(), hung.to_string());
         let variables = [("STAND_IN_PEERS", "1"), ("STAND_IN_WORLD", &counts), ("STAND_IN_HUNG", &who)];
         let Some((said, _)) = again(name, &variables) else { return };
-        names(&said, world, hung, &format!("rank {hung} did not come to call 3 within 2 s"));
+        names(&said, world, hung, &format!("rank {hung} did not arrive at call 3 within 2 s"));
     }
 }
 
@@ -283,7 +283,7 @@ fn a_rank_that_waits_in_nccl_before_a_call_with_flags_is_not_named_for_the_missi
         });
     }
     let Some((said, _)) = again(name, &[("STAND_IN_PEERS", "1")]) else { return };
-    names(&said, 3, 2, "rank 2 did not come within 2 s");
+    names(&said, 3, 2, "rank 2 did not arrive within 2 s");
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn a_rank_that_comes_after_another_gave_up_gets_no_results() {
         });
     }
     let Some((said, _)) = again(name, &[("STAND_IN_PEERS", "1")]) else { return };
-    names(&said, 2, 0, "rank 0 did not come to call 3 within 2 s");
+    names(&said, 2, 0, "rank 0 did not arrive at call 3 within 2 s");
     names(&said, 2, 1, "rank 1 gave up waiting for another rank, so results here may be wrong");
 }
 

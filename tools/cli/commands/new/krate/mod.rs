@@ -73,7 +73,7 @@ impl New {
             return Ok(format!(
                 "{} is written: a kernel and its declaration in src/lib.rs. In that folder\n  \
                  cargo test                  runs the operation on the simulator, beside its reference\n  \
-                 pip install .               makes it a function of Python: {}.silu(x)\n",
+                 pip install .               installs it as a Python function: {}.silu(x)\n",
                 self.folder.display(),
                 name.replace('-', "_")
             ));
