@@ -25,7 +25,7 @@ pub fn test(checkout: &Checkout, clippy: bool) -> Result<()> {
     ensure!(tested.contains("test result: ok. 2 passed"), "its tests say {tested}");
     for (features, device) in [(&[][..], ", on the simulator"), (&["--features", "gpu"], ", on ")] {
         let ran = said(&mut cargo(&[&["run", "--quiet"], features].concat()))?;
-        let sums = "the sums of 100 rows of 1024 numbers are right";
+        let sums = "the sums of 100 rows of 1024 elements are right";
         ensure!(ran.contains(&format!("{sums}{device}")), "the program says {ran}");
         // On a GPU a user needs no folder of a CUDA toolkit, and without a GPU no runtime.
         let tree = said(&mut cargo(&[&["tree", "--prefix", "none"], features].concat()))?;

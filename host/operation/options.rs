@@ -50,7 +50,7 @@ pub enum Value {
     /// Two integers. `None` means without a limit; an option whose default is two integers takes
     /// only integers.
     Pair([Option<i64>; 2]),
-    /// A name of which the operation has the list, such as that of a kernel: see
+    /// A name from the operation's list, such as a kernel's name: see
     /// [`Options::set_text`].
     Text(&'static str),
     /// No value, of an option that is not set by default: an example of its values.

@@ -2,8 +2,8 @@
 //!
 //! An asynchronous operation reads or writes shared memory until a thread waits for it. The next
 //! thread that uses these bytes must know of that wait: it has waited itself, or has synchronised
-//! (by an mbarrier's phase, a barrier, a warp operation) with a thread that has. That the wait
-//! *happened* to come first in this run is not enough. So each thread has a [`Knowledge`], which
+//! (by an mbarrier's phase, a barrier, a warp operation) with a thread that has. It is not enough
+//! that the wait *happened* to be earlier in this run. So each thread has a [`Knowledge`], which
 //! synchronisation passes on.
 
 use super::context::BlockContext;

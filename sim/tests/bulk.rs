@@ -1,5 +1,5 @@
 //! Bulk copies and tensor copies: what they move over an edge, when they arrive, and what is not
-//! allowed meanwhile. What else they move is in `tests/device/hopper`.
+//! allowed meanwhile. `tests/device/hopper` tests the other copies.
 
 use crate::common::{Words, fault};
 use moye_sim::intrinsics::*;

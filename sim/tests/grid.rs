@@ -164,7 +164,7 @@ fn waiting_for_a_condition_ends_when_another_thread_fulfils_it() {
                 store_shared(turn, 39u32);
             }
             sync_threads();
-            // The turn goes from the last thread to the first, against the order in which they run.
+            // Threads take turns from the last to the first, against the order in which they run.
             wait_until("its turn", || load_shared::<u32>(turn) == t);
             store_shared(turn, t.wrapping_sub(1));
         })

@@ -24,7 +24,7 @@ impl Facts {
     pub fn of(device: &Device) -> Result<Self> {
         let attribute = attributes(device)?;
         let ask = |which| {
-            attribute(which).map(f64::from).context("the driver does not tell the device's attributes")
+            attribute(which).map(f64::from).context("the driver does not report the device's attributes")
         };
         let properties = device.properties();
         Ok(Self {
@@ -64,7 +64,7 @@ pub(super) fn attributes(device: &Device) -> Result<impl Fn(CUdevice_attribute) 
     // SAFETY: the driver is loaded, a context is current, and the result is writable.
     unsafe { sys::cuCtxGetDevice(&mut gpu) }
         .result()
-        .context("the driver does not tell the current device")?;
+        .context("the driver does not report the current device")?;
     Ok(move |which| {
         let mut value = 0;
         // SAFETY: the driver returned the device; the pointer to the result is writable.

@@ -35,7 +35,7 @@ impl Monitor {
     pub fn open(device: &Device) -> Result<Self, String> {
         let library = Nvml::init()
             .map_err(|error| format!("NVML cannot be used ({error}); it comes with the driver"))?;
-        let bus = place(device).ok_or("the driver does not tell where the GPU is on the bus")?;
+        let bus = place(device).ok_or("the driver does not report where the GPU is on the bus")?;
         let this = Self { library, bus };
         match this.library.device_by_pci_bus_id(this.bus.as_str()) {
             Ok(_) => Ok(this),

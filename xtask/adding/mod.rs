@@ -161,7 +161,7 @@ fn workspace(checkout: &Checkout, folder: &Path) -> Result<()> {
             let to = if path == CRATE { format!("path = \"{CRATE}\"") } else { root(path) };
             line = line.replace(&format!("path = \"{path}\""), &to);
         }
-        // With the features by which other crates outside the workspace have it.
+        // With the features that crates outside the workspace enable.
         if line.starts_with("moye-device") {
             line = line.replace(", default-features = false", "");
         }

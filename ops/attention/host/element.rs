@@ -45,7 +45,7 @@ pub trait AttentionElement: std::fmt::Debug + TmaElement + sealed::Sealed {
     const HOPPER: &'static [HopperVariant<Self>];
     #[doc(hidden)]
     const VARIED: &'static [HopperVariant<Self>];
-    /// Those for options that change single scores.
+    /// The kernels for options that change single scores.
     #[doc(hidden)]
     const GENERAL: &'static [HopperVariant<Self>];
 }

@@ -67,7 +67,7 @@ pub unsafe fn normalise<C: TileConfig, S: Sequences<C>, L: OfTile, const ROWS: u
 
 /// Stores a thread's rows: a split's as f32 in the workspace, others through shared memory, where
 /// `to_shared` stores them and `put` the recomputed results of a row's column and the next;
-/// `to_global` stores them from there. `of_warp` as in [`Again::recompute`].
+/// `to_global` stores them from there. `of_warp` is the same as in [`Again::recompute`].
 ///
 /// # Safety
 /// The workspace has room for the rows, which no other thread writes. All lanes of the warp execute

@@ -108,8 +108,8 @@ impl<'a, C: TileConfig, S: Sequences<C>> Tile<'a, C, S> {
         !S::VARIED || self.first < self.rows
     }
 
-    /// Rows of the sequence. Those of equal sequences are read from the arguments: kept, they would
-    /// take a register.
+    /// Rows of the sequence. If all sequences are equal, they are read from the arguments, which
+    /// saves a register.
     #[inline(always)]
     pub const fn rows(&self) -> u32 {
         if S::VARIED { self.rows } else { self.arguments.q_length }

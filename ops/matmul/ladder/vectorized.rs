@@ -3,8 +3,8 @@
 //! A load moves two or four adjacent elements along the contiguous mode, so a tile takes a half or
 //! a quarter of the loads and of the stores to shared memory. Two rules follow. A thread loads all
 //! its values in one access: two accesses of 64 bits for four values would each use half of every
-//! sector. And a word is stored at a multiple of its size, so columns in shared memory are padded
-//! by a whole word.
+//! sector. A word is stored at a multiple of its size, so columns in shared memory are padded by a
+//! whole word.
 
 use moye_device::prelude::*;
 

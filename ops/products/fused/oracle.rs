@@ -87,7 +87,7 @@ pub fn tolerance(dtype: Dtype) -> f64 {
     let sums = bounds::sums(bounds::most([cases::BENCH_RESIDUAL, cases::BENCH_QKV], |shape| shape.last()));
     match dtype {
         Dtype::F32 => 2.0 * sums,
-        // And a unit of one element of the smallest case.
+        // Adds a unit of one element of the smallest case.
         Dtype::E4m3 => bounds::either(dtype, sums) + 2.0 * bounds::rounding(dtype) / (3.0 * 272f64).sqrt(),
         _ => bounds::rounding(dtype) + sums,
     }

@@ -126,7 +126,7 @@ pub fn unpacked(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
     vec![weights(inputs, 0, k, options).1]
 }
 
-/// Rounding of weights, of gates and ups, and of the result, and of sums.
+/// Rounding of weights, gates, ups, the result and sums.
 pub fn tolerance(dtype: Dtype) -> f64 {
     let k = bounds::most([cases::CASES, cases::BENCH], |shape| shape.last());
     bounds::roundings(dtype, 4) + bounds::sums(k)

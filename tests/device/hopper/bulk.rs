@@ -212,7 +212,7 @@ fn swizzles_exchange_pieces_of_rows() {
                     assert_eq!(got[place], expected, "({x}, {y}), {swizzle:?} on {}", device.name());
                 }
             }
-            // And back to another tensor, from the swizzled image.
+            // Stores the swizzled image to another tensor.
             let target = device.alloc_zeroed::<u32>(48 * 40).unwrap();
             let back = Description { address: target.address(), ..description };
             let back = TensorMap::new(&device, &back).unwrap();

@@ -303,7 +303,7 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
         assert!(kernel.count("cp.async.cg.shared.global") > 0, "{name}: {:?}", kernel.instructions);
         let Some((of_a, a, of_b, b)) = *reads else { continue };
         let transposed = if a { of_a } else { 0 } + if b { of_b } else { 0 };
-        // And the first step before the loop over whole tiles.
+        // The first step is also before the loop over whole tiles.
         let count = |trans| {
             kernel.count_where(|name| name.starts_with("ldmatrix") && name.contains(".trans") == trans)
         };

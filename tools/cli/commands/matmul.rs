@@ -126,7 +126,7 @@ fn scale<'f, T: CheckedElement>(
     let scale = file.vector::<f32>()?;
     if scale.len() != 1 && scale.len() != extent {
         let (name, len, of) = (file.name(), scale.len(), of.name());
-        bail!("{name} has {len} numbers, and {of} has {extent} {what}; give one scale, or one for each");
+        bail!("{name} has {len} elements, and {of} has {extent} {what}; give one scale, or one for each");
     }
     Ok(Some(scale))
 }
@@ -259,7 +259,7 @@ impl Matmul {
             if bias.len() != along.1 {
                 let (name, len, (axis, extent)) = (file.name(), bias.len(), along);
                 bail!(
-                    "{name} has {len} numbers, but the product has {extent} {axis}; a bias has one number for each"
+                    "{name} has {len} elements, but the product has {extent} {axis}; a bias has one element for each"
                 );
             }
             finish.bias = Some((bias, self.bias_rows.is_some()));

@@ -75,7 +75,7 @@ impl PtxReport {
             denied.iter().filter(|lint| lint.needs_ptxas()).map(|lint| lint.name()).collect();
         if ptxas.is_none() && !unknown.is_empty() {
             bail!(
-                "{} cannot be looked for: no ptxas was found; the variable {} names one",
+                "{} cannot be checked: no ptxas was found; the variable {} names one",
                 unknown.join(" and "),
                 Ptxas::VARIABLE
             );

@@ -378,11 +378,11 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
         ),
         (
             &["f32.npy", "f32.npy", "--bias", "three.npy"],
-            "three.npy has 3 numbers, but the product has 4 columns",
+            "three.npy has 3 elements, but the product has 4 columns",
         ),
         (
             &["f32.npy", "f32.npy", "--bias-rows", "three.npy"],
-            "three.npy has 3 numbers, but the product has 4 rows",
+            "three.npy has 3 elements, but the product has 4 rows",
         ),
         (&["f32.npy", "f32.npy", "--bias", "wide.npy"], "wide.npy holds a 2-dimensional array, not a vector"),
         (
@@ -391,7 +391,7 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
         ),
         (
             &["e5m2.npy", "e5m2.npy", "--scale-b", "three.npy"],
-            "three.npy has 3 numbers, and e5m2.npy has 4 columns; give one scale, or one for each",
+            "three.npy has 3 elements, and e5m2.npy has 4 columns; give one scale, or one for each",
         ),
         (
             &["e5m2.npy", "e5m2.npy", "--dtype", "e4m3"],

@@ -72,7 +72,7 @@ fn what_ptxas_alone_tells_is_an_error_to_deny_where_there_is_no_ptxas() {
     };
     assert_eq!(
         failed(&report("spills")),
-        "spills cannot be looked for: no ptxas was found; the variable MOYE_PTXAS names one"
+        "spills cannot be checked: no ptxas was found; the variable MOYE_PTXAS names one"
     );
     assert!(report("local_memory").status.success(), "the PTX tells local memory");
 }

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Integers as small as these are exact in f32.
         assert_eq!(*sum, row.iter().sum::<f32>(), "row {i}");
     }
-    println!("the sums of {m} rows of {n} numbers are right, on {device}");
+    println!("the sums of {m} rows of {n} elements are right, on {device}");
     Ok(())
 }
 
