@@ -274,7 +274,7 @@ fn properties(device: sys::CUdevice) -> Result<Properties> {
         Ok::<u32, Error>(value.unsigned_abs())
     };
     let (mut name, mut memory) = ([0; 256], 0);
-    // SAFETY: `name` has the length that is passed; the rest as above.
+    // SAFETY: `name` has the length that is passed; the driver returned the device.
     check(unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as i32, device) })
         .map_err(|code| Error::of_code("cuDeviceGetName", code))?;
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();

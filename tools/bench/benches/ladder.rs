@@ -305,7 +305,7 @@ fn check(operands: &Operands, work: &Work, c: &[f32]) {
     let bound = work.kind.tolerance(k);
     assert!(
         relative < bound,
-        "{} of {m} x {n} x {k}: relative error {relative:.1e}, so its time means nothing",
+        "{} of {m} x {n} x {k}: relative error {relative:.1e}; it is not timed",
         work.name
     );
 }

@@ -1,8 +1,8 @@
 //! The tile scheduler of a cluster: its sequence of tiles, and their slices of K.
 //!
 //! Most tiles are whole: one cluster accumulates all of K. If the last wave would leave many SMs
-//! idle, its tiles are *shared* (stream-K): each is split along K into pieces for several clusters
-//! (see [`Cut`]). Each warpgroup reduces them in memory ([`Workspace::reduce`]):
+//! idle, its tiles are *shared* (stream-K): each is split along K into work units for several
+//! clusters (see [`Cut`]). Each warpgroup reduces them in memory ([`Workspace::reduce`]):
 //!
 //! ```text
 //! eight tiles, six clusters    cluster   0    1    2    3    4    5
@@ -32,7 +32,7 @@ pub struct Sharing<S: Element> {
     /// after the launch.
     pub counters: GlobalMut<u32>,
     /// How tiles are split; K then has no other split. The grid has at least the clusters to which
-    /// the cut assigns pieces.
+    /// the cut assigns work units.
     pub cut: Cut,
 }
 
@@ -49,7 +49,7 @@ pub struct Share {
     pub tile: u32,
     /// The index of the piece, in K order.
     pub number: u32,
-    /// The number of pieces.
+    /// The number of work units.
     pub pieces: u32,
 }
 
