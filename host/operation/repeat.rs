@@ -186,8 +186,95 @@ pub(super) unsafe fn repeated<'s, O: Operation>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Launcher, plan, tune};
     use super::*;
+    use crate::module::Ptx;
     use crate::profile::Card;
+
+    thread_local! {
+        /// The number of times that this thread has made a plan.
+        static PLANNED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// One of several operations with the same problems. A plan depends on the operation, the
+    /// problem and the card.
+    struct Numbered<const N: u64>;
+
+    impl<const N: u64> Operation for Numbered<N> {
+        type Problem = u64;
+        type Plan = [u64; 4];
+        type Call = ();
+        const NAME: &'static str = "numbered";
+
+        fn ptx() -> &'static Ptx {
+            static PTX: Ptx = Ptx::new("numbered", &[]);
+            &PTX
+        }
+
+        fn candidates(&problem: &u64, card: &Rates) -> Vec<[u64; 4]> {
+            PLANNED.set(PLANNED.get() + 1);
+            (0..3).map(|candidate| [N, problem, card.memory.to_bits(), candidate]).collect()
+        }
+
+        /// The cheapest candidate is the problem's remainder by 3.
+        fn cost(plan: &[u64; 4], problem: &u64, _: &Rates) -> f64 {
+            if plan[3] == problem % 3 { 1.0 } else { 2.0 }
+        }
+
+        fn kernel(_: &[u64; 4]) -> &'static str {
+            "numbered"
+        }
+
+        unsafe fn launch(_: &[u64; 4], _: &u64, (): &(), _: &Launcher<'_>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The number of plans of an operation that this thread has cached.
+    fn cached<O: Operation>() -> usize {
+        PLANS.with_borrow(|all| {
+            let plans = all.get(&TypeId::of::<O>()).and_then(|plans| plans.downcast_ref::<Plans<O>>());
+            plans.map_or(0, Plans::<O>::len)
+        })
+    }
+
+    #[test]
+    fn a_thread_forgets_plans_rather_than_keeping_them_without_end() {
+        let (device, mut most) = (Device::sim(), 0);
+        for problem in 0..4 * MOST_PLANS as u64 {
+            plan::<Numbered<0>>(&device, &problem).unwrap();
+            most = most.max(cached::<Numbered<0>>());
+        }
+        assert_eq!(most, MOST_PLANS, "the most plans at a time");
+        let planned = PLANNED.get();
+        assert_eq!(plan::<Numbered<0>>(&device, &0).unwrap()[1], 0);
+        assert_eq!(PLANNED.get(), planned + 1, "the first plan was forgotten, and is made anew");
+    }
+
+    #[test]
+    fn a_cached_plan_is_the_one_that_would_be_made_anew() {
+        const ROUNDS: usize = 10;
+        fn check<const N: u64>(device: &Device, problem: u64) {
+            let got = plan::<Numbered<N>>(device, &problem).unwrap();
+            let planned = PLANNED.get();
+            let anew = tune::choose::<Numbered<N>>(device, &problem, &device.rates());
+            PLANNED.set(planned);
+            assert_eq!(Some(got), anew, "problem {problem} of operation {N} on {device:?}");
+        }
+        let devices = ["H100", "H200"].map(|name| Device::sim_of(&Card::named(name).unwrap()));
+        assert_ne!(devices[0].rates().memory, devices[1].rates().memory);
+        for _ in 0..ROUNDS {
+            for device in &devices {
+                for problem in 0..5 {
+                    check::<1>(device, problem);
+                    check::<2>(device, problem);
+                }
+            }
+        }
+        // Tests in other threads may clear the caches, so some plans may be made more than once.
+        let calls = ROUNDS * 2 * 5 * 2;
+        assert!(PLANNED.get() < calls, "{} plans of {calls} calls: none came from the cache", PLANNED.get());
+    }
 
     #[test]
     fn cards_with_another_name_or_other_rates_have_plans_apart() {
