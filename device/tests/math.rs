@@ -1,5 +1,9 @@
 //! The f32 functions against f64: within the documented units in the last place.
 
+#[path = "../../tests/fixtures/common/gated.rs"]
+mod gated;
+
+use gated::gated;
 use moye_device::math;
 
 /// Values of f32 from `from` to `to`, evenly spaced by their bits.
@@ -78,17 +82,6 @@ fn approximations_are_near_on_the_simulator_and_say_so_of_the_gpu() {
         }
     }
     assert_eq!(math::fast::exp(0.0), 1.0);
-}
-
-/// `x * sigmoid(t)`, by factors that do not underflow before the result.
-fn gated(x: f64, t: f64) -> f64 {
-    if x < 0.0 {
-        // Finite in place of minus infinity: the exponential of -800 is 0 for both.
-        let (x, root) = (x.max(-1e9), (0.5 * t.max(-1600.0)).exp());
-        x * root * root / (1.0 + t.max(-1600.0).exp())
-    } else {
-        x / (1.0 + (-t).exp())
-    }
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Reference<'_> {
             let added = add(&self.linear(&attended, &name("attention.output.dense"), width), &state);
             let normed = self.norm(&added, &name("attention.output.LayerNorm"));
             let mut hidden = self.linear(&normed, &name("intermediate.dense"), inner);
-            hidden.iter_mut().flatten().for_each(|x| *x *= 0.5 * (1.0 + erf(*x / 2f64.sqrt())));
+            hidden.iter_mut().flatten().for_each(|x| *x *= 0.5 * (1.0 + libm::erf(*x / 2f64.sqrt())));
             let added = add(&self.linear(&hidden, &name("output.dense"), width), &normed);
             state = self.norm(&added, &name("output.LayerNorm"));
         }
@@ -87,18 +87,4 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 fn add(a: &Rows, b: &Rows) -> Rows {
     iter::zip(a, b).map(|(a, b)| iter::zip(a, b).map(|(a, b)| a + b).collect()).collect()
-}
-
-/// The error function by its series, which f64 sums to 1e-12 for |x| <= 5. For larger |x| it
-/// is 1 within that error.
-fn erf(x: f64) -> f64 {
-    if x.abs() > 5.0 {
-        return x.signum();
-    }
-    let (mut term, mut sum) = (x, x);
-    for n in 1..120 {
-        term *= -x * x / f64::from(n);
-        sum += term / f64::from(2 * n + 1);
-    }
-    sum * std::f64::consts::FRAC_2_SQRT_PI
 }

@@ -1,7 +1,11 @@
 //! Tests of the arithmetic.
 
+#[path = "../../../../tests/fixtures/common/gated.rs"]
+mod gated;
+
 use super::super::scalar_f64::{GELU_FACTOR, exp_f64};
 use super::*;
+use gated::gated;
 
 #[test]
 fn the_exponential_of_f64_is_within_four_units_in_the_last_place() {
@@ -66,17 +70,6 @@ fn activations_are_what_their_formulas_say() {
         f32::silu_of_two([f32::NAN, 0.0])[0].is_nan() && f32::gelu_tanh_of_two([0.0, f32::NAN])[1].is_nan()
     );
     assert_eq!((-5).relu(), 0);
-}
-
-/// `x * sigmoid(t)`, by factors that do not underflow before the result.
-fn gated(x: f64, t: f64) -> f64 {
-    if x < 0.0 {
-        // Finite in place of minus infinity: the exponential of -800 is 0 for both.
-        let (x, root) = (x.max(-1e9), (0.5 * t.max(-1600.0)).exp());
-        x * root * root / (1.0 + t.max(-1600.0).exp())
-    } else {
-        x / (1.0 + (-t).exp())
-    }
 }
 
 /// `t` of the tanh form of GELU.
