@@ -6,6 +6,7 @@
 
 use super::bulk::{COPY, STORE};
 use super::context::{BlockContext, running};
+use super::phase::RunningPhase;
 use super::reads::pieces_of;
 use super::shared::{PIECE, SHARED_BASE};
 use crate::fault::{Access, FaultKind};
@@ -87,7 +88,7 @@ impl BlockContext {
     }
 
     fn brought_at(&self, mbarrier: u32, by_store: bool) -> Brought {
-        let (clock, phase) = self.phase_that_runs(mbarrier);
+        let RunningPhase { clock, number: phase } = self.phase_that_runs(mbarrier);
         Brought { clock: clock as u32, phase, mbarrier, by_store }
     }
 

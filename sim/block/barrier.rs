@@ -10,6 +10,12 @@ use std::panic::Location;
 /// The number of barriers of a block.
 const BARRIERS: usize = 16;
 
+/// The threads that have arrived at a barrier, and the threads that it expects.
+pub(super) struct Arrivals {
+    pub arrived: u32,
+    pub expected: u32,
+}
+
 /// The barriers of a block.
 #[derive(Default)]
 pub(crate) struct Barriers([Barrier; BARRIERS]);
@@ -104,10 +110,10 @@ impl BlockContext {
             .then(|| format!("a thread count of {count}, which is more than the block's {threads} threads"))
     }
 
-    /// The threads that have arrived at a barrier, and the threads that it expects.
-    pub(crate) fn barrier_arrivals(&self, id: u32) -> (u32, u32) {
+    /// The arrivals at a barrier.
+    pub(super) fn barrier_arrivals(&self, id: u32) -> Arrivals {
         let barriers = self.barriers.borrow();
         let barrier = &barriers.0[id as usize];
-        (barrier.arrived, barrier.expected)
+        Arrivals { arrived: barrier.arrived, expected: barrier.expected }
     }
 }

@@ -10,7 +10,7 @@ use super::WARP_SIZE;
 use super::clock::Clock;
 use super::context::{BlockContext, RawFault, Thread, running};
 use super::reads::Issued;
-use super::shared::{PIECE, Proxy, SHARED_BASE};
+use super::shared::{LastWrite, PIECE, Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
@@ -468,7 +468,7 @@ impl BlockContext {
     /// The fault of an asynchronous read, issued by the running warp, of a piece that threads wrote
     /// without a later fence: a fault of the last writer, or of the warp.
     pub(crate) fn unfenced(&self, access: Access, offset: usize) -> Option<FaultKind> {
-        let (writer, before) = self.shared.last_write(offset / PIECE)?;
+        let LastWrite { thread: writer, fences: before } = self.shared.last_write(offset / PIECE)?;
         let is_behind = |thread: &Thread| thread.fence.get() > before;
         // For a write of another block, the thread that has to fence is unknown.
         let Some(writer) = writer else {

@@ -31,6 +31,14 @@ struct Phase {
     clock: Option<usize>,
 }
 
+/// The current phase of an mbarrier on which copies complete.
+pub(super) struct RunningPhase {
+    /// The index of the clock of the mbarrier's phases.
+    pub clock: usize,
+    /// Counted from 1.
+    pub number: u32,
+}
+
 /// The mbarriers of a block, by address.
 #[derive(Default)]
 pub(crate) struct Phases(HashMap<u32, Phase>);
@@ -89,15 +97,14 @@ impl BlockContext {
         }
     }
 
-    /// For an mbarrier of this block on which a copy completes: the index of its phases' clock, and
-    /// the current phase, counted from 1.
-    pub(crate) fn phase_that_runs(&self, mbarrier: u32) -> (usize, u32) {
+    /// The current phase of an mbarrier of this block on which a copy completes.
+    pub(super) fn phase_that_runs(&self, mbarrier: u32) -> RunningPhase {
         let mut phases = self.phases.borrow_mut();
         let phase = phases.0.entry(mbarrier).or_default();
         let clock = *phase
             .clock
             .get_or_insert_with(|| self.cluster().number_of(Clock::Phases { rank: self.rank, mbarrier }));
-        (clock, phase.ended + 1)
+        RunningPhase { clock, number: phase.ended + 1 }
     }
 
     /// The running thread of this block has waited for a phase of an mbarrier of this block.

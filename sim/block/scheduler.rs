@@ -1,6 +1,7 @@
 //! Runs the threads of the blocks of a cluster in turn until all have exited.
 
 use super::WARP_SIZE;
+use super::barrier::Arrivals;
 use super::cluster::Cluster;
 use super::context::{BlockContext, RawFault, Resume, SLICE, TURNS, ThreadYielder};
 use super::order::Draw;
@@ -199,7 +200,7 @@ impl<'a> Worker<'a> {
         let exited = context.exited();
         let kind = match wait.place {
             WaitPlace::Barrier { id } => {
-                let (arrived, expected) = context.barrier_arrivals(id);
+                let Arrivals { arrived, expected } = context.barrier_arrivals(id);
                 FaultKind::BarrierIncomplete { barrier: id, arrived, expected, waiting, exited }
             }
             WaitPlace::Warp { operation, mask } => {

@@ -31,6 +31,15 @@ pub(crate) enum Proxy {
     Async,
 }
 
+/// The last write of a thread into a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LastWrite {
+    /// The thread, if it is of this block.
+    pub thread: Option<u32>,
+    /// The number of the last fence between the proxies before the write.
+    pub fences: u32,
+}
+
 /// Shared memory and its states. Offsets count from the first byte.
 pub(crate) struct SharedMemory {
     /// Both in units aligned for the widest access.
@@ -257,11 +266,11 @@ impl SharedMemory {
         self.stamp.set(stamp(thread, self.fences()));
     }
 
-    /// If threads wrote into a piece: the last of them, if it is of this block, and the number of
-    /// the last fence before.
-    pub(crate) fn last_write(&self, piece: usize) -> Option<(Option<u32>, u32)> {
+    /// The last write of a thread into a piece, if there was one.
+    pub(super) fn last_write(&self, piece: usize) -> Option<LastWrite> {
         let written = self.written[piece].get();
-        (written != 0).then_some((((written >> 32) as u32).checked_sub(1), written as u32))
+        (written != 0)
+            .then_some(LastWrite { thread: ((written >> 32) as u32).checked_sub(1), fences: written as u32 })
     }
 
     /// Whether every byte of a range within the memory was written, and none is in flight.
@@ -364,18 +373,19 @@ mod tests {
         let shared = SharedMemory::new(64);
         shared.reset();
         assert!(shared.store::<u32>(16, 7));
-        assert_eq!([0, 1].map(|piece| shared.last_write(piece)), [None, Some((None, 1))]);
+        let by = |thread, fences| Some(LastWrite { thread, fences });
+        assert_eq!([0, 1].map(|piece| shared.last_write(piece)), [None, by(None, 1)]);
         shared.set_writer(Some(5));
         assert_eq!(shared.fence_proxies(), 2);
         assert!(shared.store::<u32>(20, 7));
-        assert_eq!(shared.last_write(1), Some((Some(5), 2)));
+        assert_eq!(shared.last_write(1), by(Some(5), 2));
         assert_eq!(shared.fences(), 2);
         shared.take_off(16, 16);
         shared.land(16, &[1; 16], Proxy::Async);
         assert_eq!(shared.last_write(1), None, "written by the proxy itself");
         shared.take_off(20, 8);
         shared.land_store(20, &[1; 8], Some(7));
-        assert_eq!(shared.last_write(1), Some((Some(7), 2)), "an asynchronous store is its thread's");
+        assert_eq!(shared.last_write(1), by(Some(7), 2), "an asynchronous store is its thread's");
         assert_eq!((shared.load::<u32>(20), shared.load_brought::<u32>(20)), (None, Some(0x0101_0101)));
     }
 }

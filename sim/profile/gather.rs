@@ -162,13 +162,8 @@ impl BlockProfile {
         while site.open.len() > OPEN || site.open.front().is_some_and(|first| first.mask | gone == u32::MAX) {
             let Some(request) = site.open.pop_front() else { break };
             site.done += 1;
-            Self::count(
-                &mut self.lines,
-                (&mut self.read, &mut self.written),
-                Step { action, bytes, gone },
-                &request,
-                location,
-            );
+            let (lines, read, written) = (&mut self.lines, &mut self.read, &mut self.written);
+            Self::count(lines, read, written, Step { action, bytes, gone }, &request, location);
         }
     }
 
@@ -176,10 +171,10 @@ impl BlockProfile {
     fn flush(&mut self, gone: impl Fn(u32) -> u32) {
         for ((warp, (_, action, bytes)), (site, location)) in self.sites.drain() {
             for request in site.open {
-                let sets = (&mut self.read, &mut self.written);
                 // Lanes that the block lacks never lived; all others did when this was executed.
                 let step = Step { action, bytes, gone: gone(warp) };
-                Self::count(&mut self.lines, sets, step, &request, location);
+                let (lines, read, written) = (&mut self.lines, &mut self.read, &mut self.written);
+                Self::count(lines, read, written, step, &request, location);
             }
         }
         for (waits, location) in std::mem::take(&mut self.waits).into_values() {
@@ -196,7 +191,8 @@ impl BlockProfile {
 
     fn count(
         lines: &mut HashMap<usize, (&'static Location<'static>, Counts)>,
-        (read, written): (&mut Sectors, &mut Sectors),
+        read: &mut Sectors,
+        written: &mut Sectors,
         Step { action, bytes, gone }: Step,
         request: &Request,
         location: &'static Location<'static>,

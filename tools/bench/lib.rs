@@ -96,6 +96,12 @@ pub enum Work {
     Attention(attention::Case),
 }
 
+/// The peer of a product, or the reason for a missing one.
+struct Beside<'a> {
+    peer: Option<&'a Peer>,
+    missing: Option<String>,
+}
+
 /// The state that all measurements share.
 #[derive(Clone)]
 pub struct Measure<'a> {
@@ -140,14 +146,14 @@ impl<'a> Measure<'a> {
         }
     }
 
-    /// The peer of a product, or the reason for a missing one.
-    fn beside(&self, kind: Kind) -> (Option<&Peer>, Option<String>) {
+    /// The peer of a product.
+    fn beside(&self, kind: Kind) -> Beside<'_> {
         match self.lt {
             Some(lt) if !cublas_has(kind, self.epilogue) => match lt {
-                Ok(lt) => (Some(lt), None),
-                Err(reason) => (None, Some(format!("cuBLASLt: {reason:#}"))),
+                Ok(lt) => Beside { peer: Some(lt), missing: None },
+                Err(reason) => Beside { peer: None, missing: Some(format!("cuBLASLt: {reason:#}")) },
             },
-            _ => (self.peer, self.no_peer.clone()),
+            _ => Beside { peer: self.peer, missing: self.no_peer.clone() },
         }
     }
 

@@ -3,7 +3,7 @@
 use super::cublas::{Gemm, Peer};
 use super::results::{Figure, Row};
 use super::timing::in_turn;
-use super::{Measure, Seen};
+use super::{Beside, Measure, Seen};
 use crate::{Epilogue, Kind, Majors, Member, Size};
 use anyhow::{Context, Result, bail};
 use moye::number::Scalar;
@@ -265,7 +265,7 @@ fn measured<T: Member, U: Output<T> + Scalar + Default>(
         activation: measure.epilogue.activation,
         bias: problem.bias.as_ref().map(|(_, bias)| bias.address()),
     };
-    let (side, mut missing) = measure.beside(kind);
+    let Beside { peer: side, mut missing } = measure.beside(kind);
     let mut peer = None;
     if let Some(side) = side {
         // SAFETY: the buffers have these extents and stay alive; no other work uses `other_c`.

@@ -47,6 +47,14 @@ pub struct PlacedCell {
     pub lines: Vec<PlacedText>,
 }
 
+/// The edges of a rectangle.
+pub struct Bounds {
+    pub left: f64,
+    pub top: f64,
+    pub right: f64,
+    pub bottom: f64,
+}
+
 /// One line of text.
 #[derive(Clone)]
 pub struct PlacedText {
@@ -82,19 +90,19 @@ impl PlacedText {
         self.y + 0.35 * self.size
     }
 
-    /// The bounding rectangle: left, top, right, bottom.
-    pub fn bounds(&self) -> (f64, f64, f64, f64) {
+    /// The bounding rectangle.
+    pub fn bounds(&self) -> Bounds {
         let width = width_of(&self.text, self.size);
         let left = match self.anchor {
             Anchor::Start => 0.0,
             Anchor::Middle => -width / 2.0,
             Anchor::End => -width,
         };
-        let half = self.size / 2.0;
+        let (x, y, half) = (self.x, self.y, self.size / 2.0);
         if self.turned {
-            (self.x - half, self.y - left - width, self.x + half, self.y - left)
+            Bounds { left: x - half, top: y - left - width, right: x + half, bottom: y - left }
         } else {
-            (self.x + left, self.y - half, self.x + left + width, self.y + half)
+            Bounds { left: x + left, top: y - half, right: x + left + width, bottom: y + half }
         }
     }
 }

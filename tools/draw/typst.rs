@@ -1,7 +1,7 @@
 //! Typst: a document whose page is the picture.
 
 use super::format::{Style, Theme};
-use super::geometry::{Anchor, CORNER, PlacedCell, PlacedText, Tone, place};
+use super::geometry::{Anchor, Bounds, CORNER, PlacedCell, PlacedText, Tone, place};
 use super::palette::{DARK, LIGHT, Palette};
 use super::scene::{Mark, Scene};
 use std::fmt::Write;
@@ -73,7 +73,7 @@ fn draw_cell(typ: &mut String, cell: &PlacedCell, palette: &Palette) {
 }
 
 fn draw_text(typ: &mut String, text: &PlacedText, palette: &Palette) {
-    let (left, top, right, bottom) = text.bounds();
+    let Bounds { left, top, right, bottom } = text.bounds();
     let (colour, weight) = match text.tone {
         Tone::Strong => (palette.ink, "regular"),
         Tone::Muted => (palette.muted, "regular"),

@@ -1,7 +1,7 @@
 //! The kernels of each element type.
 
 use super::e4m3;
-use super::variant::HopperVariant;
+use super::variant::{HeadSizes, HopperVariant};
 use super::{hopper, varied};
 use crate::kernels;
 use crate::kernels::Arguments;
@@ -28,6 +28,12 @@ pub struct Variant<T: Element> {
     pub(super) decode: Kernel<(Arguments<T>,)>,
     /// Query rows and keys of its tiles; each warp computes separate tiles.
     pub(super) decode_tile: (u32, u32),
+}
+
+impl<T: Element> Variant<T> {
+    pub(super) const fn sizes(&self) -> HeadSizes {
+        HeadSizes { d: self.d, dv: self.dv }
+    }
 }
 
 /// The element types of attention: f16 and bf16, and on Hopper F8E4M3, with a scale factor for each

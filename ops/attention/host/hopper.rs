@@ -87,7 +87,7 @@ pub fn fastest<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Optio
     let mut arguments = arguments;
     let blocks = arguments.grid(variant.tile.0).min(card.multiprocessors);
     let l2_bytes = card.l2_bytes / 100 * L2_SHARE;
-    let d = (sizes.0 + sizes.1) as u32 / 2;
+    let d = (sizes.d + sizes.dv) as u32 / 2;
     // It tries many candidates.
     let section = even_section(&arguments, blocks, variant.tile, d, l2_bytes).max(1);
     Some(Plan {

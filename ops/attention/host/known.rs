@@ -50,16 +50,23 @@ pub fn offsets(known: &Known<'_>, options: &mut Options) -> Result<()> {
     Ok(())
 }
 
-/// The tokens of a page or of all keys, and the pages of a sequence.
-fn room(known: &Known<'_>) -> (usize, Option<usize>) {
+/// The room of a sequence for keys.
+struct Room {
+    /// The tokens of a page; without pages those of all keys.
+    page: usize,
+    /// The pages of a sequence, if there are any.
+    per_sequence: Option<usize>,
+}
+
+fn room(known: &Known<'_>) -> Room {
     let [_, _, page, _] = extents(known, "k");
     let per_sequence = known.ty("page_table").and_then(|table| table.shape.get(1).copied());
-    (page, per_sequence)
+    Room { page, per_sequence }
 }
 
 /// The numbers of keys.
 pub fn lengths(known: &Known<'_>, _: &mut Options) -> Result<()> {
-    let (page, per_sequence) = room(known);
+    let Room { page, per_sequence } = room(known);
     let room = page * per_sequence.unwrap_or(1);
     let lengths = known.values("key_lengths").unwrap_or_default();
     match lengths.iter().find(|&&length| length < 0.0 || length > room as f64) {
@@ -70,7 +77,7 @@ pub fn lengths(known: &Known<'_>, _: &mut Options) -> Result<()> {
 
 /// The numbers of the pages that have keys.
 pub fn pages(known: &Known<'_>, _: &mut Options) -> Result<()> {
-    let (page, Some(per_sequence)) = room(known) else { return Ok(()) };
+    let Room { page, per_sequence: Some(per_sequence) } = room(known) else { return Ok(()) };
     let [pages, ..] = extents(known, "k");
     let lengths = known.values("key_lengths");
     let table = known.values("page_table").unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::element::AttentionElement;
 use super::model::{Abilities, MMA_SYNC, Split, splits};
 use super::problem::Problem;
-use super::variant::HopperVariant;
+use super::variant::{HeadSizes, HopperVariant};
 use super::{hopper, varied};
 use crate::kernels::Arguments;
 use moye_device::kernel::Kernel;
@@ -68,7 +68,7 @@ pub fn blocks<T: Element>(arguments: &Arguments<T>, rows: u32, pack: u32, splits
 
 /// The plan for a problem with queries; `None` for 8-bit floats that TMA cannot load.
 pub fn plan<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<Plan<T>> {
-    let Some((decodes, plan)) = sm80(problem, card) else { return hopper::fastest(problem, card) };
+    let Some(Sm80 { decodes, plan }) = sm80(problem, card) else { return hopper::fastest(problem, card) };
     if plan.blocks > MAX_BLOCKS[0].into() {
         return Some(plan);
     }
@@ -76,11 +76,17 @@ pub fn plan<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<P
     Some(by_wgmma.unwrap_or(plan))
 }
 
-/// The plan by the kernels for sm_80, and whether it is for few query rows; `None` for 8-bit
-/// floats, which have none.
-fn sm80<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<(bool, Plan<T>)> {
+/// A plan by the kernels for sm_80.
+struct Sm80<T: Element> {
+    /// Whether the kernel is the one for few query rows.
+    decodes: bool,
+    plan: Plan<T>,
+}
+
+/// The plan by the kernels for sm_80; `None` for 8-bit floats, which have none.
+fn sm80<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<Sm80<T>> {
     let &Problem { ref arguments, sizes, splits, .. } = problem;
-    let variant = T::VARIANTS.iter().find(|variant| (variant.d, variant.dv) == sizes)?;
+    let variant = T::VARIANTS.iter().find(|variant| variant.sizes() == sizes)?;
     let general = arguments.is_general();
     let kernel = if general { variant.general } else { variant.plain };
     let tile = if general { variant.general_tile } else { variant.tile };
@@ -96,10 +102,9 @@ fn sm80<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<(bool
     });
     let (kernel, rows) = if decode { (variant.decode, variant.decode_tile.0) } else { (kernel, tile.0) };
     let blocks = blocks(arguments, rows, pack, splits);
-    Some((
-        decode,
-        Plan { code: Code::Sm80(kernel, rows), pack, splits, in_last_block: false, section: 1, blocks },
-    ))
+    let code = Code::Sm80(kernel, rows);
+    let plan = Plan { code, pack, splits, in_last_block: false, section: 1, blocks };
+    Some(Sm80 { decodes: decode, plan })
 }
 
 /// The plan for sm_90a in place of one for sm_80.
@@ -121,7 +126,7 @@ fn on_hopper<T: AttentionElement>(problem: &Problem<T>, card: &Rates, sm80: &Pla
 /// [`on_hopper`] for few query rows. Where the keys are split, the `wgmma` kernel takes 1 to 11 %
 /// less time than the `mma.sync` kernel: measured on an H100 for heads of 128.
 fn few_rows<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<Plan<T>> {
-    if problem.sizes.0 != 128 || problem.arguments.changes_scores() {
+    if problem.sizes.d != 128 || problem.arguments.changes_scores() {
         return None;
     }
     varied::plan(problem, card).filter(|plan| plan.splits > 1)
@@ -143,8 +148,8 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes of a call with head sizes `(d, dv)`.
-    pub fn of<T: Element>(arguments: &Arguments<T>, (d, dv): (usize, usize)) -> Self {
+    /// The sizes of a call with these head sizes.
+    pub fn of<T: Element>(arguments: &Arguments<T>, HeadSizes { d, dv }: HeadSizes) -> Self {
         let &Arguments { batches, heads, group, q_length: queries, k_length: keys, .. } = arguments;
         Self { batches, heads, group, queries, keys, d: d as u32, dv: dv as u32 }
     }

@@ -1,10 +1,10 @@
 //! The problem of a call: the kernels' arguments, checked.
 
 use super::builder::{Attention, ScoreTensor};
-use super::element::AttentionElement;
+use super::element::{AttentionElement, Variant};
 use super::heads::{HeadsMut, MAX_EXTENT, OPERATION, Shape, elements_needed, too_large};
 use super::model::MOST_SPLITS;
-use super::variant::KeyTensor;
+use super::variant::{HeadSizes, KeyTensor};
 use crate::kernels::{Arguments, CHUNK, ScoreStrides, Strides};
 use moye_device::memory::{Element, Global, GlobalMut};
 use moye_runtime::operation::same_device;
@@ -20,8 +20,7 @@ const MOST_SCALE: f32 = 1e8;
 pub struct Problem<T: Element> {
     /// Without the plan's fields: `pack`, `splits`, `row_tiles`, the workspaces.
     pub arguments: Arguments<T>,
-    /// Head sizes of keys and values.
-    pub sizes: (usize, usize),
+    pub sizes: HeadSizes,
     /// The extents of K and V.
     pub keys: KeyTensor,
     /// Splits that the caller requested.
@@ -110,15 +109,15 @@ impl<T: AttentionElement> Problem<T> {
                 "{heads} query heads and {kv_heads} KV heads: the first must be a multiple of the second"
             ));
         }
-        let variant = T::VARIANTS.iter().find(|variant| (variant.d, variant.dv) == (d, dv));
+        let wanted = HeadSizes { d, dv };
+        let variant = T::VARIANTS.iter().find(|variant| variant.sizes() == wanted);
         let mut of_hopper = T::HOPPER.iter().map(|variant| variant.sizes);
-        if variant.is_none() && (!T::VARIANTS.is_empty() || of_hopper.all(|sizes| sizes != (d, dv))) {
+        if variant.is_none() && (!T::VARIANTS.is_empty() || of_hopper.all(|sizes| sizes != wanted)) {
             let of_hopper = T::HOPPER.iter().map(|variant| variant.sizes);
-            let mut sizes: Vec<_> =
-                T::VARIANTS.iter().map(|variant| (variant.d, variant.dv)).chain(of_hopper).collect();
+            let mut sizes: Vec<_> = T::VARIANTS.iter().map(Variant::sizes).chain(of_hopper).collect();
             sizes.sort_unstable();
             sizes.dedup();
-            let sizes: Vec<_> = sizes.iter().map(|(d, dv)| format!("{d}/{dv}")).collect();
+            let sizes: Vec<_> = sizes.iter().map(|HeadSizes { d, dv }| format!("{d}/{dv}")).collect();
             let detail = format!(
                 "heads of {d} columns with values of {dv} have no kernel; there are {}: pad the columns with zeros",
                 sizes.join(", ")
@@ -295,7 +294,7 @@ impl<T: AttentionElement> Problem<T> {
             return Err(Error::Unsupported { operation: OPERATION, detail });
         }
         let hopper = device.arch() == Arch::new(9, 0);
-        Ok(Self { arguments, sizes: (d, dv), keys, splits: call.splits, chunked, hopper })
+        Ok(Self { arguments, sizes: wanted, keys, splits: call.splits, chunked, hopper })
     }
 }
 

@@ -37,13 +37,23 @@ impl Inputs<'_> {
         })
     }
 
-    /// The batch and the tokens of a sequence of `q` or `k`.
-    fn tokens(&self, offsets: &str, sequence: usize, all: usize) -> (usize, usize, usize) {
+    /// The tokens of a sequence of `q` or `k`.
+    fn tokens(&self, offsets: &str, sequence: usize, all: usize) -> Tokens {
         match self.get(offsets) {
-            Some((_, at)) => (0, at[sequence] as usize, (at[sequence + 1] - at[sequence]) as usize),
-            None => (sequence, 0, all),
+            Some((_, at)) => {
+                let count = (at[sequence + 1] - at[sequence]) as usize;
+                Tokens { batch: 0, first: at[sequence] as usize, count }
+            }
+            None => Tokens { batch: sequence, first: 0, count: all },
         }
     }
+}
+
+/// The tokens of a sequence.
+struct Tokens {
+    batch: usize,
+    first: usize,
+    count: usize,
 }
 
 /// The results and the log-sum-exps.
@@ -61,8 +71,10 @@ pub fn reference(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) ->
     let scale = if options.is_set("scale") { options.float("scale") } else { 1.0 / (d as f64).sqrt() };
     let cap = if options.is_set("softcap") { options.float("softcap") } else { 0.0 };
     for sequence in 0..sequences {
-        let (q_batch, q_first, queries) = of.tokens("q_offsets", sequence, q_tokens);
-        let (k_batch, k_first, capacity) = of.tokens("k_offsets", sequence, k_tokens);
+        let Tokens { batch: q_batch, first: q_first, count: queries } =
+            of.tokens("q_offsets", sequence, q_tokens);
+        let Tokens { batch: k_batch, first: k_first, count: capacity } =
+            of.tokens("k_offsets", sequence, k_tokens);
         let table = of.get("page_table").map(|(shape, table)| &table[sequence * shape[1]..][..shape[1]]);
         let capacity = table.map_or(capacity, |pages| pages.len() * k_tokens);
         let keys = of.get("key_lengths").map_or(capacity, |(_, lengths)| lengths[sequence] as usize);

@@ -122,7 +122,7 @@ impl<T: AttentionElement> Operation for Attend<T> {
                 let rows = arguments.batches * arguments.heads * arguments.q_length;
                 let of_block = rows_of_block(rows, plan.splits);
                 let grid = Grid::new(rows.div_ceil(of_block), combine.bounds().threads.unwrap_or(256));
-                PTX.launch(stream, combine, grid, (arguments, problem.sizes.1 as u32))?;
+                PTX.launch(stream, combine, grid, (arguments, problem.sizes.dv as u32))?;
             }
         }
         Ok(())
@@ -141,7 +141,7 @@ fn partial<T: Element>(plan: &Plan<T>, problem: &Problem<T>) -> [usize; 2] {
         return [0; 2];
     }
     let rows = blocks(&problem.arguments, 1, 1, plan.splits) as usize;
-    [rows * problem.sizes.1, 2 * rows]
+    [rows * problem.sizes.dv, 2 * rows]
 }
 
 /// Bytes of the workspace of a plan, or an error if it is too large.

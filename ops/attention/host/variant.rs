@@ -6,13 +6,19 @@ use moye_device::memory::Element;
 use moye_runtime::{Result, Stream};
 use moye_sim::TensorMap as Fields;
 
+/// Head sizes of keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeadSizes {
+    pub d: usize,
+    pub dv: usize,
+}
+
 /// A kernel for sm_90a: for whole tensors, with maps of Q, K, V and O, or for pages, variable
 /// lengths, packed heads and splits, with maps of K and V by boxes and by small boxes.
 #[derive(Clone, Copy, Debug)]
 pub struct HopperVariant<T: Element> {
     pub name: &'static str,
-    /// Head sizes of keys and values.
-    pub sizes: (usize, usize),
+    pub sizes: HeadSizes,
     /// Query rows and keys of a tile.
     pub tile: (u32, u32),
     /// Whether it writes the log-sum-exp if the call has memory for it.
@@ -37,7 +43,7 @@ impl<T: Element> HopperVariant<T> {
         fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; 4]>,
         launch: LaunchFn<T>,
     ) -> Self {
-        let sizes = (C::D as usize, C::DV as usize);
+        let sizes = HeadSizes { d: C::D as usize, dv: C::DV as usize };
         Self { name, sizes, tile: (64 * C::WARPGROUPS, C::BLK_N), writes_lse: true, fields, launch }
     }
 

@@ -64,7 +64,16 @@ pub(super) struct Candidate<'a, T: Operand> {
     pub alignment: Alignment,
 }
 
-/// The estimated time of a product without rearrangements.
+/// The times of a step of a tile along K.
+struct StepTimes {
+    /// Of its arithmetic alone.
+    arithmetic: f64,
+    /// With its loads.
+    whole: f64,
+}
+
+/// The estimated time of a product without rearrangements, or of its last wave.
+#[derive(Clone, Copy)]
 pub(super) struct Estimate {
     /// Infinite if the kernel is used only when the caller allows no other.
     pub microseconds: f64,
@@ -85,13 +94,15 @@ impl<T: Operand> Candidate<'_, T> {
         let clusters = tma::clusters(problem.multiprocessors, schedule.cluster());
         let residents = tiles.div_ceil(u64::from(clusters)).clamp(1, u64::from(rate.residents));
         let waves = tiles.div_ceil(u64::from(clusters) * residents) as f64;
-        let (arithmetic, step) = self.step(tiles as f64 / f64::from(clusters), residents as f64);
+        let StepTimes { arithmetic, whole: step } =
+            self.step(tiles as f64 / f64::from(clusters), residents as f64);
         let steps = self.k_chunk.min(k.max(1)).div_ceil(variant.tile[2]).div_ceil(schedule.cluster_slices());
         let (product, overhead) = (f64::from(steps) * step, rate.fill * arithmetic);
         let (working, cut) = match schedule {
             Schedule::StreamK(_) | Schedule::StreamKOfLines | Schedule::PingPong => {
                 let last = self.last_wave(tiles, clusters, steps, step);
-                let (last, cut) = last.map_or((product, Cut::NONE), |last| last.fastest());
+                let undivided = Estimate { microseconds: product, cut: Cut::NONE };
+                let Estimate { microseconds: last, cut } = last.map_or(undivided, |last| last.fastest());
                 // A persistent kernel also fills its pipeline before the first tile.
                 ((waves - 1.0) * product + last + (waves + 1.0) * overhead, cut)
             }
@@ -112,10 +123,9 @@ impl<T: Operand> Candidate<'_, T> {
         Estimate { microseconds: if few { f64::INFINITY } else { microseconds }, cut }
     }
 
-    /// The time of a step of a tile along K: of only its arithmetic, and with its loads. The
-    /// arguments are the tiles of each concurrently running cluster, and the blocks that share an
-    /// SM.
-    fn step(&self, tiles_of_cluster: f64, residents: f64) -> (f64, f64) {
+    /// The times of a step of a tile along K. The arguments are the tiles of each concurrently
+    /// running cluster, and the blocks that share an SM.
+    fn step(&self, tiles_of_cluster: f64, residents: f64) -> StepTimes {
         let variant = self.variant;
         let Variant { schedule, rate, tile, .. } = *variant;
         let [tile_m, tile_n, tile_k] = tile.map(f64::from);
@@ -133,7 +143,7 @@ impl<T: Operand> Candidate<'_, T> {
         let faster = variant.kernel.is_wgmma() && schedule != Schedule::PingPong;
         let clock = if faster { tiles_of_cluster.clamp(FULL_CLOCK, 1.0) } else { 1.0 };
         let time = |step: f64| step * shared * clock;
-        (time(arithmetic), time(arithmetic.max(loads)))
+        StepTimes { arithmetic: time(arithmetic), whole: time(arithmetic.max(loads)) }
     }
 
     /// The last wave of a stream-K kernel; `None` if its tiles should not be divided.
@@ -141,7 +151,7 @@ impl<T: Operand> Candidate<'_, T> {
         let Variant { schedule, tile: [tile_m, tile_n, _], .. } = *self.variant;
         let rest = (tiles % u64::from(clusters)) as u32;
         // A cluster counts its tiles, and its position in its pieces, in 31 bits.
-        let counted = tiles < 1 << 30 && tma::can_count(rest, schedule.cluster(), (tile_m, tile_n));
+        let counted = tiles < 1 << 30 && tma::can_count(rest, schedule.cluster(), tile_m);
         let divided = schedule != Schedule::PingPong && self.slices == 1 && rest > 0 && counted;
         let bytes = f64::from(tile_m * tile_n) * 4.0;
         divided.then_some(LastWave { tiles: rest, clusters, steps, step, bytes })

@@ -1,6 +1,7 @@
 //! The division of a persistent kernel's last wave along K (stream-K), so that clusters without a
 //! tile have work.
 
+use super::cost::Estimate;
 use crate::kernels::hopper::Cut;
 
 /// The rate at which partial accumulators of a shared tile are stored or loaded, in bytes per
@@ -42,12 +43,17 @@ struct Division {
 }
 
 impl LastWave {
-    /// The fastest division, with its time in microseconds.
-    pub fn fastest(&self) -> (f64, Cut) {
-        let whole = (f64::from(self.steps) * self.step, Cut::NONE);
-        let divided = self.divisions().map(|division| (self.time(division), division.cut));
-        let best = divided.fold(whole, |best, other| if other.0 < best.0 { other } else { best });
-        if best.0 < WORTH * whole.0 { best } else { whole }
+    /// The fastest division, with its time.
+    pub fn fastest(&self) -> Estimate {
+        let whole = Estimate { microseconds: f64::from(self.steps) * self.step, cut: Cut::NONE };
+        let divided = self
+            .divisions()
+            .map(|division| Estimate { microseconds: self.time(division), cut: division.cut });
+        let faster = |best: Estimate, other: Estimate| {
+            if other.microseconds < best.microseconds { other } else { best }
+        };
+        let best = divided.fold(whole, faster);
+        if best.microseconds < WORTH * whole.microseconds { best } else { whole }
     }
 
     /// The time of a division. The last cluster to arrive at a tile stores its own accumulators and

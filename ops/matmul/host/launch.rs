@@ -244,16 +244,20 @@ impl<T: Operand> Launch<'_, T> {
         if product.scattered { copy_c(c, product.c, RowEnd::Element) } else { Ok(()) }
     }
 
-    /// The accumulators of all slices as a matrix with one slice for each batch, and their batch
-    /// stride. The address is 0 without accumulators.
-    fn accumulators(&self) -> (View, i64) {
+    /// The accumulators of all slices as a matrix with one slice for each batch. The address is 0
+    /// without accumulators.
+    fn accumulators(&self) -> View {
         let [m, n, _] = self.product.extents;
         let [rows, columns] = self.plan.padded_extents([m, n]);
         let (row, bytes) = (row_of::<T::Scalar>(columns) as i64, size_of::<T::Scalar>() as u64);
         let (address, batch) = (self.regions.accumulators.unwrap_or_default(), row * i64::from(rows));
         let batches = self.plan.slices;
-        let view = View { address, mn: row, k: 1, batch, bytes, batches, end: u64::MAX };
-        (view, batch * i64::from(batches))
+        View { address, mn: row, k: 1, batch, bytes, batches, end: u64::MAX }
+    }
+
+    /// The stride of the product's batches, if each batch has these slices.
+    fn batch_of_slices(slices: &View) -> i64 {
+        slices.batch * i64::from(slices.batches)
     }
 
     /// Launches the kernel of the product.
@@ -274,8 +278,8 @@ impl<T: Operand> Launch<'_, T> {
         let to_workspace = plan.accumulators == Accumulators::Workspace;
         let (to, split_c, epilogue) = match to_workspace {
             true => {
-                let (slices, batch) = self.accumulators();
-                (View { batch, ..slices }, slices.batch, plain)
+                let slices = self.accumulators();
+                (View { batch: Self::batch_of_slices(&slices), ..slices }, slices.batch, plain)
             }
             false => (c, 0, product.epilogue),
         };
@@ -393,8 +397,8 @@ impl<T: Operand> Launch<'_, T> {
         let Self { product, plan, stream, .. } = self;
         let [m, n, k] = product.extents;
         let splits = if k == 0 { 0 } else { plan.slices };
-        let (from, batch) = self.accumulators();
-        let all = View { batch: if k == 0 { 0 } else { batch }, ..from };
+        let from = self.accumulators();
+        let all = View { batch: if k == 0 { 0 } else { Self::batch_of_slices(&from) }, ..from };
         let Epilogue { alpha, beta, bias, activation, .. } = product.epilogue;
         let tiles = u64::from(m.div_ceil(8)) * u64::from(n.div_ceil(128));
         let tiles = grid_blocks(OPERATION, "tiles of c", tiles)?;

@@ -55,17 +55,22 @@ fn batches_of(view: &View, count: u32) -> OperandBatches {
     OperandBatches { count: if view.batch == 0 { 1 } else { count }, stride: view.batch }
 }
 
-/// The map by which a kernel loads an operand with this contiguous mode, leading dimension and
-/// `(extent, k)` elements.
-fn map_of_operand<T: Operand>(
-    stream: &Stream,
-    loaded: OperandMap,
-    view: &View,
+/// An operand in memory, as a kernel loads it.
+struct Source<'a> {
+    view: &'a View,
+    /// The contiguous mode.
     major: Major,
+    /// The leading dimension.
     leading: i64,
-    (extent, k): (u32, u32),
+    /// Elements along M or N, and along K.
+    extent: u32,
+    k: u32,
     batches: u32,
-) -> Result<TensorMap> {
+}
+
+/// The map by which a kernel loads an operand.
+fn map_of_operand<T: Operand>(stream: &Stream, loaded: OperandMap, source: Source<'_>) -> Result<TensorMap> {
+    let Source { view, major, leading, extent, k, batches } = source;
     let (element, batches) = (T::TENSOR_ELEMENT, batches_of(view, batches));
     match loaded {
         OperandMap::Tile(tile) => {
@@ -143,8 +148,10 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let persistent = !schedule.fixes_slices();
     let [major_a, major_b] = plan.variant.majors;
     let [view_a, view_b] = operands;
-    let a = map_of_operand::<T>(stream, maps.a, view_a, major_a, arguments.lda, (m, k), batches)?;
-    let b = map_of_operand::<T>(stream, maps.b, view_b, major_b, arguments.ldb, (n, k), batches)?;
+    let a = Source { view: view_a, major: major_a, leading: arguments.lda, extent: m, k, batches };
+    let b = Source { view: view_b, major: major_b, leading: arguments.ldb, extent: n, k, batches };
+    let a = map_of_operand::<T>(stream, maps.a, a)?;
+    let b = map_of_operand::<T>(stream, maps.b, b)?;
     let c = match maps.c {
         Some(tiles) => map_of_target::<T, U>(stream, tiles[usize::from(target.wide)], target, &arguments)?,
         None => None,
@@ -234,16 +241,16 @@ pub(super) fn clusters(multiprocessors: u32, cluster: u32) -> u32 {
 }
 
 /// Bytes of the partial accumulators of this many pieces.
-pub(super) fn bytes_of_pieces(pieces: u32, cluster: u32, tile: (u32, u32)) -> u64 {
-    u64::from(pieces) * u64::from(cluster) * u64::from(tile.0) * u64::from(tile.1) * 4
+pub(super) fn bytes_of_pieces(pieces: u32, cluster: u32, tile_m: u32, tile_n: u32) -> u64 {
+    u64::from(pieces) * u64::from(cluster) * u64::from(tile_m) * u64::from(tile_n) * 4
 }
 
 /// The minimum number of rows of a consumer warpgroup. It bounds a block's counters for a tile.
 const ROWS_OF_WARPGROUP: u32 = 64;
 
-/// Whether there are counters for this many shared tiles.
-pub(super) fn can_count(tiles: u32, cluster: u32, tile: (u32, u32)) -> bool {
-    let each = u64::from(cluster) * u64::from(tile.0.div_ceil(ROWS_OF_WARPGROUP));
+/// Whether there are counters for this many shared tiles of `tile_m` rows.
+pub(super) fn can_count(tiles: u32, cluster: u32, tile_m: u32) -> bool {
+    let each = u64::from(cluster) * u64::from(tile_m.div_ceil(ROWS_OF_WARPGROUP));
     u64::from(tiles) * each <= u64::from(Counters::COUNT)
 }
 

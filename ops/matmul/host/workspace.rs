@@ -50,7 +50,7 @@ impl Regions {
                 let ([tile_m, tile_n, _], cluster) = (plan.variant.tile, plan.variant.schedule.cluster());
                 let pieces = plan.cut.tiles * plan.cut.most_pieces(plan.stages(k));
                 layout.pieces =
-                    Some(layout.take(tma::bytes_of_pieces(pieces, cluster, (tile_m, tile_n)).into())?);
+                    Some(layout.take(tma::bytes_of_pieces(pieces, cluster, tile_m, tile_n).into())?);
             }
         }
         if product.scattered {

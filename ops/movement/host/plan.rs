@@ -203,6 +203,13 @@ impl Plan {
     }
 }
 
+/// A kernel that copies lines of vectors.
+struct OfLines {
+    kernel: &'static Kernel<(Global<u128>, GlobalMut<u128>, u32, u32, i64, i64)>,
+    /// The lines of its tile.
+    of_tile: u32,
+}
+
 impl Vectors {
     fn of(problem: &Problem, of_line: u32, is_whole: bool) -> Self {
         let (per_vector, lines) = ((16 / problem.bytes) as i64, problem.extents[1]);
@@ -217,9 +224,12 @@ impl Vectors {
         Self { of_line, lines, leading }
     }
 
-    /// The kernel, and the lines of its tile.
-    fn kernel(&self) -> (&'static Kernel<(Global<u128>, GlobalMut<u128>, u32, u32, i64, i64)>, u32) {
-        if self.of_line >= LONG { (&copy_long_lines, 1) } else { (&copy_lines, 8) }
+    fn kernel(&self) -> OfLines {
+        if self.of_line >= LONG {
+            OfLines { kernel: &copy_long_lines, of_tile: 1 }
+        } else {
+            OfLines { kernel: &copy_lines, of_tile: 8 }
+        }
     }
 
     /// Copies the vectors.
@@ -227,7 +237,7 @@ impl Vectors {
     /// # Safety
     /// Same contract as [`Plan::launch`]; starts and leading dimensions are multiples of 16 bytes.
     unsafe fn launch(&self, operation: &'static str, stream: &Stream, problem: &Problem) -> Result<()> {
-        let (Self { of_line, lines, leading }, (kernel, of_tile)) = (*self, self.kernel());
+        let (Self { of_line, lines, leading }, OfLines { kernel, of_tile }) = (*self, self.kernel());
         let blocks = blocks(operation, of_line.div_ceil(256), lines.div_ceil(of_tile))?;
         let src = Global::from_address(problem.from.address);
         let dst = GlobalMut::from_address(problem.to.address);

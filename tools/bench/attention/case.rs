@@ -1,6 +1,7 @@
 //! Cases of attention: shapes, options, and the work that a rate counts.
 
 use std::fmt;
+use std::ops::Range;
 
 /// A case.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,36 +139,31 @@ impl Case {
         }
     }
 
-    /// The keys `begin .. end` to which a query token attends, without the mask; the last token is
+    /// The keys to which a query token attends, without the mask; the last token is
     /// at the position of the last key.
-    pub(super) fn visible(&self, token: usize) -> (usize, usize) {
+    pub(super) fn visible(&self, token: usize) -> Range<usize> {
         let [left, right] = self.options.window;
         let past_end = |limit: u32| (token + self.keys + limit as usize + 1).saturating_sub(self.queries);
         let begin = left.map_or(0, |left| (token + self.keys).saturating_sub(self.queries + left as usize));
         let end = right.map_or(self.keys, |right| past_end(right).min(self.keys));
-        (begin.min(end), end)
+        begin.min(end)..end
     }
 
     /// The operations of the visible scores; a multiply-add is two. A boolean mask hides none of
     /// them, because its scores are computed.
     pub(super) fn operations(&self) -> f64 {
-        let seen: f64 = (0..self.queries)
-            .map(|token| {
-                let (begin, end) = self.visible(token);
-                (end - begin) as f64
-            })
-            .sum();
+        let seen: f64 = (0..self.queries).map(|token| self.visible(token).len() as f64).sum();
         2.0 * seen * (self.batches * self.heads * (self.d + self.dv)) as f64
     }
 
     /// Bytes of visible keys and values, queries and results.
     pub(super) fn bytes(&self) -> f64 {
-        let (begin, end) = match self.queries.checked_sub(1) {
-            Some(last) => (self.visible(0).0, self.visible(last).1),
-            None => (0, 0),
+        let visible = match self.queries.checked_sub(1) {
+            Some(last) => self.visible(0).start..self.visible(last).end,
+            None => 0..0,
         };
         let operand = if self.e4m3 { 1 } else { 2 };
-        let keys = self.kv_heads * end.saturating_sub(begin) * (self.d + self.dv) * operand;
+        let keys = self.kv_heads * visible.len() * (self.d + self.dv) * operand;
         let queries = self.heads * self.queries * (self.d * operand + self.dv * 2);
         (self.batches * (keys + queries)) as f64
     }

@@ -29,7 +29,7 @@ impl Output {
     pub fn create(path: &Path, force: bool) -> Result<Self> {
         let cannot = || format!("cannot write {}", path.display());
         // A link is kept: its target is replaced, or created if it does not exist.
-        let (place, is_link) = behind_links(path).with_context(cannot)?;
+        let Place { path: place, is_link } = Place::behind_links(path).with_context(cannot)?;
         let mut mode = None;
         match fs::metadata(&place) {
             Ok(metadata) if metadata.is_dir() => bail!("cannot write {}: it is a folder", path.display()),
@@ -125,25 +125,35 @@ impl Output {
     }
 }
 
-/// The path to which the links of `path` lead, whether or not a file exists there, and whether
-/// `path` is a link.
-fn behind_links(path: &Path) -> io::Result<(PathBuf, bool)> {
-    // Linux's limit.
-    const MOST: usize = 40;
-    let mut place = path.to_owned();
-    for followed in 0..=MOST {
-        match fs::symlink_metadata(&place) {
-            Ok(metadata) if metadata.is_symlink() => {}
-            Ok(_) => return Ok((place, followed > 0)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((place, followed > 0)),
-            Err(error) => return Err(error),
+/// The path to which links lead, whether or not a file exists there.
+struct Place {
+    path: PathBuf,
+    /// Whether a link leads there.
+    is_link: bool,
+}
+
+impl Place {
+    fn behind_links(path: &Path) -> io::Result<Self> {
+        // Linux's limit.
+        const MOST: usize = 40;
+        let mut place = path.to_owned();
+        for followed in 0..=MOST {
+            let is_link = followed > 0;
+            match fs::symlink_metadata(&place) {
+                Ok(metadata) if metadata.is_symlink() => {}
+                Ok(_) => return Ok(Self { path: place, is_link }),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Self { path: place, is_link });
+                }
+                Err(error) => return Err(error),
+            }
+            // Links in /proc name objects without a path; they are opened directly.
+            if fs::metadata(&place).is_ok_and(|metadata| !metadata.is_file()) {
+                return Ok(Self { path: place, is_link });
+            }
+            let to = fs::read_link(&place)?;
+            place = place.parent().unwrap_or(Path::new("")).join(to);
         }
-        // Links in /proc name objects without a path; they are opened directly.
-        if fs::metadata(&place).is_ok_and(|metadata| !metadata.is_file()) {
-            return Ok((place, followed > 0));
-        }
-        let to = fs::read_link(&place)?;
-        place = place.parent().unwrap_or(Path::new("")).join(to);
+        Err(io::Error::other("its links form a cycle"))
     }
-    Err(io::Error::other("its links form a cycle"))
 }

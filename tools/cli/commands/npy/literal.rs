@@ -62,6 +62,13 @@ impl<'a> Literal<'a> {
     }
 }
 
+/// The values of a list.
+struct Items<'a> {
+    values: Vec<Literal<'a>>,
+    /// Whether a comma follows one.
+    has_comma: bool,
+}
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -78,7 +85,7 @@ impl<'a> Reader<'a> {
         self.depth += 1;
         let value = match self.next() {
             Some('(') => self.parentheses()?,
-            Some('[') => Value::List(self.list('[', ']', "`,` or `]`")?.0),
+            Some('[') => Value::List(self.list('[', ']', "`,` or `]`")?.values),
             Some('{') => self.dict()?,
             Some('\'' | '"') => self.strings()?,
             Some('0'..='9' | '.' | '-' | '+') => self.number(),
@@ -91,7 +98,7 @@ impl<'a> Reader<'a> {
 
     /// A tuple, or a value in parentheses: a comma makes it a tuple.
     fn parentheses(&mut self) -> Result<Value<'a>, SyntaxError> {
-        let (mut values, has_comma) = self.list('(', ')', "`,` or `)`")?;
+        let Items { mut values, has_comma } = self.list('(', ')', "`,` or `)`")?;
         match values.pop() {
             Some(only) if values.is_empty() && !has_comma => Ok(only.value),
             last => {
@@ -101,13 +108,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses values up to `close`; returns them and whether a comma follows one.
-    fn list(
-        &mut self,
-        open: char,
-        close: char,
-        expected: &'static str,
-    ) -> Result<(Vec<Literal<'a>>, bool), SyntaxError> {
+    /// Parses values up to `close`.
+    fn list(&mut self, open: char, close: char, expected: &'static str) -> Result<Items<'a>, SyntaxError> {
         self.eat(open);
         let (mut values, mut has_comma) = (Vec::new(), false);
         while !self.eat(close) {
@@ -118,7 +120,7 @@ impl<'a> Reader<'a> {
                 return Err(self.expected(expected));
             }
         }
-        Ok((values, has_comma))
+        Ok(Items { values, has_comma })
     }
 
     fn dict(&mut self) -> Result<Value<'a>, SyntaxError> {
