@@ -327,9 +327,11 @@ pub fn scales(operation: &'static str, name: &str, of: &Array, padded: bool) -> 
         return Err(Error::Unsupported { operation, detail });
     }
     let stride = |i: usize| if extents[i] == 1 { 0 } else { strides[i] as u32 };
-    // From the end of a padded group's rows to the next group.
-    let past = if padded { stride(2).wrapping_sub(stride(0) * rows as u32) } else { stride(2) };
-    let batch = if batches == 1 { 0 } else { past };
+    // From the end of a padded group's rows to the next group, also where all groups share scales.
+    let batch = match padded && of.shape.len() == 3 {
+        true => stride(2).wrapping_sub(stride(0).wrapping_mul(rows as u32)),
+        false => stride(2),
+    };
     Ok(ScalesAt { address: of.address, row: stride(0), k: stride(1), batch })
 }
 

@@ -60,6 +60,19 @@ mod scaled {
             case(&[Some(&[130, 48]), Some(&[2, 72, 48]), Some(&[1, 1]), Some(&[2, 72, 1]), Some(&[2])])
                 .values(&[("ends", &[9.0, 130.0])])
                 .options(&[F32]),
+            // Padded groups that share the scales of their rows, and a scale for each group.
+            case(&[
+                Some(&[3, 70, 144]),
+                Some(&[3, 24, 144]),
+                Some(&[1, 70, 2]),
+                Some(&[3, 1, 2]),
+                Some(&[3]),
+            ])
+            .values(&[("ends", &[5.0, 0.0, 70.0])])
+            .options(&[F32]),
+            case(&[Some(&[2, 70, 48]), Some(&[2, 24, 48]), Some(&[2, 1, 1]), Some(&[2, 1, 1]), Some(&[2])])
+                .values(&[("ends", &[5.0, 70.0])])
+                .options(&[F32]),
         ];
         harness::check(&of(&BLOCK_SCALED, [Dtype::E4m3; 2], &[Dtype::F32], CASES));
     }
