@@ -14,6 +14,7 @@
 //! | --- | --- |
 //! | scales of blocks | `block_scaled::BlockScaled::new(a, b).scales(scale_a, scale_b)` |
 //! | groups of rows | `grouped::GroupedMatmul::new(a, b, ends)` |
+//! | padded groups | `grouped::GroupedMatmul::padded(a, b, counts)` |
 //! | matrices anywhere in memory | `grouped::GroupedList::new(&device, &products, results)` |
 //! | weights of 4 and 8 bits | `weights::LinearQuantized::new(x, &weights)` |
 //! | a gate | `gated::LinearGated::new(x, gate_up)` |

@@ -495,6 +495,7 @@ mod host {
     /// Stacked results of groups, (groups * m, n), as (groups, m, n).
     pub fn stacked_results<T: Element>(
         operation: &'static str,
+        name: &str,
         c: &mut MatrixMut<'_, T>,
         groups: usize,
         m: usize,
@@ -504,9 +505,51 @@ mod host {
             unreachable!("a matrix has two modes")
         };
         if rows != groups * m {
-            let detail = format!("c has {rows} rows, and must have {m} for each of {groups} groups");
+            let detail = format!("{name} has {rows} rows, and must have {m} for each of {groups} groups");
             return Err(Error::ShapeMismatch { operation, detail });
         }
         Ok(Array { shape: vec![groups, m, n], strides: vec![m as i64 * row, row, column], ..c })
+    }
+
+    /// The groups of a builder: contiguous ones by their ends, or padded ones by their row counts.
+    #[derive(Clone, Debug)]
+    pub struct RowGroups<'a> {
+        /// The operand `ends` of the declaration: a row with the ends or the counts.
+        pub ends: Matrix<'a, i32>,
+        /// Whether each group has the same number of rows, of which it uses a count.
+        pub is_padded: bool,
+    }
+
+    impl RowGroups<'_> {
+        /// The number of groups.
+        pub fn count(&self) -> usize {
+            self.ends.cols()
+        }
+
+        /// An operand with a row for each row of the groups: (m, k), or (groups, rows, k) of padded
+        /// groups.
+        pub fn rows<T: Element>(
+            &self,
+            operation: &'static str,
+            name: &str,
+            a: &Matrix<'_, T>,
+        ) -> Result<Array> {
+            if self.is_padded { stacked(operation, name, a, self.count()) } else { Array::of(operation, a) }
+        }
+
+        /// A result with a row for each of the `m` rows of all groups.
+        pub fn results<T: Element>(
+            &self,
+            operation: &'static str,
+            name: &str,
+            c: &mut MatrixMut<'_, T>,
+            m: usize,
+        ) -> Result<Array> {
+            if self.is_padded {
+                stacked_results(operation, name, c, self.count(), m / self.count().max(1))
+            } else {
+                Array::of_mut(operation, c)
+            }
+        }
     }
 }

@@ -22,7 +22,7 @@ pub use host::*;
 mod host {
     use super::{call, cases, oracle};
     use crate::builder::option;
-    use crate::operand;
+    use crate::operand::{self, RowGroups};
     use moye_runtime::number::{F8E4M3, F8E5M2};
     use moye_runtime::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall, Value};
     use moye_runtime::{Element, Error, Matrix, MatrixMut, Result, Stream};
@@ -126,13 +126,13 @@ mod host {
         a: Matrix<'a, A>,
         b: Matrix<'a, B>,
         scales: Option<[Matrix<'a, f32>; 2]>,
-        ends: Option<Matrix<'a, i32>>,
+        groups: Option<RowGroups<'a>>,
     }
 
     impl<'a, A: Float8, B: Float8> BlockScaled<'a, A, B> {
         /// The product of `a`, (m, k), and the transpose of `b`, (n, k).
         pub fn new(a: Matrix<'a, A>, b: Matrix<'a, B>) -> Self {
-            Self { a, b, scales: None, ends: None }
+            Self { a, b, scales: None, groups: None }
         }
 
         /// The scales: of `a` one for 128 elements of a row, (m, ceil(k / 128)), of `b` one for 128
@@ -146,7 +146,17 @@ mod host {
         /// By group: `b` and its scales contain all groups, stacked, and `ends` is a row with the
         /// end of each group's rows of `a`, in nondecreasing order.
         pub fn groups(self, ends: Matrix<'a, i32>) -> Self {
-            Self { ends: Some(ends), ..self }
+            Self { groups: Some(RowGroups { ends, is_padded: false }), ..self }
+        }
+
+        /// By padded (masked) group: `a`, (groups * rows, k), and its scales have the same number
+        /// of rows for each group, and `counts` is a row with the number of rows that a group uses,
+        /// from its first. One row of scales of `a` is that of all its rows. `b` and its scales are
+        /// stacked as for [`groups`](Self::groups), and the results have the rows of `a`. Rows that
+        /// no group uses are not written.
+        #[doc(alias = "masked")]
+        pub fn padded_groups(self, counts: Matrix<'a, i32>) -> Self {
+            Self { groups: Some(RowGroups { ends: counts, is_padded: true }), ..self }
         }
 
         crate::runs! {
@@ -154,7 +164,9 @@ mod host {
             /// and on sm_90a.
             fn run, run_on<O: Element>(self, stream, c: &mut MatrixMut<'_, O>) {
                 let dtype = Array::of_mut(call::NAME, c)?.dtype;
-                self.call(stream, dtype)?.write(c)?.with(None)?
+                let call = self.call(stream, dtype)?;
+                let of_c = self.result("c", c)?;
+                call.with(Some((c.device(), of_c)))?.with(None)?
             }
         }
 
@@ -165,7 +177,9 @@ mod host {
             fn run_quantized, run_quantized_on(
                 self, stream, c: &mut MatrixMut<'_, F8E4M3>, scales: &mut MatrixMut<'_, f32>
             ) {
-                self.call(stream, Dtype::E4m3)?.write(c)?.write(scales)?
+                let call = self.call(stream, Dtype::E4m3)?;
+                let (of_c, of_scales) = (self.result("c", c)?, self.result("scales", scales)?);
+                call.with(Some((c.device(), of_c)))?.with(Some((scales.device(), of_scales)))?
             }
         }
 
@@ -175,15 +189,28 @@ mod host {
                 let detail = "there are no scales; set them with `scales`".to_owned();
                 return Err(Error::ShapeMismatch { operation: call::NAME, detail });
             };
-            let call =
-                TypedCall::new(&BLOCK_SCALED, stream).option("dtype", Value::Dtype(dtype))?.read(&self.a)?;
-            let Some(ends) = &self.ends else {
-                return call.read(&self.b)?.read(scale_a)?.read(scale_b)?.with(None);
+            let call = TypedCall::new(&BLOCK_SCALED, stream).option("dtype", Value::Dtype(dtype))?;
+            let Some(groups) = &self.groups else {
+                return call.read(&self.a)?.read(&self.b)?.read(scale_a)?.read(scale_b)?.with(None);
             };
-            let b = operand::stacked(call::NAME, "b", &self.b, ends.cols())?;
-            let of_b = operand::stacked(call::NAME, "scale_b", scale_b, ends.cols())?;
-            let call = call.with(Some((self.b.device(), b)))?.read(scale_a)?;
-            call.with(Some((scale_b.device(), of_b)))?.read_row(ends)
+            let a = groups.rows(call::NAME, "a", &self.a)?;
+            let b = operand::stacked(call::NAME, "b", &self.b, groups.count())?;
+            let of_a = match groups.is_padded && scale_a.rows() == 1 {
+                true => operand::stacked(call::NAME, "scale_a", scale_a, 1)?,
+                false => groups.rows(call::NAME, "scale_a", scale_a)?,
+            };
+            let of_b = operand::stacked(call::NAME, "scale_b", scale_b, groups.count())?;
+            let call = call.with(Some((self.a.device(), a)))?.with(Some((self.b.device(), b)))?;
+            let call = call.with(Some((scale_a.device(), of_a)))?.with(Some((scale_b.device(), of_b)))?;
+            call.read_row(&groups.ends)
+        }
+
+        /// A result, which has the rows of `a`.
+        fn result<O: Element>(&self, name: &str, c: &mut MatrixMut<'_, O>) -> Result<Array> {
+            match &self.groups {
+                Some(groups) => groups.results(call::NAME, name, c, self.a.rows()),
+                None => Array::of_mut(call::NAME, c),
+            }
         }
     }
 }

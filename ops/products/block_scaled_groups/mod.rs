@@ -198,7 +198,7 @@ mod host {
                     let detail = "there are no scales; set them with `scales`".to_owned();
                     return Err(Error::ShapeMismatch { operation: NAME_K, detail });
                 };
-                let results = operand::stacked_results(NAME_K, c, self.ends.cols(), self.a.cols())?;
+                let results = operand::stacked_results(NAME_K, "c", c, self.ends.cols(), self.a.cols())?;
                 let dtype = Value::Dtype(results.dtype);
                 let call = TypedCall::new(&BLOCK_SCALED_K, stream).option("dtype", dtype)?;
                 let call = call.read(&self.a)?.read(&self.b)?.read(scale_a)?.read(scale_b)?;

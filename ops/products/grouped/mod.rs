@@ -27,7 +27,7 @@ pub use listed::GroupedList;
 mod host {
     use super::{call, cases, oracle, pairs};
     use crate::builder::option;
-    use crate::operand;
+    use crate::operand::{self, RowGroups};
     use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value};
     use moye_runtime::{Element, Matrix, MatrixMut};
 
@@ -139,7 +139,7 @@ mod host {
     pub struct GroupedMatmul<'a, T: Element> {
         a: Matrix<'a, T>,
         b: Matrix<'a, T>,
-        ends: Matrix<'a, i32>,
+        groups: RowGroups<'a>,
     }
 
     impl<'a, T: Element> GroupedMatmul<'a, T> {
@@ -150,16 +150,54 @@ mod host {
         /// The ends are read on the device when the product runs. Rows past the last end are
         /// not written.
         pub fn new(a: Matrix<'a, T>, b: Matrix<'a, T>, ends: Matrix<'a, i32>) -> Self {
-            Self { a, b, ends }
+            Self { a, b, groups: RowGroups { ends, is_padded: false } }
+        }
+
+        /// Padded (masked) groups: `a`, (groups * rows, k), has the same number of rows for each
+        /// group, and `counts` is a row with the number of rows that a group uses, from its first.
+        /// `b` contains the groups' matrices as in [`new`](Self::new), and the result is (groups *
+        /// rows, n).
+        ///
+        /// The counts are read on the device when the product runs. The other rows of the result
+        /// are not written.
+        ///
+        /// ```
+        /// use moye::half::bf16;
+        /// use moye::{Device, Matrix, MatrixMut};
+        /// use moye_products::grouped::GroupedMatmul;
+        ///
+        /// let device = Device::sim();
+        /// let of = |values: &[f32]| device.upload(&Vec::from_iter(values.iter().map(|&x| bf16::from_f32(x))));
+        /// // Two groups of two rows of two elements; the first group uses one row.
+        /// let a = of(&[1.0, 2.0, 0.0, 0.0, 3.0, 4.0, 5.0, 6.0])?;
+        /// let b = of(&[1.0, 1.0, 0.0, -1.0])?;
+        /// let counts = device.upload(&[1, 2])?;
+        /// let mut c = of(&[7.0; 4])?;
+        /// GroupedMatmul::padded(
+        ///     Matrix::row_major(&a, 4, 2)?,
+        ///     Matrix::row_major(&b, 2, 2)?,
+        ///     Matrix::row_major(&counts, 1, 2)?,
+        /// )
+        /// .run(&device, &mut MatrixMut::row_major(&mut c, 4, 1)?)?;
+        /// assert_eq!(c.download()?, [3.0, 7.0, -4.0, -6.0].map(bf16::from_f32));
+        /// # Ok::<(), moye::Error>(())
+        /// ```
+        #[doc(alias = "masked")]
+        pub fn padded(a: Matrix<'a, T>, b: Matrix<'a, T>, counts: Matrix<'a, i32>) -> Self {
+            Self { a, b, groups: RowGroups { ends: counts, is_padded: true } }
         }
 
         crate::runs! {
             /// Computes it on the default stream of a device, of f16 or bf16: on the simulator and
             /// on sm_90a.
             fn run, run_on(self, stream, c: &mut MatrixMut<'_, T>) {
-                let b = operand::stacked(call::NAME, "b", &self.b, self.ends.cols())?;
-                let call = TypedCall::new(&GROUPED, stream).read(&self.a)?.with(Some((self.b.device(), b)))?;
-                call.read_row(&self.ends)?.write(c)?
+                let Self { a, b, groups } = self;
+                let of_b = operand::stacked(call::NAME, "b", b, groups.count())?;
+                let of_a = groups.rows(call::NAME, "a", a)?;
+                let of_c = groups.results(call::NAME, "c", c, a.rows())?;
+                let call = TypedCall::new(&GROUPED, stream).with(Some((a.device(), of_a)))?;
+                let call = call.with(Some((b.device(), of_b)))?.read_row(&groups.ends)?;
+                call.with(Some((c.device(), of_c)))?
             }
         }
     }

@@ -93,7 +93,7 @@ mod host {
             /// Computes it on the default stream of a device, of f16 or bf16, to matrices that are
             /// one below the other in `c`, (groups * m, n): on the simulator and on sm_90a.
             fn run, run_on(self, stream, c: &mut MatrixMut<'_, T>) {
-                let results = operand::stacked_results(call::NAME, c, self.ends.cols(), self.a.cols())?;
+                let results = operand::stacked_results(call::NAME, "c", c, self.ends.cols(), self.a.cols())?;
                 let call =
                     TypedCall::new(&GROUPED_K, stream).read(&self.a)?.read(&self.b)?.read_row(&self.ends)?;
                 call.with(Some((c.device(), results)))?

@@ -3,11 +3,12 @@
 
 use crate::random::Random;
 use half::{bf16, f16};
+use moye::number::F8E4M3;
 use moye::operation::{Case, Declaration, Dtype, OperandOf, harness};
 use moye::{Device, Element, Matrix, MatrixMut};
-use moye_products::block_scaled::BLOCK_SCALED;
+use moye_products::block_scaled::{BLOCK_SCALED, BlockScaled};
 use moye_products::block_scaled_groups::BLOCK_SCALED_K;
-use moye_products::grouped::{GROUPED, GroupedList};
+use moye_products::grouped::{GROUPED, GroupedList, GroupedMatmul};
 use moye_products::grouped_k::GROUPED_K;
 use moye_products::moe::Moe;
 
@@ -124,6 +125,154 @@ fn scaled_products_along_random_patterns_of_rows_are_those_of_float64() {
         let (scale_a, scale_b) = (vec![blocks, m], vec![blocks, n]);
         vec![Some(vec![*rows, m]), Some(vec![*rows, n]), Some(scale_a), Some(scale_b), Some(vec![ends.len()])]
     });
+}
+
+/// Padded groups of `ROWS` rows: a full one, one without rows, some rows, and a full one.
+const ROWS: usize = 70;
+const COUNTS: [i32; 4] = [ROWS as i32, 0, 5, ROWS as i32];
+const POISON: f32 = -777.0;
+
+/// Checks rows of padded groups, (groups * rows, n), beside `wanted(group, row, column)` by relative
+/// norm. Rows that no group uses must still be `poison`.
+fn check_padded(
+    c: &[f64],
+    n: usize,
+    poison: f64,
+    tolerance: f64,
+    wanted: impl Fn(usize, usize, usize) -> f64,
+) {
+    assert_eq!(c.len(), COUNTS.len() * ROWS * n);
+    let (mut error, mut norm) = (0.0, 0.0);
+    for (at, &got) in c.iter().enumerate() {
+        let (row, column) = (at / n, at % n);
+        let group = row / ROWS;
+        if row % ROWS >= COUNTS[group] as usize {
+            assert_eq!(got, poison, "row {} of group {group} was written", row % ROWS);
+            continue;
+        }
+        let wanted = wanted(group, row, column);
+        error += (got - wanted).powi(2);
+        norm += wanted.powi(2);
+    }
+    assert!(error.sqrt() <= tolerance * norm.sqrt(), "{error} of {norm}");
+}
+
+#[test]
+fn padded_groups_of_the_typed_builder_are_those_of_float64() {
+    let (groups, n, k) = (COUNTS.len(), 40, 24);
+    let of = |count, seed| Vec::from_iter(numbers(count, seed).into_iter().map(bf16::from_f32));
+    let (a, b) = (of(groups * ROWS * k, 1), of(groups * n * k, 2));
+    for device in harness::devices() {
+        let (on_a, on_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+        let counts = device.upload(&COUNTS).unwrap();
+        let mut c = device.upload(&vec![bf16::from_f32(POISON); groups * ROWS * n]).unwrap();
+        GroupedMatmul::padded(
+            Matrix::row_major(&on_a, groups * ROWS, k).unwrap(),
+            Matrix::row_major(&on_b, groups * n, k).unwrap(),
+            Matrix::row_major(&counts, 1, groups).unwrap(),
+        )
+        .run(&device, &mut MatrixMut::row_major(&mut c, groups * ROWS, n).unwrap())
+        .unwrap();
+        let c = Vec::from_iter(c.download().unwrap().into_iter().map(bf16::to_f64));
+        let poison = bf16::from_f32(POISON).to_f64();
+        check_padded(&c, n, poison, 2f64.powi(-8), |group, row, column| {
+            let term = |l: usize| a[row * k + l].to_f64() * b[(group * n + column) * k + l].to_f64();
+            (0..k).map(term).sum()
+        });
+    }
+}
+
+#[test]
+fn padded_groups_of_the_typed_builder_with_scales_are_those_of_float64() {
+    let (groups, n, k) = (COUNTS.len(), 136, 144);
+    let rows = groups * ROWS;
+    let of = |count, seed| Vec::from_iter(numbers(count, seed).into_iter().map(F8E4M3::from_f32));
+    let scales = |count, seed| Vec::from_iter(numbers(count, seed).into_iter().map(|x| x + 2.5));
+    let (a, b) = (of(rows * k, 1), of(groups * n * k, 2));
+    // Two blocks along K and along N.
+    let (scale_a, scale_b) = (scales(rows * 2, 3), scales(groups * 2 * 2, 4));
+    for device in harness::devices() {
+        let (on_a, on_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+        let (on_scale_a, on_scale_b) = (device.upload(&scale_a).unwrap(), device.upload(&scale_b).unwrap());
+        let counts = device.upload(&COUNTS).unwrap();
+        // A scale for each row and 128 elements, and one of all rows.
+        for is_of_rows in [true, false] {
+            let product = BlockScaled::new(
+                Matrix::row_major(&on_a, rows, k).unwrap(),
+                Matrix::row_major(&on_b, groups * n, k).unwrap(),
+            )
+            .scales(
+                Matrix::row_major(
+                    on_scale_a.slice(..if is_of_rows { 2 * rows } else { 2 }).unwrap(),
+                    if is_of_rows { rows } else { 1 },
+                    2,
+                )
+                .unwrap(),
+                Matrix::row_major(&on_scale_b, groups * 2, 2).unwrap(),
+            )
+            .padded_groups(Matrix::row_major(&counts, 1, groups).unwrap());
+            let wanted = |group: usize, row: usize, column: usize| {
+                let term = |l: usize| {
+                    let of_a = scale_a[if is_of_rows { 2 * row } else { 0 } + l / 128];
+                    let of_b = scale_b[(group * 2 + column / 128) * 2 + l / 128];
+                    let factors = [a[row * k + l].to_f32(), b[(group * n + column) * k + l].to_f32()];
+                    f64::from(of_a) * f64::from(of_b) * f64::from(factors[0]) * f64::from(factors[1])
+                };
+                (0..k).map(term).sum()
+            };
+            // Tensor cores keep 14 bits of the sums of four instructions.
+            let sums = 4.0 * 2f64.powi(-13);
+            let mut c = device.upload(&vec![POISON; rows * n]).unwrap();
+            product.run(&device, &mut MatrixMut::row_major(&mut c, rows, n).unwrap()).unwrap();
+            let c = Vec::from_iter(c.download().unwrap().into_iter().map(f64::from));
+            check_padded(&c, n, POISON.into(), sums, wanted);
+
+            let (kept, kept_scale) = (F8E4M3::from_f32(-7.0), 111.0f32);
+            let mut q = device.upload(&vec![kept; rows * n]).unwrap();
+            let mut of_q = device.upload(&vec![kept_scale; rows * 2]).unwrap();
+            product
+                .run_quantized(
+                    &device,
+                    &mut MatrixMut::row_major(&mut q, rows, n).unwrap(),
+                    &mut MatrixMut::row_major(&mut of_q, rows, 2).unwrap(),
+                )
+                .unwrap();
+            let (q, of_q) = (q.download().unwrap(), of_q.download().unwrap());
+            let value = |(at, q): (usize, &F8E4M3)| {
+                f64::from(q.to_f32()) * f64::from(of_q[at / n * 2 + at % n / 128])
+            };
+            let c = Vec::from_iter(q.iter().enumerate().map(value));
+            // Half a unit in the last place of e4m3.
+            check_padded(&c, n, -7.0 * 111.0, 2f64.powi(-4) + sums, wanted);
+        }
+    }
+}
+
+#[test]
+fn padded_groups_whose_rows_do_not_agree_are_refused_with_their_numbers() {
+    let device = Device::sim();
+    let halves = device.upload(&[bf16::ONE; 64]).unwrap();
+    let bytes = device.upload(&[F8E4M3::from_f32(1.0); 64]).unwrap();
+    let (scales, counts) = (device.upload(&[1.0f32; 8]).unwrap(), device.upload(&[1, 2]).unwrap());
+    let counts = || Matrix::row_major(&counts, 1, 2).unwrap();
+    let mut c = device.alloc_uninit::<bf16>(16).unwrap();
+    let mut refused = |a, of_c, text: &str| {
+        let (a, b) = (Matrix::row_major(&halves, a, 8).unwrap(), Matrix::row_major(&halves, 4, 8).unwrap());
+        let mut c = MatrixMut::row_major(&mut c, of_c, 2).unwrap();
+        let error = GroupedMatmul::padded(a, b, counts()).run(&device, &mut c).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    };
+    refused(5, 5, "a has 5 rows for 2 groups, and must have as many for each");
+    refused(6, 5, "c has 5 rows, and must have 3 for each of 2 groups");
+    let mut c = device.alloc_uninit::<f32>(12).unwrap();
+    let error =
+        BlockScaled::new(Matrix::row_major(&bytes, 6, 8).unwrap(), Matrix::row_major(&bytes, 4, 8).unwrap())
+            .scales(Matrix::row_major(&scales, 5, 1).unwrap(), Matrix::row_major(&scales, 2, 1).unwrap())
+            .padded_groups(counts())
+            .run(&device, &mut MatrixMut::row_major(&mut c, 6, 2).unwrap())
+            .unwrap_err()
+            .to_string();
+    assert!(error.contains("scale_a has 5 rows for 2 groups, and must have as many for each"), "{error}");
 }
 
 fn check<T: Element + Copy>(device: &Device, of: fn(f32) -> T, value: fn(T) -> f64, tolerance: f64) {
