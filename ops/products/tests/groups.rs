@@ -1,16 +1,17 @@
 //! Lists of products against float64, and what layers of experts keep apart.
 #![cfg(all(feature = "block_scaled_groups", feature = "grouped_k", feature = "moe"))]
 
+use crate::check_random;
 use crate::random::Random;
 use half::{bf16, f16};
 use moye::number::F8E4M3;
-use moye::operation::{Case, Declaration, Dtype, OperandOf, harness};
+use moye::operation::{Case, Declaration, Dtype, OperandOf, Value, harness};
 use moye::{Device, Element, Matrix, MatrixMut};
 use moye_products::block_scaled::{BLOCK_SCALED, BlockScaled};
 use moye_products::block_scaled_groups::BLOCK_SCALED_K;
 use moye_products::grouped::{GROUPED, GroupedList, GroupedMatmul};
 use moye_products::grouped_k::GROUPED_K;
-use moye_products::moe::Moe;
+use moye_products::moe::{MOE, Moe};
 
 /// Values from -2 to 2.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
@@ -52,7 +53,7 @@ fn pattern(seed: u64) -> (Random, Pattern) {
 }
 
 /// Checks a declaration with operands of one type each by cases of random patterns, whose inputs
-/// `inputs` returns: hundreds on a GPU, and some on the simulator.
+/// `inputs` returns.
 fn check_patterns(
     declaration: &'static Declaration,
     dtype: Dtype,
@@ -66,7 +67,8 @@ fn check_patterns(
         }
     };
     let operands: Vec<_> = declaration.operands.iter().map(typed).collect();
-    let case = |seed: u64| {
+    let declaration = Declaration { operands: operands.leak(), ..*declaration };
+    check_random(&declaration, |seed, _| {
         let (mut random, pattern) = pattern(seed);
         let shapes = inputs(&mut random, &pattern);
         let shapes: Vec<_> = shapes.into_iter().map(|shape| shape.map(|shape| &*shape.leak())).collect();
@@ -74,13 +76,7 @@ fn check_patterns(
         Case::new(shapes.leak())
             .values(vec![("ends", ends)].leak())
             .ranges(&[("scale_a", 0.25, 4.0), ("scale_b", 0.25, 4.0)])
-    };
-    for device in harness::devices() {
-        let cases: Vec<_> = (0..if device.is_gpu() { 100 } else { 8 }).map(case).collect();
-        let declaration =
-            Declaration { operands: operands.clone().leak(), cases: cases.leak(), ..*declaration };
-        harness::check_on(&declaration, &device, |_| true);
-    }
+    });
 }
 
 #[test]
@@ -353,6 +349,49 @@ fn lists_that_no_tensor_map_takes_are_refused_with_the_product() {
     };
     refused(of(8, 8), of(16, 16), "product 0 is of [2, 8] and [2, 16] to [2, 2]");
     refused(of(8, 9), of(8, 8), "a of product 0 has strides [9, 1]");
+}
+
+#[test]
+fn layers_of_experts_by_random_routing_are_those_of_float64() {
+    check_random(&MOE, |seed, is_gpu| {
+        let mut random = Random::new(seed);
+        let most = if is_gpu && seed % 4 != 2 { 140 } else { 40 };
+        let [hidden, width] = [0; 2].map(|_| 1 + random.below(most));
+        let [most_tokens, most_experts, many] = if is_gpu { [300, 40, 100] } else { [60, 6, 24] };
+        let (tokens, experts) = match seed % 4 {
+            1 => (1, 1 + random.below(many)),
+            // Most experts have no token.
+            2 => (1 + random.below(most_tokens / 30), many - random.below(many / 4)),
+            _ => (1 + random.below(most_tokens), 1 + random.below(most_experts)),
+        };
+        // All tokens choose one expert, in half of those cases no other.
+        let only = (seed % 4 == 0).then(|| random.below(experts));
+        let top = if seed % 8 == 0 { 1 } else { 1 + random.below(experts.min(most_experts / 2)) };
+        let [is_plain, renormalise] = [0; 2].map(|_| random.one_in(2));
+        let mut logit = |at: usize| {
+            let logit = 3.0 * f64::from(random.unit());
+            // Logits that are weights have no negative sum to divide by.
+            let logit = if is_plain { 0.5 + logit.abs() } else { logit };
+            if only == Some(at % experts) { logit + 7.0 } else { logit }
+        };
+        let logits: &[f64] = Vec::from_iter((0..tokens * experts).map(&mut logit)).leak();
+        let shapes = [
+            vec![tokens, hidden],
+            vec![tokens, experts],
+            vec![experts, 2 * width, hidden],
+            vec![experts, hidden, width],
+        ];
+        let routing = if is_plain { "plain" } else { "softmax" };
+        let options = vec![
+            ("top", Value::Int(top as i64)),
+            ("routing", Value::Choice(routing, &[])),
+            ("renormalise", Value::Bool(renormalise)),
+        ];
+        Case::new(shapes.map(|shape| Some(&*shape.leak())).to_vec().leak())
+            .values(vec![("logits", logits)].leak())
+            .ranges(&[("x", -2.0, 2.0), ("gate_up", -0.5, 0.5), ("down", -0.5, 0.5)])
+            .options(options.leak())
+    });
 }
 
 const TOKENS: usize = 6;

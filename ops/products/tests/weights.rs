@@ -2,12 +2,13 @@
 //! defines.
 #![cfg(feature = "weights")]
 
+use crate::check_random;
 use crate::random::Random;
 use half::{bf16, f16};
 use moye::number::F8E4M3;
-use moye::operation::harness;
+use moye::operation::{Case, Value, harness};
 use moye::{Device, Matrix, MatrixMut};
-use moye_products::weights::PackedWeights;
+use moye_products::weights::{LINEAR_QUANTIZED, PackedWeights};
 
 fn bytes(count: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
@@ -301,4 +302,58 @@ fn forms_and_shapes_that_no_kernel_takes_are_refused_with_what_it_takes() {
         PackedWeights::nibbles(&matrix(8, 48), &of_scales(3), None),
         "has scales of float16, bfloat16 or float32 [8, 3]",
     );
+}
+
+#[test]
+fn products_by_random_quantised_weights_are_those_of_float64() {
+    check_random(&LINEAR_QUANTIZED, |seed, is_gpu| {
+        let mut random = Random::new(seed);
+        // Bits of a code, whether it is e4m3, and factors of two rows: scales, or also minima.
+        let kinds = [(4, false, 2), (4, false, 4), (8, false, 2), (8, false, 4), (8, true, 2)];
+        let (bits, e4m3, parts) = kinds[seed as usize % kinds.len()];
+        let unit = if bits == 4 { 32 } else { 16 };
+        let [most_n, most_k] = if is_gpu { [400, 2048] } else { [48, 256] };
+        // One group of any multiple of 8 weights, or groups of 1, 2, 4 or 8 units.
+        let group = if random.one_in(3) { None } else { Some(unit << random.below(4)) };
+        let (k, groups) = match group {
+            None => (8 * (1 + random.below(most_k / 8)), 1),
+            Some(group) => {
+                let groups = 1 + random.below(most_k / group);
+                (group * groups, groups)
+            }
+        };
+        let most = if random.one_in(2) { 16 } else { 300 };
+        let m = 1 + random.below(most);
+        let (n, gated) = (1 + random.below(most_n), random.one_in(3));
+        let tiles = n.div_ceil(16);
+        let (n, columns) = if gated { (16 * tiles, 8 * tiles) } else { (n, n) };
+        let mut inputs = vec![
+            Some(vec![m, k]),
+            Some(vec![tiles, k.div_ceil(2 * unit), 512]),
+            Some(vec![tiles, groups, 8, parts]),
+            None,
+            None,
+        ];
+        if random.one_in(2) {
+            inputs[3] = Some(vec![m, columns]);
+        }
+        if random.one_in(3) {
+            inputs[4] = Some(vec![k]);
+        }
+        // Gates and ups of about 5, whose products f16 has.
+        let of_gates = if bits == 4 { 0.5 } else { 0.016 };
+        let factor = if gated { of_gates / (k as f64).sqrt() } else { 0.5 };
+        let inputs = Vec::from_iter(inputs.into_iter().map(|shape| shape.map(|shape| &*shape.leak())));
+        Case::new(inputs.leak())
+            .ranges(vec![("codes", 0.0, 256.0), ("factors", -factor, factor)].leak())
+            .options(
+                vec![
+                    ("bits", Value::Int(bits)),
+                    ("e4m3", Value::Bool(e4m3)),
+                    ("rows", Value::Int(n as i64)),
+                    ("gated", Value::Bool(gated)),
+                ]
+                .leak(),
+            )
+    });
 }
