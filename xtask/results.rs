@@ -29,6 +29,7 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("attention-splits", "attention with few tiles, splits and pages"),
     ("attention-tokens", "decoding with several query tokens, by two numbers of splits"),
     ("attention-steps", "the steps of the guide to attention"),
+    ("before-and-after", "the program beside the one before its last rewrites"),
     ("collectives", "collectives beside the kernels that they replaced, and gated products"),
     ("experts", "layers of experts and products by group beside PyTorch"),
     ("hopper-steps", "the steps of the guide to Hopper"),

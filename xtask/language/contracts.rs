@@ -37,7 +37,8 @@ const LIMITS: [Limit; 11] = [
 ];
 
 /// The ends of comments that state no condition, and the allowed number of such comments.
-const NO_CONDITION: [&str; 2] = ["SAFETY: the caller's contract.", "the caller's contract is the same."];
+const NO_CONDITION: [&str; 3] =
+    ["SAFETY: the caller's contract.", "the caller's contract is the same.", "SAFETY: as above."];
 const WITHOUT_CONDITION: usize = 0;
 
 /// Counts `unsafe` and comments without a condition in the given files.

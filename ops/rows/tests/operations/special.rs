@@ -5,7 +5,7 @@ use moye::operation::{ArrayType, Axes, Case, Declaration, Dtype, Options, Value,
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
 
-/// Rows with a NaN, each infinity, minus infinity among numbers and alone, and of numbers.
+/// Rows with a NaN, each infinity, minus infinity beside finite elements and alone, and finite ones.
 #[rustfmt::skip]
 const ROWS: &[f64] = &[
     NAN, 0.0, 1.0, 2.0,
