@@ -26,3 +26,11 @@ fn check_random(
         harness::check_on(&Declaration { cases: cases.leak(), ..*declaration }, &device, |_| true);
     }
 }
+
+/// The types of random cases whose reference does not round as the kernels do: on a GPU bf16 alone.
+/// Among so many results in f16 some equal the harness's poison, -0.022, and differ from the
+/// reference by more than the harness allows there.
+#[cfg(any(feature = "moe", feature = "weights"))]
+fn types_of_random(is_gpu: bool) -> Option<&'static [moye::operation::Dtype]> {
+    is_gpu.then_some(&[moye::operation::Dtype::Bf16])
+}

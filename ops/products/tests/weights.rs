@@ -2,8 +2,8 @@
 //! defines.
 #![cfg(feature = "weights")]
 
-use crate::check_random;
 use crate::random::Random;
+use crate::{check_random, types_of_random};
 use half::{bf16, f16};
 use moye::number::F8E4M3;
 use moye::operation::{Case, Value, harness};
@@ -344,7 +344,7 @@ fn products_by_random_quantised_weights_are_those_of_float64() {
         let of_gates = if bits == 4 { 0.5 } else { 0.016 };
         let factor = if gated { of_gates / (k as f64).sqrt() } else { 0.5 };
         let inputs = Vec::from_iter(inputs.into_iter().map(|shape| shape.map(|shape| &*shape.leak())));
-        Case::new(inputs.leak())
+        let case = Case::new(inputs.leak())
             .ranges(vec![("codes", 0.0, 256.0), ("factors", -factor, factor)].leak())
             .options(
                 vec![
@@ -354,6 +354,7 @@ fn products_by_random_quantised_weights_are_those_of_float64() {
                     ("gated", Value::Bool(gated)),
                 ]
                 .leak(),
-            )
+            );
+        Case { only: types_of_random(is_gpu), ..case }
     });
 }
