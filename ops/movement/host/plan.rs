@@ -310,7 +310,7 @@ impl<const TRANSPOSED: bool> Operation for Movement<TRANSPOSED> {
     }
 
     fn kernel(plan: &Plan) -> &'static str {
-        let vectors = plan.vectors.map(|vectors| vectors.kernel().0.name());
+        let vectors = plan.vectors.map(|vectors| vectors.kernel().kernel.name());
         vectors.or(plan.tiles.map(|tiles| tiles.name())).unwrap_or_default()
     }
 
@@ -360,7 +360,7 @@ mod tests {
     fn kernels(bytes: usize, extents: [usize; 2], sides: [Side; 2]) -> [Option<&'static str>; 2] {
         let (problem, _) = Problem::of("copy", bytes, extents, sides).unwrap().unwrap();
         let plan = Plan::of(&problem);
-        [plan.vectors.map(|vectors| vectors.kernel().0.name()), plan.tiles.map(|tiles| tiles.name())]
+        [plan.vectors.map(|vectors| vectors.kernel().kernel.name()), plan.tiles.map(|tiles| tiles.name())]
     }
 
     #[test]
