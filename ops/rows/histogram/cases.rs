@@ -28,3 +28,7 @@ pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[8192, 8192])]).options(&[LOW, HIGH, bins(256)]),
     Case::new(&[Some(&[8192, 8192])]).options(&[LOW, HIGH, bins(8192)]),
 ];
+
+/// 256 MB of int32.
+pub const BENCH_INTEGERS: &[Case] =
+    &[Case::new(&[Some(&[8192, 8192])]).options(&[bins(1000)]).ranges(&[("x", 0.0, 1000.0)])];

@@ -42,7 +42,7 @@ declare! {
         ],
         options: &[BINS],
         cases: cases::INTEGERS,
-        bench: &[],
+        bench: cases::BENCH_INTEGERS,
     };
 }
 

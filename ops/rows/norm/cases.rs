@@ -54,6 +54,10 @@ pub const BENCH_QUANTIZED: &[Case] = &[
     Case::new(&[Some(&[16_384, 4096]), Some(&[4096]), None]).options(INT8),
 ];
 
+/// The same with a bias.
+pub const BENCH_LAYER_NORM_QUANTIZED: &[Case] =
+    &[Case::new(&[Some(&[16_384, 4096]), Some(&[4096]), Some(&[4096]), None])];
+
 /// 64 MB and more of bf16.
 pub const BENCH_RMS_NORM: &[Case] = &[
     Case::new(&[Some(&[131_072, 128]), Some(&[128]), None]),

@@ -80,7 +80,7 @@ declare! {
         operands: &[X, WEIGHT, BIAS, RESIDUAL, Q, SCALES, SUM],
         options: &[EPS_OF_LAYER, DTYPE],
         cases: cases::LAYER_NORM_QUANTIZED,
-        bench: &[],
+        bench: cases::BENCH_LAYER_NORM_QUANTIZED,
     };
 }
 

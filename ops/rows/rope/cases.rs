@@ -32,6 +32,8 @@ pub const CASES: &[Case] = &[
 pub const BENCH: &[Case] =
     &[
         Case::new(&[Some(&[8192, 32, 128]), None, None, None]),
+        Case::new(&[Some(&[16_384, 32, 64]), None, None, None]),
+        Case::new(&[Some(&[65_536, 8, 128]), None, None, None]),
         Case::new(&[Some(&[8192, 32, 128]), Some(&[8192]), Some(&[8192, 64]), Some(&[8192, 64])])
             .ranges(&[("positions", 0.0, 8192.0)]),
     ];
