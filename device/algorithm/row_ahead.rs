@@ -174,8 +174,8 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
     /// between blocks, and then starts the next copy, needs no registers for them meanwhile.
     ///
     /// # Safety
-    /// The stage [`KEEPS`](Self::KEEPS) elements, [`take`](Self::take) returned those of `part`, and
-    /// no copy to this stage has started since.
+    /// The stage [`KEEPS`](Self::KEEPS) elements, [`take`](Self::take) returned those of `part`,
+    /// and no copy to this stage has started since.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]

@@ -66,9 +66,9 @@ pub(super) struct Candidate<'a, T: Operand> {
 
 /// The times of a step of a tile along K.
 struct StepTimes {
-    /// Of its arithmetic alone.
+    /// The time of its arithmetic alone.
     arithmetic: f64,
-    /// With its loads.
+    /// The time with its loads.
     whole: f64,
 }
 

@@ -128,8 +128,8 @@ const ROWS: usize = 70;
 const COUNTS: [i32; 4] = [ROWS as i32, 0, 5, ROWS as i32];
 const POISON: f32 = -777.0;
 
-/// Checks rows of padded groups, (groups * rows, n), beside `wanted(group, row, column)` by relative
-/// norm. Rows that no group uses must still be `poison`.
+/// Checks rows of padded groups, (groups * rows, n), beside `wanted(group, row, column)` by
+/// relative norm. Rows that no group uses must still be `poison`.
 fn check_padded(
     c: &[f64],
     n: usize,

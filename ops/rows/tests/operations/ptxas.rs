@@ -5,9 +5,10 @@ mod assembler;
 
 /// Kernels that spill, by prefix and suffix of their names, with the bytes of local memory. Kernels
 /// whose blocks step over rows have 64 registers a thread, 32 of them for elements, and the loop of
-/// a norm branches over three result types and 8 bits: the branch of 8 bits spills most of them. Blocks of 1,024 threads for unaligned rows
-/// have as few. On sm_80 conversions to 8-bit floats take several instructions.
-/// Sampling keeps the description of its row in local memory, and reads it a few times a row.
+/// a norm branches over three result types and 8 bits: the branch of 8 bits spills most of them.
+/// Blocks of 1,024 threads for unaligned rows have 64 too. On sm_80 conversions to 8-bit floats
+/// take several instructions. Sampling keeps the description of its row in local memory, and reads
+/// it a few times a row.
 const SPILL: [(&str, &str, usize); 22] = [
     ("norm_f32", "_cluster1024", 72),
     ("norm_", "_anyblock", 56),

@@ -5,7 +5,8 @@ use moye::operation::{ArrayType, Axes, Case, Declaration, Dtype, Options, Value,
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
 
-/// Rows with a NaN, each infinity, minus infinity beside finite elements and alone, and finite ones.
+/// Rows with a NaN, each infinity, minus infinity beside finite elements and alone, and a finite
+/// row.
 #[rustfmt::skip]
 const ROWS: &[f64] = &[
     NAN, 0.0, 1.0, 2.0,
