@@ -28,7 +28,7 @@ fn check_random(
 }
 
 /// The types of random cases whose reference does not round as the kernels do: on a GPU bf16 alone.
-/// Among 100,000 results in f16 some equal the harness's poison, -0.022, and differ from the
+/// Among many results in f16 some equal the harness's poison, -0.022, and differ from the
 /// reference by more than the harness allows there.
 #[cfg(any(feature = "moe", feature = "weights"))]
 fn types_of_random(is_gpu: bool) -> Option<&'static [moye::operation::Dtype]> {
