@@ -165,8 +165,8 @@ pub struct RowPlan {
 
 /// Blocks of the largest cluster.
 const MAX_CLUSTER: u32 = 8;
-/// The most tiles that a block takes in turn: the first waits for its loads, and the last blocks of
-/// more tiles would run alone.
+/// The most tiles that a block takes in turn, but in a cluster of eight (`rows_in_turn`): the first
+/// waits for its loads, and the last blocks of more tiles would run alone.
 const TILES: u32 = 4;
 /// The first architecture with clusters.
 const CLUSTERS: Arch = Arch::new(9, 0);
