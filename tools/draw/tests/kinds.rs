@@ -265,7 +265,7 @@ fn accesses_that_no_instruction_makes_are_refused() {
         |bits, access: &str| draw::banks(memory, bits, Some(&parsed(access))).unwrap_err().to_string();
     assert!(refused(32, "64:1").contains("64 threads; a warp's has at most 32"), "more than a warp");
     assert!(refused(32, "(8,3):(96,32)").contains("96") || refused(32, "(8,3):(96,32)").contains("3 values"));
-    assert!(refused(32, "(8,2):(1,8)").contains("one after the other"), "the values are 256 apart");
+    assert!(refused(32, "(8,2):(1,8)").contains("must be contiguous"), "the values are 256 apart");
     assert!(refused(16, "32:1000").contains("of 1024 elements"));
     assert!(draw::banks(memory, 24, None).unwrap_err().to_string().contains("power of two"));
     assert!(draw::banks(parsed("4:-1"), 32, None).unwrap_err().to_string().contains("index -1"));
