@@ -149,15 +149,15 @@ impl Collectives<'_> {
     pub unsafe fn all_reduce<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, Sides { gives: 1, receives: 1 })?;
         let (group, bytes) = (self.0, count * size_of::<T>());
-        // The architecture for which the kernel exists.
-        let has = |device: &Device| device.arch() == moye_runtime::Arch::new(9, 0);
+        // The kernel exists for this architecture, and all ranks choose it or none.
+        let have = group.state()?.archs.iter().all(|&arch| arch == moye_runtime::Arch::new(9, 0));
         if let (Some(SumOf { load, sum }), true) = (
             T::SUM,
             group.apart.is_none()
                 && count > 0
                 && bytes * (group.world - 1) <= ONE_SHOT
                 && count.is_multiple_of(8)
-                && group.members.iter().all(|member| has(&member.device)),
+                && have,
         ) {
             let array = |address| Array {
                 dtype: Dtype::of::<T>().expect("f16 or bf16"),

@@ -4,7 +4,7 @@
 use crate::random::Random;
 use moye::half::bf16;
 use moye::{Device, Matrix, MatrixMut, Result, Stream};
-use moye_parallel::{Group, Operands, ParallelMatmul, Rendezvous, Transfer};
+use moye_parallel::{Group, Operands, ParallelMatmul, Rendezvous, Summand, Transfer};
 use std::ffi::{c_int, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -135,7 +135,11 @@ fn hang(is_hung: bool) {
 
 /// A sum by NCCL.
 fn sum(group: &Group, device: &Device, stream: &Stream) -> Result<()> {
-    let (from, mut to) = (device.upload(&[1.0f32; 8])?, device.alloc_uninit::<f32>(8)?);
+    sum_of(1.0f32, group, device, stream)
+}
+
+fn sum_of<T: Summand>(value: T, group: &Group, device: &Device, stream: &Stream) -> Result<()> {
+    let (from, mut to) = (device.upload(&[value; 8])?, device.alloc_uninit::<T>(8)?);
     let call = Transfer { stream, from: from.as_slice(), to: to.as_slice_mut() };
     // SAFETY: no other stream uses the buffers.
     let issued = unsafe { group.collectives().all_reduce(&mut [call]) };
@@ -354,8 +358,10 @@ fn a_product_that_one_ranks_gpu_does_not_run_is_refused_on_all_ranks_at_once() {
             assert!(start.elapsed() < LONG / 2, "{:?}", start.elapsed());
             let is_old = refused.as_ref().is_err_and(|error| error.to_string().contains("sm_80"));
             if is_old {
-                // No rank has begun, so the group is usable.
+                // No rank has begun, so the group is usable. In bf16 GPUs of sm_90a alone would
+                // sum by a kernel.
                 sum(group, device, &stream)?;
+                sum_of(bf16::ONE, group, device, &stream)?;
                 group.wait(&[&stream])?;
             }
             refused
