@@ -167,7 +167,9 @@ mod host {
         /// use moye_products::grouped::GroupedMatmul;
         ///
         /// let device = Device::sim();
-        /// let of = |values: &[f32]| device.upload(&Vec::from_iter(values.iter().map(|&x| bf16::from_f32(x))));
+        /// let of = |values: &[f32]| {
+        ///     device.upload(&Vec::from_iter(values.iter().map(|&x| bf16::from_f32(x))))
+        /// };
         /// // Two groups of two rows of two elements; the first group uses one row.
         /// let a = of(&[1.0, 2.0, 0.0, 0.0, 3.0, 4.0, 5.0, 6.0])?;
         /// let b = of(&[1.0, 1.0, 0.0, -1.0])?;
