@@ -3,7 +3,8 @@
 One CSV line per operation: GB/s of moye, of a copy of the same bytes, of PyTorch and of its
 compiled form (`--compile`: for marked shapes, since each compilation takes seconds). All are
 replayed alternately from CUDA graphs, on sets of operands that exceed the L2 cache: medians of 11
-samples. Before it is timed, moye's result is compared with PyTorch's.
+samples. Before it is timed, moye's result is compared with PyTorch's. `--small` measures calls on
+4,096 elements instead, in microseconds, beside an empty kernel.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import moye
 
 ROTATED = 512 << 20
 SHAPES = [(131072, 128), (32768, 1024), (16384, 4096), (8192, 8192), (4096, 32768), (512, 131072), (256, 262144)]
-COMPILED = [(16384, 4096), (4096, 32768), (512, 131072)]
+MARKED = [(16384, 4096), (4096, 32768), (512, 131072)]
 
 
 class InGraph:
@@ -95,8 +96,11 @@ def quantised(x):
     return (x.float() / scale[:, None]).to(torch.float8_e4m3fn), scale
 
 
-def works(rows, columns, dtype):
-    """Name, operands, moye's call, PyTorch's, bytes that must be moved, and the function to compile."""
+def works(rows, columns, dtype, every=False):
+    """Name, operands, moye's call, PyTorch's, bytes that must be moved, and the function to compile.
+
+    Of shapes that are not marked some operations alone, unless `every` one is wanted.
+    """
     size = torch.finfo(dtype).bits // 8 * rows * columns
     shape, eps = (columns,), 1e-6
     new = torch.empty_like
@@ -126,6 +130,13 @@ def works(rows, columns, dtype):
         lambda x: F.layer_norm(x, shape, w, b),
         2 * size,
     )
+    yield (
+        "rms_norm of the sum with a residual, which is kept",
+        lambda: (x(), x(), x()),
+        lambda x, residual, total, y: (moye.rms_norm(x, w, residual, eps=eps, out=y, sum=total), y)[1],
+        lambda x, residual, _: F.rms_norm(x + residual, shape, w, eps),
+        4 * size,
+    )
     if columns <= 131072:
         yield (
             "cross_entropy with its gradient",
@@ -135,7 +146,7 @@ def works(rows, columns, dtype):
             2 * size,
             lambda x: loss_and_gradient(x, targets),
         )
-    if (rows, columns) not in ((16384, 4096), (4096, 32768), (512, 131072)):
+    if not every and (rows, columns) not in MARKED:
         return
     yield (
         "cross_entropy",
@@ -171,7 +182,7 @@ def works(rows, columns, dtype):
     yield ("sum", lambda: (x(),), lambda x, _: moye.sum(x, axis=-1), lambda x: x.sum(-1), size)
     yield ("argmax", lambda: (x(),), lambda x, _: moye.argmax(x, axis=-1), lambda x: x.argmax(-1), size)
     yield ("cumsum", lambda: (x(),), lambda x, y: moye.cumsum(x, out=y), lambda x: x.cumsum(-1), 2 * size)
-    if columns == 4096:
+    if columns == 4096 or every:
         half = (rows, columns // 2)
         gated = [torch.empty(half, device="cuda", dtype=dtype) for _ in range(2)]
         yield ("swiglu", lambda: (x(),), lambda x, _: moye.swiglu(x, out=gated[0]), glu, 3 * size // 2)
@@ -192,8 +203,8 @@ def works(rows, columns, dtype):
         angles = torch.rand(rows, 1, 64, device="cuda", dtype=torch.float32)
         cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
         yield (
-            "rope 32 heads of 128",
-            lambda: (x().view(rows, 32, 128),),
+            "rope heads of 128",
+            lambda: (x().view(rows, columns // 128, 128),),
             lambda x, y: moye.rope(x, None, cos[:, 0], sin[:, 0], out=y),
             lambda x: rotated(x, cos, sin),
             2 * size,
@@ -216,6 +227,8 @@ def of_vocabularies(dtype):
     yield ("topk 50", x, lambda x, _: moye.topk(x, k=50)[0], topk, size)
     yield ("sample top-k 50 (PyTorch: topk)", x, sampled(top_k=50), topk, size)
     yield ("sample top-k 50 and top-p 0.9 (PyTorch: topk)", x, sampled(top_k=50, top_p=0.9), topk, size)
+    yield ("sample top-p 0.9 (PyTorch: topk)", x, sampled(top_p=0.9), topk, size)
+    yield ("sample min-p 0.05 (PyTorch: topk)", x, sampled(min_p=0.05), topk, size)
     yield ("sample top-p 0.9 and min-p 0.05 (PyTorch: topk)", x, sampled(top_p=0.9, min_p=0.05), topk, size)
 
 
@@ -252,21 +265,57 @@ def measure(work, shape, compiled):
     print(f"{name},{shape},{time:.2f},{','.join(rates)},{ratio:.2f},{note}", flush=True)
 
 
+def measure_small(dtype):
+    """Each call on 4,096 elements, 64 calls in a graph one after another."""
+    empty = torch.cuda._compile_kernel('extern "C" __global__ void empty() {}', "empty")
+    calls = 64
+    for rows, columns in ((1, 4096), (32, 128)):
+        for name, operands, ours, theirs, *_ in works(rows, columns, dtype, every=True):
+            sets = [operands() for _ in range(calls)]
+            sides = {
+                "moye": InGraph(ours, [(*of, torch.empty_like(of[0])) for of in sets]),
+                "empty": InGraph(lambda *_: empty(grid=(1, 1, 1), block=(128, 1, 1)), sets),
+                "copy": InGraph(lambda x, y: y.copy_(x), [(of[0], torch.empty_like(of[0])) for of in sets]),
+            }
+            try:
+                sides["torch"] = InGraph(theirs, sets)
+            except Exception as error:
+                print(f"{name}: {type(error).__name__}: {error}")
+            times = {side: [] for side in sides}
+            for _ in range(11):
+                for side, graph in sides.items():
+                    times[side].append(graph.seconds() * 1e6)
+            of = {side: statistics.median(all) for side, all in times.items()}
+            us = [f"{of[side]:.2f}" if side in of else "" for side in ("moye", "empty", "copy", "torch")]
+            shape = f"{str(dtype).removeprefix('torch.')} {rows} x {columns}"
+            print(f"{name},{shape},{','.join(us)},{of['moye'] / of['empty']:.2f}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compile", action="store_true", help="torch.compile too")
     parser.add_argument("--only", default="", help="operations with one of these words in their names, separated by commas")
     parser.add_argument("--dtypes", default="bfloat16,float32")
+    parser.add_argument("--shapes", help="rows x columns, such as 1024x65536,2048x40000")
+    parser.add_argument("--small", action="store_true", help="calls on 4,096 elements beside an empty kernel")
     arguments = parser.parse_args()
+    if arguments.small:
+        print("work,shape,moye us,empty us,copy us,torch us,moye / empty")
+        for dtype in arguments.dtypes.split(","):
+            measure_small(getattr(torch, dtype))
+        return
+    shapes = SHAPES
+    if arguments.shapes:
+        shapes = [tuple(map(int, shape.split("x"))) for shape in arguments.shapes.split(",")]
     wanted = arguments.only.split(",")
     print("work,shape,moye us,moye GB/s,copy GB/s,torch GB/s,compiled GB/s,of the copy,difference to PyTorch")
     for dtype in arguments.dtypes.split(","):
         of = getattr(torch, dtype)
-        all_works = [(work, shape) for shape in SHAPES for work in works(*shape, of)]
+        all_works = [(work, shape) for shape in shapes for work in works(*shape, of, bool(arguments.shapes))]
         all_works += [(work, (64, 131072)) for work in of_vocabularies(of)]
         for work, (rows, columns) in all_works:
             if any(word in work[0] for word in wanted):
-                compiled = arguments.compile and (rows, columns) in COMPILED
+                compiled = arguments.compile and (rows, columns) in MARKED
                 measure(work, f"{dtype} {rows} x {columns}", compiled)
                 torch.cuda.empty_cache()
 
