@@ -76,6 +76,14 @@ pub trait Reduction: 'static {
         Self::of(values, |i| at + i)
     }
 
+    /// A state with a few more values, from index `at` on, as by [`roughly`](Self::roughly).
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn with(state: Self::State, values: &[f32], at: u32) -> Self::State {
+        Self::then(state, Self::roughly(values, at))
+    }
+
     /// A state of [`roughly`](Self::roughly), of at most eight values at a time, with the index
     /// that it stands for; `value` returns the value at an index, also past the end.
     #[inline(always)]
@@ -193,6 +201,22 @@ impl Reduction for LogSumExp {
         // The sum of no values stays 0, whatever the maximum is.
         let (low, high) = if a.0 > b.0 { (b, a) } else { (a, b) };
         (max, if low.1 == 0.0 { 0.0 } else { scaled(low) } + scaled(high))
+    }
+
+    /// The sum is scaled only where a value exceeds the maximum, which is rare after a few values.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn with((mut max, mut sum): (f32, f32), values: &[f32], _: u32) -> (f32, f32) {
+        let of_values = Max::of(values, |i| i);
+        #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "an unordered pair counts")]
+        if !(of_values <= max) {
+            let factor = math::fast::exp2((Self::base(max) - Self::base(of_values)) * LOG2_E);
+            // The sum of no values stays 0.
+            sum = if sum == 0.0 { 0.0 } else { sum * factor };
+            max = of_values;
+        }
+        let base = Self::base(max);
+        (max, values.iter().fold(sum, |sum, x| sum + math::fast::exp2((x - base) * LOG2_E)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Builds the launches of a call.
 
-use super::kernel::{CrossEntropyKernels, Strides};
+use super::kernel::{CrossEntropyKernels, LossKernels, Strides, THREADS};
 use crate::prelude::*;
 
 const NAME: &str = "cross_entropy";
@@ -28,18 +28,57 @@ impl RowKernel<6> for CrossEntropy {
     ) -> Result<()> {
         let Self { wide, ignore, factors } = *self;
         let (m, n, [smoothing, scale]) = (on.rows, on.columns, factors.map(f32::from_bits));
-        let ld = Strides {
-            x: x.stride,
-            dx: dx.stride,
-            targets: targets.stride.row,
-            dloss: dloss.stride.row,
-            loss: loss.stride.row,
-            lse: lse.stride.row,
-        };
+        let ld = strides(&[x, targets, dloss, loss, lse, dx]);
         // SAFETY: the arrays hold the rows, and an element for each.
-        of_floats!(NAME, on.dtype, T => unsafe { on.launch(T::KERNELS, (
+        of_floats!(NAME, on.dtype, T => unsafe { on.launch(<T as CrossEntropyKernels>::KERNELS, (
             x.read(), targets.read(), dloss.read(), loss.write(), lse.write(), dx.write(), m, n, ld,
             wide, ignore, smoothing, scale,
+        )) })
+    }
+}
+
+/// The strides of a launch.
+fn strides([x, targets, dloss, loss, lse, dx]: &[RowArray; 6]) -> Strides {
+    Strides {
+        x: x.stride,
+        dx: dx.stride,
+        targets: targets.stride.row,
+        dloss: dloss.stride.row,
+        loss: loss.stride.row,
+        lse: lse.stride.row,
+    }
+}
+
+/// Losses of rows that no thread keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Losses {
+    of: CrossEntropy,
+    arrays: [RowArray; 6],
+    dtype: Dtype,
+    rows: u32,
+    columns: u32,
+}
+
+impl Losses {
+    /// The fewest elements of a row: shorter ones are read faster into registers.
+    const COLUMNS: u32 = 16_385;
+    /// Whether the rows of a call without a gradient are faster so.
+    fn holds(rows: &RowsOf<6>, card: &Rates) -> bool {
+        let [x, .., dx] = rows.launches[0];
+        // Fewer rows are shared by the blocks of a cluster.
+        let are_many = rows.rows >= card.multiprocessors && rows.columns >= Self::COLUMNS;
+        dx.address == 0 && x.stride.element == 1 && are_many
+    }
+}
+
+impl Launch for Losses {
+    unsafe fn launch(&self, to: To<'_>) -> Result<()> {
+        let Self { of: CrossEntropy { wide, ignore, factors }, arrays, dtype, rows, columns } = *self;
+        let ([x, targets, _, loss, lse, _], ld) = (arrays, strides(&arrays));
+        let (grid, smoothing) = (Grid::new(rows, THREADS).dependent(), f32::from_bits(factors[0]));
+        // SAFETY: the arrays hold the rows, and an element for each.
+        of_floats!(NAME, dtype, T => unsafe { to.launch(&<T as LossKernels>::KERNELS[0], grid, (
+            x.read::<T>(), targets.read(), loss.write(), lse.write(), columns, ld, wide, ignore, smoothing,
         )) })
     }
 }
@@ -82,6 +121,13 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
         ignore: call.options.int("ignore_index"),
         factors: ["label_smoothing", "grad_scale"].map(|name| bits(call.options, name)),
     };
+    if Losses::holds(&rows, &on.card()) {
+        return rows.launches.iter().try_for_each(|&arrays| {
+            let launch = Losses { of, arrays, dtype: rows.dtype, rows: rows.rows, columns: rows.columns };
+            // SAFETY: the call's arrays are on the stream's device until the work is complete.
+            unsafe { on.launch(&launch) }
+        });
+    }
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     unsafe { rows.launch(NAME, on, |_| of) }
 }

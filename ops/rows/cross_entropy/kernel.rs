@@ -1,4 +1,5 @@
-//! Cross-entropy of logits: each row is read once, into registers; its gradient is written once.
+//! Cross-entropy of logits: each row is read once, into registers, and its gradient is written once;
+//! or it is read once by threads that keep only a maximum and a sum.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::thread;
@@ -23,6 +24,38 @@ pub struct Strides {
     pub loss: i64,
     /// Stride between logarithms.
     pub lse: i64,
+}
+
+/// The target of a row, `at` elements after the first: of 64 bits if they are `wide`, else of 32.
+///
+/// # Safety
+/// The target is readable.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn target_of(targets: Global<i32>, at: i64, wide: bool) -> i64 {
+    // SAFETY: the target is readable.
+    unsafe { if wide { targets.cast::<i64>().read(at) } else { i64::from(targets.read(at)) } }
+}
+
+/// A row of `n` logits: its greatest, the sum of `e^(x - max)`, the sum of all, and the target's.
+struct Logits {
+    max: f32,
+    sum: f32,
+    all: f32,
+    target: f32,
+    n: u32,
+}
+
+impl Logits {
+    /// The loss, and the logarithm of the sum of exponentials.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn loss(&self, smoothing: f32) -> [f32; 2] {
+        let Self { max, sum, all, target, n } = *self;
+        let logarithm = math::fast::log2(sum) * LN_2;
+        let smoothed = if smoothing == 0.0 { 0.0 } else { smoothing * (all / n as f32 - max) };
+        [logarithm - (1.0 - smoothing) * (target - max) - smoothed, max + logarithm]
+    }
 }
 
 /// The loss of each row of logits, `lse(x) - (1 - smoothing) x[target] - smoothing mean(x)`, the
@@ -80,10 +113,9 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
         stage.start(&load.partition_s(team.rows_at(x, (m, n), ld.x, team.next_tile())));
         let row = team.row();
         let at = i64::from(row) * ld.targets;
-        let target = match (row < m, wide) {
-            (true, true) => targets.cast::<i64>().read(at),
-            (true, false) => i64::from(targets.read(at)),
-            (false, _) => ignore,
+        let target = match row < m {
+            true => target_of(targets, at, wide),
+            false => ignore,
         };
         let is_known = target >= 0 && target < i64::from(n);
         let holder = team.holder::<T>(target as u32).filter(|_| row < m && is_known);
@@ -117,17 +149,15 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
             [max, a[1] * relative(a[0], max) + b[1] * relative(b[0], max), a[2] + b[2], a[3] + b[3]]
         });
         let logit = if is_known { logit } else { f32::NAN };
-        let logarithm = math::fast::log2(sum) * LN_2;
-        let smoothed = if smoothing == 0.0 { 0.0 } else { smoothing * (all / n as f32 - max) };
         let is_ignored = target == ignore;
         if let Some(row) = team.leader()
             && row < m
         {
             let row = i64::from(row);
-            let value = logarithm - (1.0 - smoothing) * (logit - max) - smoothed;
+            let [value, logarithm] = Logits { max, sum, all, target: logit, n }.loss(smoothing);
             loss.write(row * ld.loss, if is_ignored { 0.0 } else { value });
             if lse.address() != 0 {
-                lse.write(row * ld.lse, max + logarithm);
+                lse.write(row * ld.lse, logarithm);
             }
         }
         if dx.address() != 0 {
@@ -154,6 +184,65 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
         }
         if !team.step(m) {
             return;
+        }
+    }
+}
+
+/// Threads of a block of [`losses`].
+pub const THREADS: u32 = 256;
+
+static_layout! {
+    /// An element for each warp.
+    Warps = layout!((THREADS as i64 / 32));
+}
+
+/// The losses of [`cross_entropy`] without the gradient, of rows with contiguous elements. Threads
+/// keep no elements, so rows have any length. Grid: a block for each row.
+///
+/// # Safety
+/// Same contract as [`cross_entropy`], but `x` has any alignment, and `ld.x.element` is 1.
+#[kernel(
+    threads = THREADS,
+    shared = (states: SharedArray<(f32, f32), Warps>, sums: SharedArray<f32, Warps>),
+    instances = losses<f32 | f16 | bf16>,
+    table = LossKernels
+)]
+pub unsafe fn losses<T: Element + Convert<f32>>(
+    x: Global<T>,
+    targets: Global<i32>,
+    loss: GlobalMut<f32>,
+    lse: GlobalMut<f32>,
+    n: u32,
+    ld: Strides,
+    wide: bool,
+    ignore: i64,
+    smoothing: f32,
+) {
+    overlap_launches();
+    let (row, thread) = (i64::from(block_idx().x), thread_idx().x);
+    let x = x.offset(row * ld.x.row);
+    // In flight while the row is read.
+    let target = target_of(targets, row * ld.targets, wide);
+    let is_known = target >= 0 && target < i64::from(n);
+    let logit = if is_known { x.read(target).convert() } else { f32::NAN };
+    let (mut state, mut all) = (LogSumExp::NONE, 0.0);
+    RowPart { from: 0, to: n, part: thread, parts: THREADS }.for_each(x, 1, |values, at| {
+        state = LogSumExp::with(state, values, at);
+        if smoothing != 0.0 {
+            all += Sum::of(values, |i| i);
+        }
+    });
+    let (max, sum) = block_reduce(state, states, LogSumExp::combine);
+    if smoothing != 0.0 {
+        all = block_reduce(all, sums, Sum::combine);
+    }
+    if thread == 0 {
+        // As from differences to an infinite maximum.
+        let sum = if max == f32::INFINITY { f32::NAN } else { sum };
+        let [value, logarithm] = Logits { max, sum, all, target: logit, n }.loss(smoothing);
+        loss.write(row * ld.loss, if target == ignore { 0.0 } else { value });
+        if lse.address() != 0 {
+            lse.write(row * ld.lse, logarithm);
         }
     }
 }

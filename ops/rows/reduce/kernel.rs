@@ -230,7 +230,7 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce, W: Way>(
                 for (signed, value) in signed.iter_mut().zip(values) {
                     *signed = value * rule.sign;
                 }
-                state = R::then(state, R::roughly(&signed[..values.len()], at));
+                state = R::with(state, &signed[..values.len()], at);
             });
         }
         if by_lanes {
