@@ -151,6 +151,39 @@ where
     }
 }
 
+/// The same for a mainloop that has other memory beside the stages.
+impl<F, R, O, const STAGES: u32, const CLUSTER: u32>
+    StageProducer<F::Operands, (Ring<F, R, STAGES, CLUSTER>, O)> for FillProducer<F, STAGES, CLUSTER>
+where
+    F: Fill<STAGES, CLUSTER>,
+    R: Readers,
+    Self: StageProducer<F::Operands, Ring<F, R, STAGES, CLUSTER>>,
+{
+    #[inline(always)]
+    unsafe fn init(operands: F::Operands, (ring, _): &(Ring<F, R, STAGES, CLUSTER>, O)) {
+        // SAFETY: the caller's contract.
+        unsafe { <Self as StageProducer<_, Ring<F, R, STAGES, CLUSTER>>>::init(operands, ring) }
+    }
+
+    #[inline(always)]
+    unsafe fn new(operands: F::Operands, (ring, _): (Ring<F, R, STAGES, CLUSTER>, O)) -> Self {
+        // SAFETY: the caller's contract.
+        unsafe { <Self as StageProducer<_, _>>::new(operands, ring) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(&mut self, tile: &WorkTile) {
+        // SAFETY: the caller's contract.
+        unsafe { StageProducer::<_, Ring<F, R, STAGES, CLUSTER>>::load(self, tile) }
+    }
+
+    #[inline(always)]
+    unsafe fn finish(self) {
+        // SAFETY: the caller's contract.
+        unsafe { StageProducer::<_, Ring<F, R, STAGES, CLUSTER>>::finish(self) }
+    }
+}
+
 /// The mainloop: stages that `F` fills, multiplied by `M` with both operands in shared memory.
 ///
 /// ```

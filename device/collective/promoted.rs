@@ -13,6 +13,10 @@
 //! stage       A, BLK_M x 128              B, part 0      B, part 1
 //! warpgroup   wait, 4 wgmma (part 0), wait, c[0] += s p, 4 wgmma (part 1), wait, release, c[1] += s p
 //! ```
+//!
+//! A warp copies the scales of its 16 rows by `cp.async` to its own places in shared memory, some K
+//! tiles ahead: the scales of consecutive K tiles may be far apart, and TMA would require that they
+//! are aligned.
 
 use super::filled::{Fill, FillProducer, WarpsOf};
 use super::mainloop::{Accumulators, Mainloop, StagesOf, WARPGROUP, WarpSpecialised};
@@ -21,7 +25,10 @@ use super::spans::{RowSpans, at_row};
 use super::tiles::{WorkTile, Worker};
 use super::tma::{LoadA, LoadB};
 use crate::algorithm::clear;
-use crate::arch::{Fma as _, opaque, thread_idx};
+use crate::arch::{
+    CpAsyncSize, FULL_WARP, Fma as _, cp_async, cp_async_commit, cp_async_wait, lane_id, opaque, sync_warp,
+    thread_idx,
+};
 use crate::atom::mma::{accumulator_column, accumulator_row};
 use crate::atom::tma::TmaTensor;
 use crate::atom::wgmma::{
@@ -113,6 +120,26 @@ impl<LA: StaticLayout, LB: StaticLayout> StaticLayout for PartOf<LA, LB> {
     const LAYOUT: Layout = make_col_major(IntTuple::flat(&[LA::LAYOUT.extent(0), LB::LAYOUT.extent(0)]));
 }
 
+/// The scales of a tile's rows for the next K tiles: (BLK_M, AHEAD).
+pub struct RowScalesAhead<LA>(PhantomData<LA>);
+
+impl<LA> Clone for RowScalesAhead<LA> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<LA> Copy for RowScalesAhead<LA> {}
+
+impl<LA: StaticLayout> StaticLayout for RowScalesAhead<LA> {
+    const LAYOUT: Layout = make_col_major(IntTuple::flat(&[LA::LAYOUT.extent(0), ahead::<LA>() as i64]));
+}
+
+/// K tiles whose row scales are in flight or in use: products of 64 rows take less time for each,
+/// and larger tiles leave little shared memory.
+const fn ahead<LA: StaticLayout>() -> u32 {
+    if LA::LAYOUT.extent(0) == 64 { 8 } else { 3 }
+}
+
 /// The number of parts of a tile along N.
 const fn parts<LA: StaticLayout, LB: StaticLayout>() -> u32 {
     (LB::LAYOUT.extent(2) / LA::LAYOUT.extent(2)) as u32
@@ -143,8 +170,10 @@ pub struct Promoted<
     /// (1, 1, MMA_K, PARTS * PIPE)
     tCrB: DescriptorTensor<DescriptorsOf<LB, M, OfB>>,
     operands: Scaled<T, LA, LB, S, CLUSTER, R, B>,
-    /// The first row of this thread in a tile.
-    row: u32,
+    /// (BLK_M, AHEAD)
+    scales: SharedTensor<f32, RowScalesAhead<LA>>,
+    /// The first row of this warp in a tile.
+    of_warp: u32,
 }
 
 /// The stages match the mainloop, or it does not compile.
@@ -188,7 +217,10 @@ where
     type Mma = M;
     type TileC = TileOfParts<LA, LB>;
     type Accumulator = f32;
-    type Storage = (SharedArray<T, LA>, SharedArray<T, LB>, PipelineStorage<STAGES, WarpsOf<M>, CLUSTER>);
+    type Storage = (
+        (SharedArray<T, LA>, SharedArray<T, LB>, PipelineStorage<STAGES, WarpsOf<M>, CLUSTER>),
+        SharedArray<f32, RowScalesAhead<LA>>,
+    );
     type Operands = Scaled<T, LA, LB, S, CLUSTER, R, B>;
 
     const THREADS: u32 = M::THREADS + WARPGROUP;
@@ -206,18 +238,19 @@ where
 
     #[inline(always)]
     unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self {
-        let (sA, sB, pipeline) = stages; // (BLK_M, BLK_K, PIPE), (N, BLK_K, PARTS * PIPE)
+        // (BLK_M, BLK_K, PIPE), (N, BLK_K, PARTS * PIPE)
+        let ((sA, sB, pipeline), scales) = stages;
         let warpgroup = if M::THREADS == WARPGROUP { 0 } else { warpgroup };
         // Descriptors are in uniform registers: they are computed from the warpgroup's index, which
         // is uniform.
         let mma = M::get_slice(WARPGROUP * warpgroup);
-        let row = 64 * warpgroup + thread % WARPGROUP / 32 * 16 + accumulator_row(thread % 32);
         Self {
             consumer: pipeline.consumer(),
             tCrA: mma.descriptors_a(&mma.partition_a(sA)),
             tCrB: mma.descriptors_b(&mma.partition_b(sB)),
             operands,
-            row,
+            scales,
+            of_warp: 64 * warpgroup + thread % WARPGROUP / 32 * 16,
         }
     }
 
@@ -232,7 +265,7 @@ where
             let (first, left) = self.operands.spans.of_tile(tile, Self::TILE.0);
             let mut k = tile.k;
             clear(tCrC);
-            if left <= self.row / 64 * 64 {
+            if left <= self.of_warp / 64 * 64 {
                 while k < tile.k_end {
                     let full = self.consumer.wait();
                     self.consumer.release(full);
@@ -240,13 +273,27 @@ where
                 }
                 return;
             }
-            let row = first + self.row;
+            let ahead = const { ahead::<LA>() };
+            // Each lane has read the last scales of the tile before.
+            sync_warp(FULL_WARP);
+            for slot in 0..ahead - 1 {
+                self.copy_rows(tile, first, tile.k + slot, slot);
+            }
             // One fragment for all parts: `ptxas` then adds a part's partial accumulators before it
             // issues the next part's products, which would otherwise take further registers.
             let mut partial = Fragment::<f32, AccumulatorOf<PartOf<LA, LB>, M>>::uninit(); // (MMA, MMA_M, 1)
             while k < tile.k_end {
-                // Scales arrive while the products run.
-                let rows = self.of_rows(tile, row, k);
+                let slot = (k - tile.k) % ahead;
+                if ahead == 8 {
+                    cp_async_wait::<6>();
+                } else {
+                    cp_async_wait::<1>();
+                }
+                // The copies of all lanes; and each lane has read the scales that are replaced.
+                sync_warp(FULL_WARP);
+                self.copy_rows(tile, first, k + ahead - 1, (slot + ahead - 1) % ahead);
+                let row = self.of_warp + accumulator_row(lane_id());
+                let rows = [self.scales.get((row, slot)), self.scales.get((row + 8, slot))];
                 let full = self.consumer.wait();
                 let tCrA = full.of(self.tCrA); // (1, MMA_M, MMA_K)
                 let mut full = Some(full);
@@ -289,18 +336,24 @@ where
     B: ScalesOfB,
     M: StaticTiledMma<Atom: WgmmaAtom>,
 {
-    /// The scales of the thread's two rows, the first of which is `row`. Rows past the end of the
-    /// group use its last row's scale.
+    /// Starts to copy the scales of the warp's rows for a K tile of the tile that starts at row
+    /// `first`, if there is such a K tile. Rows past the end of the group use its last row's scale.
     ///
     /// # Safety
-    /// The scales are readable.
+    /// The scales are readable, and each lane has read those in the slot.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn of_rows(&self, tile: &WorkTile, row: u32, k: u32) -> [f32; 2] {
-        let (row, last) = (opaque(row), self.operands.spans.end(tile.batch) - 1);
-        // SAFETY: the row is one of A's, which has a scale for each K tile.
-        let of_row = |row: u32| unsafe { self.operands.scale_a.read(tile.batch, row.min(last), k) };
-        [of_row(row), of_row(row + 8)]
+    unsafe fn copy_rows(&self, tile: &WorkTile, first: u32, k: u32, slot: u32) {
+        let (lane, last) = (lane_id(), self.operands.spans.end(tile.batch) - 1);
+        // SAFETY: the row is one of A's, which has a scale for each K tile; the place is free.
+        unsafe {
+            if lane < 16 && k < tile.k_end {
+                let row = (opaque(first) + self.of_warp + lane).min(last);
+                let from = self.operands.scale_a.address(tile.batch, row, k);
+                cp_async(CpAsyncSize::B4, self.scales.address_of((self.of_warp + lane, slot)), from, 4);
+            }
+        }
+        cp_async_commit();
     }
 
     /// The scales of a part's columns.

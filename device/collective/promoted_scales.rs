@@ -32,6 +32,12 @@ impl BlockScales {
         index.wrapping_add(k.wrapping_mul(self.k)) as i64
     }
 
+    /// The address of the scale of block `at` along the rows and `k` along K.
+    #[inline(always)]
+    pub(super) fn address(&self, batch: u32, at: u32, k: u32) -> u64 {
+        self.scales.offset(self.place(batch, at, k)).address()
+    }
+
     /// The scale of block `at` along the rows and `k` along K.
     ///
     /// # Safety
