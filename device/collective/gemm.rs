@@ -269,7 +269,8 @@ const TURN: u32 = 5;
 /// three consumers 128 * (32 + 3 * 160) those of 512 threads. One consumer has enough.
 ///
 /// A block without a cluster computes its tile's coordinates before it waits, so its producer needs
-/// more registers: 128 * (56 + 2 * 224).
+/// more registers: 128 * (56 + 2 * 224). With two blocks an SM they start with 80 registers a
+/// thread: 128 * (40 + 2 * 96).
 ///
 /// # Safety
 /// Same contract as [`decrease_registers`].
@@ -278,10 +279,10 @@ const TURN: u32 = 5;
 unsafe fn give_registers<M: Mainloop>() {
     // SAFETY: all warps of the warpgroup execute it, with at least as many registers.
     unsafe {
-        match const { (consumers::<M>(), M::CLUSTER) } {
-            (2, 1) => decrease_registers::<56>(),
-            (2, _) => decrease_registers::<40>(),
-            (3, _) => decrease_registers::<32>(),
+        match const { (consumers::<M>(), M::CLUSTER, M::BLOCKS_OF_SM) } {
+            (2, 1, 1) => decrease_registers::<56>(),
+            (2, _, 1 | 2) => decrease_registers::<40>(),
+            (3, _, 1) => decrease_registers::<32>(),
             _ => {}
         }
     }
@@ -296,10 +297,11 @@ unsafe fn give_registers<M: Mainloop>() {
 unsafe fn take_registers<M: Mainloop>() {
     // SAFETY: all warps of the warpgroup execute it; another warpgroup releases the registers.
     unsafe {
-        match const { (consumers::<M>(), M::CLUSTER) } {
-            (2, 1) => increase_registers::<224>(),
-            (2, _) => increase_registers::<232>(),
-            (3, _) => increase_registers::<160>(),
+        match const { (consumers::<M>(), M::CLUSTER, M::BLOCKS_OF_SM) } {
+            (2, 1, 1) => increase_registers::<224>(),
+            (2, _, 1) => increase_registers::<232>(),
+            (2, _, 2) => increase_registers::<96>(),
+            (3, _, 1) => increase_registers::<160>(),
             _ => {}
         }
     }

@@ -62,6 +62,8 @@ pub trait Mainloop: Sized {
     const TEAMS: u32 = 1;
     /// Blocks of a cluster, with tiles of C adjacent along M.
     const CLUSTER: u32 = 1;
+    /// Blocks that run on an SM at the same time, as the kernel's `min_blocks` says.
+    const BLOCKS_OF_SM: u32 = 1;
 
     /// The tiles of products of extents (M, N, K); with clusters, tiles of a cluster.
     #[inline(always)]

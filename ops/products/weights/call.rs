@@ -85,7 +85,8 @@ struct Many {
     /// The tiles of the tensor maps of codes, of 4 and 8 bits, and of x.
     codes: [&'static TmaTile; 2],
     x: &'static TmaTile,
-    /// Microseconds of a stage.
+    /// Blocks that run on an SM at the same time, and microseconds of a stage.
+    of_sm: u32,
     stage: f64,
 }
 
@@ -97,14 +98,16 @@ const THREADS: u32 = 384;
 const SLICES: [usize; 6] = [1, 2, 3, 4, 6, 8];
 
 /// The kernels for many rows by their rows of x.
-const fn many<T: WeightKernels>() -> [(usize, Many); 2] {
+const fn many<T: WeightKernels>(codes: Codes) -> [(usize, Many); 2] {
+    let (of_sm, stage) = if matches!(codes, Codes::U4) { (2, 0.63) } else { (1, 0.47) };
     [
         (
             64,
             Many {
-                codes: [&CopyCodes::<U4, 10>::TILE, &CopyCodes::<u8, 10>::TILE],
+                codes: [&CopyCodes::<U4, 6>::TILE, &CopyCodes::<u8, 10>::TILE],
                 x: &CopyX::<T, 64, 10, CLUSTER>::TILE,
-                stage: 0.47,
+                of_sm,
+                stage,
             },
         ),
         (
@@ -112,6 +115,7 @@ const fn many<T: WeightKernels>() -> [(usize, Many); 2] {
             Many {
                 codes: [&CopyCodes::<U4, 4>::TILE, &CopyCodes::<u8, 4>::TILE],
                 x: &CopyX::<T, 256, 4, CLUSTER>::TILE,
+                of_sm: 1,
                 stage: 0.757,
             },
         ),
@@ -188,7 +192,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
             slices: 1,
         });
         let few = few.filter(|plan| plan.rows > 1 || problem.m == 1 && problem.aligned);
-        let many = const { many::<T>() };
+        let many = many::<T>(codes);
         let steps = problem.sizes.k.div_ceil(BLK_K as usize);
         let many = many.into_iter().enumerate().flat_map(|(shape, (rows, many))| {
             let kernel = by_rows(shape, 2);
@@ -216,7 +220,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
                 4.0 + (of_weight * (n * k) as f64 * 3.45e-9).max(of_step * steps as f64)
             }
             Some(many) => {
-                let workers = (card.multiprocessors / CLUSTER).max(1) as usize;
+                let workers = (card.multiprocessors * many.of_sm / CLUSTER).max(1) as usize;
                 let tiles = plan.tiles(problem).count() as usize;
                 let waves = (tiles * plan.slices).div_ceil(workers);
                 let steps = k.div_ceil(BLK_K as usize).div_ceil(plan.slices);
@@ -297,7 +301,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
             unsafe { on.launch(&linear_clear, grid, (slices.counters, counters as u32))? };
         }
         let units = plan.tiles(problem).count() * slices.count;
-        let clusters = (device.rates().multiprocessors / CLUSTER).clamp(1, units);
+        let clusters = (device.rates().multiprocessors * many.of_sm / CLUSTER).clamp(1, units);
         let grid = Grid::new(clusters * CLUSTER, THREADS).clusters(CLUSTER).dependent();
         let kernel = &<T as ManyKernels>::KERNELS[plan.kernel];
         // SAFETY: the maps are of the operands, which stay in the device's memory until the work is

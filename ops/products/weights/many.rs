@@ -212,16 +212,16 @@ where
 /// but may be the residual. m, n and k are at least 1.
 #[kernel(
     threads = Unpacked::<T, Q, N, STAGES, CLUSTER>::THREADS,
-    min_blocks = 1,
+    min_blocks = Unpacked::<T, Q, N, STAGES, CLUSTER>::BLOCKS_OF_SM,
     shared = StorageOf<Unpacked<T, Q, N, STAGES, CLUSTER>, StoreTransposed<T>>,
     instances = (
-        linear_many_f16_u4_64<f16, U4, 64, 10, 2>,
+        linear_many_f16_u4_64<f16, U4, 64, 6, 2>,
         linear_many_f16_u4_256<f16, U4, 256, 4, 2>,
         linear_many_f16_u8_64<f16, u8, 64, 10, 2>,
         linear_many_f16_u8_256<f16, u8, 256, 4, 2>,
         linear_many_f16_e4m3_64<f16, E4m3, 64, 10, 2>,
         linear_many_f16_e4m3_256<f16, E4m3, 256, 4, 2>,
-        linear_many_bf16_u4_64<bf16, U4, 64, 10, 2>,
+        linear_many_bf16_u4_64<bf16, U4, 64, 6, 2>,
         linear_many_bf16_u4_256<bf16, U4, 256, 4, 2>,
         linear_many_bf16_u8_64<bf16, u8, 64, 10, 2>,
         linear_many_bf16_u8_256<bf16, u8, 256, 4, 2>,

@@ -260,6 +260,9 @@ where
     const THREADS: u32 = 3 * WARPGROUP;
     const TILE: (u32, u32, u32) = (BLK_M, N as u32, BLK_K);
     const CLUSTER: u32 = CLUSTER;
+    // Warps wait for codes of other lanes and for products. Stages of 8-bit codes are larger: two
+    // blocks have five each, and take 1.15 times as long as one with ten.
+    const BLOCKS_OF_SM: u32 = if N <= 64 && Q::BITS == 4 { 2 } else { 1 };
 
     #[inline(always)]
     fn worker() -> Worker {
