@@ -27,10 +27,10 @@ impl Launch for Sample {
     }
 }
 
-/// The factor of the logits, 0 for the first greatest one. Below the least normal number the
-/// kernel's factor of exponents may overflow: such a temperature counts as 0.
+/// The factor of the logits, 0 for the first greatest one. Temperatures below 1e-36 count as 0, and
+/// those above 1e35 as 1e35: the kernel's factors of exponents and their inverses are finite.
 fn factor(temperature: f32) -> f32 {
-    if temperature < f32::MIN_POSITIVE { 0.0 } else { 1.0 / temperature }
+    if temperature < 1e-36 { 0.0 } else { 1.0 / temperature.min(1e35) }
 }
 
 /// The options as the kernel has them.
@@ -97,10 +97,19 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn factors_of_exponents_are_finite_at_every_temperature() {
-        let factor = |temperature| super::factor(temperature) * core::f32::consts::LOG2_E;
-        assert_eq!([0.0, 1e-45, 1e-39, 1.1e-38].map(factor), [0.0; 4]);
-        assert!(factor(f32::MIN_POSITIVE) > 1e38 && factor(f32::MIN_POSITIVE).is_finite());
-        assert_eq!(super::factor(f32::MAX), 1.0 / f32::MAX);
+    fn factors_of_exponents_and_the_width_of_all_bins_are_finite_at_every_temperature() {
+        use super::super::kernel::Scale;
+        assert_eq!([0.0, 1e-45, 1e-39, 9e-37].map(super::factor), [0.0; 4]);
+        assert_eq!(
+            [1e-35f32, 0.5, 1.0, 1e30].map(super::factor),
+            [1e-35f32, 0.5, 1.0, 1e30].map(|t| 1.0 / t)
+        );
+        for temperature in [1e-36, 1e-30, 1.0, 1e35, f32::MAX] {
+            let scale = Scale::new(0.0, super::factor(temperature));
+            let lowest = scale.below(2040.0);
+            assert!(lowest < 0.0 && lowest.is_finite(), "{temperature}: {lowest}");
+            assert_eq!(scale.place(lowest).0, 2040, "{temperature}");
+            assert_eq!(scale.place(0.0), (0, 0.0), "{temperature}");
+        }
     }
 }

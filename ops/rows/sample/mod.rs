@@ -4,7 +4,12 @@
 //!
 //! Elements are f32, f16 or bf16. A filter keeps all of several equal elements, or none of them.
 //! The draw depends only on the seed, the row's index, and its elements. NaN and minus infinity are
-//! drawn only from rows that have nothing else.
+//! drawn only from rows that have nothing else, and so are finite elements beside infinity.
+//!
+//! An element is drawn in two steps, which together have the probabilities of the softmax: first a
+//! bin of 1/51 of an octave of probability, then an element of it. The weights of elements are
+//! integers, so that their sums are the same in any order, and within 2^-17 of the exact ones.
+//! Elements whose probability is below 2^-40 of the greatest are not drawn.
 
 mod call;
 mod cases;

@@ -1,7 +1,7 @@
-//! Sampling in float64, with the random bits of the kernel.
+//! Sampling in float64, with the random bits and the bins of the kernel.
 
 use super::call::rule;
-use super::kernel::random;
+use super::kernel::{OF_BIN, OF_BIN_AGAIN, Scale, random};
 use crate::prelude::*;
 
 /// The index of each row.
@@ -27,24 +27,43 @@ pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
             allowed = with_equal(allowed.min(rule.top_k as usize));
         }
         allowed = allowed.min((0..row.len()).filter(|&rank| weight(at(rank)) >= min_p).count());
-        if top_p < 1.0 {
-            let all: f64 = (0..allowed).map(|rank| weight(at(rank))).sum();
-            let mut sum = 0.0;
-            let reached = (0..allowed).position(|rank| {
-                sum += weight(at(rank));
-                sum >= top_p * all
-            });
-            allowed = with_equal(reached.map_or(allowed, |rank| rank + 1));
-        }
-        let score = |rank: usize| {
-            let bits = random(seed, number, sorted[rank] as u32);
-            let uniform = (f64::from(bits >> 9) + 0.5) / f64::from(1 << 23);
-            at(rank) * factor - (-uniform.ln()).ln()
-        };
+        // Elements of probabilities below 2^-40 of the greatest have no bin.
+        allowed = allowed.min((0..row.len()).filter(|&rank| weight(at(rank)) >= 0.5f64.powi(40)).count());
+        let up_to: Vec<f64> = (0..allowed)
+            .scan(0.0, |sum, rank| {
+                *sum += weight(at(rank));
+                Some(*sum)
+            })
+            .collect();
         let best = if factor == 0.0 {
             0
         } else {
-            (0..allowed).max_by(|&a, &b| score(a).total_cmp(&score(b))).unwrap_or(0)
+            let scale = Scale::new(at(0) as f32, f32::from_bits(rule.factor));
+            let bin = |rank: usize| scale.place(at(rank) as f32).0;
+            let uniform = |index| f64::from(random(seed, number, index)) / 2f64.powi(32);
+            // The element with which the sum exceeds a point.
+            let rank_at = |point: f64| up_to.iter().position(|&sum| sum > point).unwrap_or(0);
+            let (mut last, mut in_bins) = (allowed, allowed);
+            if top_p < 1.0 {
+                let enough = top_p * up_to[allowed - 1];
+                last = up_to.iter().position(|&sum| sum >= enough).expect("the sum reaches its part");
+                in_bins = (last..allowed).find(|&rank| bin(rank) != bin(last)).unwrap_or(allowed);
+                last = with_equal(last + 1).min(allowed);
+            }
+            let mut point = uniform(OF_BIN) * up_to[in_bins - 1];
+            if rank_at(point) >= last {
+                point = uniform(OF_BIN_AGAIN) * up_to[last - 1];
+            }
+            let drawn = bin(rank_at(point));
+            let score = |rank: usize| {
+                let bits = random(seed, number, sorted[rank] as u32);
+                let uniform = (f64::from(bits >> 9) + 0.5) / f64::from(1 << 23);
+                at(rank) * factor - (-uniform.ln()).ln()
+            };
+            (0..last)
+                .filter(|&rank| bin(rank) == drawn)
+                .max_by(|&a, &b| score(a).total_cmp(&score(b)))
+                .expect("the bin has elements")
         };
         drawn.push(sorted[best] as f64);
     });

@@ -154,6 +154,113 @@ fn nan_and_minus_infinity_are_drawn_from_rows_that_have_nothing_else() {
     }
 }
 
+/// A rule of the filters of draws.
+#[cfg(feature = "sample")]
+#[derive(Clone, Copy)]
+struct Filters {
+    top_k: u32,
+    min_p: f32,
+    top_p: f32,
+}
+
+/// The number of draws of each element from copies of a row, each with a seed.
+#[cfg(feature = "sample")]
+fn counts_of_draws(row: &[f32], draws: usize, filters: Filters) -> Vec<usize> {
+    use moye::{Device, Matrix, MatrixMut};
+    let device = Device::sim();
+    let x = device.upload(row).unwrap();
+    let seeds = device.upload(&(0..draws as i64).collect::<Vec<_>>()).unwrap();
+    let mut drawn = device.alloc_uninit::<i64>(draws).unwrap();
+    moye_rows::sample::Sample::new(Matrix::new(&x, draws, row.len(), (0, 1)).unwrap())
+        .seeds(Matrix::row_major(&seeds, draws, 1).unwrap())
+        .top_k(filters.top_k)
+        .min_p(filters.min_p)
+        .top_p(filters.top_p)
+        .run(&device, &mut MatrixMut::row_major(&mut drawn, draws, 1).unwrap())
+        .unwrap();
+    let mut counts = vec![0; row.len()];
+    for at in drawn.download().unwrap() {
+        counts[at as usize] += 1;
+    }
+    counts
+}
+
+/// The probability of each element, by definition.
+#[cfg(feature = "sample")]
+fn probabilities(row: &[f32], Filters { top_k, min_p, top_p }: Filters) -> Vec<f64> {
+    let greatest = f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let mut weights: Vec<f64> = row.iter().map(|&x| (f64::from(x) - greatest).exp()).collect();
+    let mut sorted: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    let keep = |weights: &mut Vec<f64>, least: f64| {
+        for (weight, &x) in weights.iter_mut().zip(row) {
+            *weight = if f64::from(x) >= least { *weight } else { 0.0 };
+        }
+    };
+    if top_k > 0 {
+        keep(&mut weights, sorted[(top_k as usize).min(row.len()) - 1]);
+    }
+    keep(&mut weights, greatest + f64::from(min_p).ln());
+    let (all, mut sum) = (weights.iter().sum::<f64>(), 0.0);
+    let reached = sorted.iter().find(|&&x| {
+        sum += (x - greatest).exp();
+        sum >= f64::from(top_p) * all
+    });
+    keep(&mut weights, reached.copied().unwrap_or(f64::NEG_INFINITY));
+    let all: f64 = weights.iter().sum();
+    weights.iter().map(|weight| weight / all).collect()
+}
+
+/// Top-p ends inside of a bin of several different elements, for some of the rules with several
+/// equal to the last one: draws that hit the others are repeated.
+#[cfg(feature = "sample")]
+#[test]
+fn draws_have_the_probabilities_of_the_filters() {
+    const DRAWS: usize = 1500;
+    let row = [
+        0.0, 2.0, 1.0005, 1.001, 1.0015, 1.002, 1.0025, 1.003, 1.002, -30.0, -1.0, 1.002, 0.5, 1.0005, -0.0,
+        1.004,
+    ];
+    let all = Filters { top_k: 0, min_p: 0.0, top_p: 1.0 };
+    for filters in [
+        all,
+        Filters { top_p: 0.6, ..all },
+        Filters { top_p: 0.75, ..all },
+        Filters { min_p: 0.3, ..all },
+        Filters { top_k: 5, top_p: 0.7, ..all },
+        Filters { top_k: 9, min_p: 0.1, top_p: 0.8 },
+    ] {
+        let wanted = probabilities(&row, filters);
+        let counts = counts_of_draws(&row, DRAWS, filters);
+        for ((&count, p), x) in counts.iter().zip(wanted).zip(row) {
+            let (mean, deviation) = (p * DRAWS as f64, (p * (1.0 - p) * DRAWS as f64).sqrt());
+            let Filters { top_k, min_p, top_p } = filters;
+            assert!(
+                (count as f64 - mean).abs() <= 4.0 * deviation,
+                "top_k {top_k}, min_p {min_p}, top_p {top_p}: {x} drawn {count} times, not {mean}"
+            );
+        }
+    }
+}
+
+#[cfg(feature = "sample")]
+#[test]
+fn equal_elements_are_all_drawn_and_infinity_alone() {
+    let all = Filters { top_k: 0, min_p: 0.0, top_p: 1.0 };
+    // Equal elements, more than the candidates of a block.
+    for filters in [all, Filters { top_p: 0.1, ..all }, Filters { top_k: 3, top_p: 0.1, ..all }] {
+        let counts = counts_of_draws(&[1.5; 3000], 40, filters);
+        assert!(counts.iter().filter(|&&count| count > 0).count() > 35);
+    }
+    let mut row = [f32::MAX, f32::INFINITY, f32::NEG_INFINITY, 0.0, f32::INFINITY, f32::NAN];
+    for filters in [all, Filters { top_p: 0.5, ..all }, Filters { min_p: 0.5, ..all }] {
+        let counts = counts_of_draws(&row, 60, filters);
+        assert!(counts[1] > 15 && counts[4] > 15 && counts[1] + counts[4] == 60, "{counts:?}");
+    }
+    row = [f32::MAX, f32::MIN, -1.0, 0.0, f32::MAX, f32::MIN];
+    assert_eq!(counts_of_draws(&row, 20, Filters { top_p: 0.5, ..all })[1..4], [0; 3]);
+}
+
 #[cfg(feature = "int4")]
 #[test]
 fn nan_of_four_bits_is_zero_or_the_minimum_and_does_not_change_the_scale() {
