@@ -230,8 +230,6 @@ def of_vocabularies(dtype):
     yield ("sample top-p 0.9 (PyTorch: topk)", x, sampled(top_p=0.9), topk, size)
     yield ("sample min-p 0.05 (PyTorch: topk)", x, sampled(min_p=0.05), topk, size)
     yield ("sample top-p 0.9 and min-p 0.05 (PyTorch: topk)", x, sampled(top_p=0.9, min_p=0.05), topk, size)
-    yield ("sample top-p 0.9 (PyTorch: topk)", x, sampled(top_p=0.9), topk, size)
-    yield ("sample min-p 0.05 (PyTorch: topk)", x, sampled(min_p=0.05), topk, size)
 
 
 def measure(work, shape, compiled):
