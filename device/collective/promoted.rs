@@ -273,37 +273,29 @@ where
                 }
                 return;
             }
-            let ahead = const { ahead::<LA>() };
             // Each lane has read the last scales of the tile before.
             sync_warp(FULL_WARP);
-            for slot in 0..ahead - 1 {
+            for slot in 0..const { ahead::<LA>() - 1 } {
                 self.copy_rows(tile, first, tile.k + slot, slot);
             }
             // One fragment for all parts: `ptxas` then adds a part's partial accumulators before it
             // issues the next part's products, which would otherwise take further registers.
             let mut partial = Fragment::<f32, AccumulatorOf<PartOf<LA, LB>, M>>::uninit(); // (MMA, MMA_M, 1)
             while k < tile.k_end {
-                let slot = (k - tile.k) % ahead;
-                if ahead == 8 {
-                    cp_async_wait::<6>();
-                } else {
-                    cp_async_wait::<1>();
-                }
-                // The copies of all lanes; and each lane has read the scales that are replaced.
-                sync_warp(FULL_WARP);
-                self.copy_rows(tile, first, k + ahead - 1, (slot + ahead - 1) % ahead);
-                let row = self.of_warp + accumulator_row(lane_id());
-                let rows = [self.scales.get((row, slot)), self.scales.get((row + 8, slot))];
                 let full = self.consumer.wait();
                 let tCrA = full.of(self.tCrA); // (1, MMA_M, MMA_K)
-                let mut full = Some(full);
+                let (mut full, mut rows) = (Some(full), [0.0; 2]);
                 for part in 0..count {
-                    let of_part = self.of_part(tile, k, part);
                     let stage = full.as_ref().map_or(0, |full| full.index());
                     let tCrB = self.tCrB.stage(count * stage + part); // (1, 1, MMA_K)
                     warpgroup_arrive();
                     warpgroup_gemm(M::default(), &tCrA, &tCrB, &mut partial, ScaleOut::Zero);
                     warpgroup_commit_batch();
+                    // While the products run.
+                    if part == 0 {
+                        rows = self.of_rows(tile, first, k);
+                    }
+                    let of_part = self.of_part(tile, k, part);
                     warpgroup_wait::<0>();
                     warpgroup_fence_operand(M::default(), &mut partial);
                     if part + 1 == count
@@ -336,6 +328,32 @@ where
     B: ScalesOfB,
     M: StaticTiledMma<Atom: WgmmaAtom>,
 {
+    /// The scales of the thread's two rows of the tile that starts at row `first`; starts to copy
+    /// those of a later K tile.
+    ///
+    /// # Safety
+    /// Same contract as [`copy_rows`](Self::copy_rows), which was called for the K tiles before that
+    /// later one, in order.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn of_rows(&self, tile: &WorkTile, first: u32, k: u32) -> [f32; 2] {
+        let ahead = const { ahead::<LA>() };
+        let slot = (k - tile.k) % ahead;
+        if ahead == 8 {
+            cp_async_wait::<6>();
+        } else {
+            cp_async_wait::<1>();
+        }
+        // The copies of all lanes; and each lane has read the scales that are replaced.
+        sync_warp(FULL_WARP);
+        let row = self.of_warp + accumulator_row(lane_id());
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.copy_rows(tile, first, k + ahead - 1, (slot + ahead - 1) % ahead);
+            [self.scales.get((row, slot)), self.scales.get((row + 8, slot))]
+        }
+    }
+
     /// Starts to copy the scales of the warp's rows for a K tile of the tile that starts at row
     /// `first`, if there is such a K tile. Rows past the end of the group use its last row's scale.
     ///
