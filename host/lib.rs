@@ -12,6 +12,7 @@
 
 mod algorithm;
 mod arch;
+mod array;
 mod captures;
 mod device;
 pub mod driver;

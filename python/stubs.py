@@ -113,8 +113,9 @@ def signature(name, parameters, results):
 
 
 def explained(operation):
-    """The stub of `explain`, whose parameters are those of `matmul`."""
-    return function(operation, "explain").replace(") -> A: ...", ") -> dict[str, Any]: ...")
+    """The stubs of `explain`: a function and its arguments, or those of `matmul`."""
+    text = "@overload\ndef explain(function: Callable[P, Any], /, *arguments: P.args, **options: P.kwargs) -> str: ...\n"
+    return text + "@overload\n" + function(operation, "explain").replace(") -> A: ...", ") -> dict[str, Any]: ...")
 
 
 def init(stub):

@@ -5,7 +5,7 @@ use crate::checkout::Checkout;
 use crate::krate::New;
 use crate::steps::{must, name, quietly};
 use crate::{test, transcript};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,8 @@ fn stand_in(checkout: &Checkout) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Writes a crate with `moye new --python`, builds its extension module, and runs its Python tests.
+/// Writes a crate with `moye new --python`, builds its extension module, and runs its tests in Python
+/// and in Rust, and its bench on the simulator.
 fn own_functions(checkout: &Checkout, python: &Path) -> Result<()> {
     // The name of the template's function, which the module may have too.
     let folder = checkout.target.join("new/silu");
@@ -121,7 +122,16 @@ fn own_functions(checkout: &Checkout, python: &Path) -> Result<()> {
     let mut tests = Command::new(python);
     tests.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "tests"]).current_dir(&folder);
     eprintln!("   {}", name(&tests));
-    must(tests.env_remove("MOYE_DEVICE").env("PYTHONPATH", folder.join("tests")))
+    must(tests.env_remove("MOYE_DEVICE").env("PYTHONPATH", folder.join("tests")))?;
+    let mut tests = checkout.cargo();
+    tests.current_dir(&folder).args(["test", "--quiet", "--test", "operations", "--bench", "silu"]);
+    tests.env("CARGO_TARGET_DIR", &checkout.target).env("MOYE_DEVICE", "sim");
+    eprintln!("   {}", name(&tests));
+    let said = quietly(&mut tests)?;
+    let measured = ["silu_f32 of [3, 1000] float32: ", "silu_bf16 of [3, 1000] bfloat16: "];
+    let is_all = said.contains("2 passed") && measured.iter().all(|line| said.contains(line));
+    ensure!(is_all, "the tests and the bench of the crate say {said}");
+    Ok(())
 }
 
 /// Builds the wheel of the Python package from the sources in `from`, for this machine and its

@@ -1,13 +1,8 @@
 //! Elementwise operations: broadcasting of shapes, and the launches of `map` for arrays.
 
-use crate::device::Rates;
-use crate::module::Ptx;
-use crate::operation::{self, Array, ArrayType, Launcher, Operation};
-use crate::stream::Stream;
+use crate::array::{Array, ArrayType};
 use crate::{Error, Result};
 use moye_device::algorithm::{MapLaunch, MapModes, MapOperand};
-use std::hash::Hash;
-use std::marker::PhantomData;
 
 /// The shape to which operands are broadcast, as in NumPy: modes are aligned at the last one, and
 /// their extents must be equal or 1.
@@ -84,108 +79,15 @@ pub fn map_launches<const N: usize>(
     Ok(MapModes::launches(&out.shape, std::array::from_fn(operand), to))
 }
 
-/// An elementwise operation: one kernel with [`map`](moye_device::algorithm::map()) of `N` inputs,
-/// or one that uses the offsets of their elements.
-pub trait Elementwise<const N: usize>: 'static {
-    /// The kernel's parameters other than operands and modes.
-    type Scalars: Copy + Eq + Hash + 'static;
-
-    /// The name in messages.
-    const NAME: &'static str;
-
-    /// The kernels.
-    fn ptx() -> &'static Ptx;
-
-    /// The name of the kernel.
-    fn kernel() -> &'static str;
-
-    /// Launches the kernel; one with [`map`](moye_device::algorithm::map()) on the grid
-    /// [`map_grid`].
-    ///
-    /// # Errors
-    /// The errors of a launch.
-    ///
-    /// # Safety
-    /// Same contract as [`Operation::launch`].
-    unsafe fn launch(call: &MapLaunch<N>, scalars: Self::Scalars, on: &Launcher<'_>) -> Result<()>;
-}
-
 /// The grid of a launch.
 pub fn map_grid<const N: usize>(launch: &MapLaunch<N>) -> crate::Grid {
     crate::Grid::new(launch.modes.blocks(), moye_device::algorithm::MAP_THREADS)
 }
 
-/// An elementwise operation as an [`Operation`] with one plan.
-struct Mapped<O, const N: usize>(PhantomData<O>);
-
-impl<O: Elementwise<N>, const N: usize> Operation for Mapped<O, N> {
-    type Problem = MapModes<N>;
-    type Plan = ();
-    type Call = (MapLaunch<N>, O::Scalars);
-    const NAME: &'static str = O::NAME;
-
-    fn ptx() -> &'static Ptx {
-        O::ptx()
-    }
-
-    fn candidates(_: &MapModes<N>, _: &Rates) -> Vec<()> {
-        vec![()]
-    }
-
-    fn cost((): &(), _: &MapModes<N>, _: &Rates) -> f64 {
-        0.0
-    }
-
-    fn kernel((): &()) -> &'static str {
-        O::kernel()
-    }
-
-    unsafe fn launch((): &(), _: &MapModes<N>, call: &Self::Call, on: &Launcher<'_>) -> Result<()> {
-        // SAFETY: the caller guarantees that the addresses are those of the operands.
-        unsafe { O::launch(&call.0, call.1, on) }
-    }
-}
-
-/// Launches the result of [`map_launches`] or [`MapModes::launches_by_element`] on a stream.
-///
-/// # Errors
-/// The errors of the launches.
-///
-/// # Safety
-/// Same contract as [`Operation::launch`].
-pub unsafe fn run_launches<O: Elementwise<N>, const N: usize>(
-    stream: &Stream,
-    launches: &[MapLaunch<N>],
-    scalars: O::Scalars,
-) -> Result<()> {
-    // SAFETY: the operands are on the stream's device until the work is complete.
-    launches.iter().try_for_each(|launch| unsafe {
-        operation::run::<Mapped<O, N>>(stream, &launch.modes, &(*launch, scalars))
-    })
-}
-
-/// Computes all elements of `out` on a stream: see [`map_launches`].
-///
-/// # Errors
-/// Same as [`map_launches`], and the errors of the launches.
-///
-/// # Safety
-/// The arrays are in memory of the stream's device, and stay valid until the work is complete.
-/// `out` shares no elements with an input, or is the same array.
-pub unsafe fn run_elementwise<O: Elementwise<N>, const N: usize>(
-    stream: &Stream,
-    inputs: [Option<&Array>; N],
-    out: &Array,
-    scalars: O::Scalars,
-) -> Result<()> {
-    // SAFETY: the launches have the elements of the arrays.
-    unsafe { run_launches::<O, N>(stream, &map_launches(O::NAME, inputs, out)?, scalars) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::Dtype;
+    use crate::array::Dtype;
 
     fn ty(shape: &[usize]) -> ArrayType {
         ArrayType { dtype: Dtype::F32, shape: shape.to_vec() }

@@ -6,5 +6,5 @@
 mod map;
 mod rows;
 
-pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementwise, run_launches};
+pub use map::{broadcast_shape, map_grid, map_launches};
 pub use rows::{RowInstance, RowPlan, RowProblem};

@@ -2,9 +2,9 @@
 //! card. The shipped operations choose by them, and so can any
 //! [`Operation`](crate::operation::Operation).
 
+use crate::array::{Array, Dtype};
 use crate::device::{Arch, Rates};
 use crate::launch::Grid;
-use crate::operation::{Array, Dtype};
 use crate::{Error, MAX_BLOCKS, Result};
 use moye_device::algorithm::{RowBlocks, RowShape, RowStride};
 
@@ -414,7 +414,7 @@ impl Array {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::ArrayType;
+    use crate::array::ArrayType;
     use moye_device::algorithm::{AnyCluster, Cluster1024};
 
     #[test]

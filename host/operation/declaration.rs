@@ -88,6 +88,9 @@ pub struct OperandOf {
     pub returned_if: Option<&'static str>,
     /// Whether elements are moved, of any type: see [`OperandOf::moved`].
     pub is_moved: bool,
+    /// Why the reference does not tell the result of NaN and infinities in this input: see
+    /// [`OperandOf::finite`].
+    pub finite: Option<&'static str>,
 }
 
 /// The memory layouts that an operand accepts.
@@ -159,6 +162,7 @@ impl OperandOf {
             is_by_name: false,
             returned_if: None,
             is_moved: false,
+            finite: None,
         }
     }
 
@@ -213,6 +217,13 @@ impl OperandOf {
     #[must_use]
     pub const fn moved(self) -> Self {
         Self { is_moved: true, ..self }
+    }
+
+    /// An input to which the harness gives neither NaN nor infinities, and why: their results are
+    /// not those of float64.
+    #[must_use]
+    pub const fn finite(self, why: &'static str) -> Self {
+        Self { finite: Some(why), ..self }
     }
 
     /// The element type of this name.

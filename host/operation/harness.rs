@@ -1,5 +1,10 @@
 //! The test of an operation from its declaration: each case, element type and memory layout against
-//! the float64 reference, with poisoned results, guarded memory, and the same bits in a graph.
+//! the float64 reference, with poisoned results, guarded memory, and the same bits in a graph. One
+//! case has NaN and infinities: the result has them where the reference does, and its other
+//! elements are right.
+//!
+//! Spills to local memory are tested where the kernels' PTX is, by ptxas: see
+//! `ops/rows/tests/operations/ptxas.rs`.
 //!
 //! ```ignore
 //! #[test]
@@ -15,9 +20,28 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A byte that no result contains: as a float it is a small number, as an integer one far below 0,
-/// which no case computes.
+/// A byte of memory that a call does not write: workspaces, and elements of integers, of which it
+/// is one far below 0 that no case computes.
 const POISON: u8 = 0xA5;
+
+/// The value of a reference for an element that a call leaves as it is.
+pub const UNWRITTEN: f64 = f64::from_bits(0x7FFD_A5A5_A5A5_A5A5);
+
+fn is_written(expected: &f64) -> bool {
+    expected.to_bits() != UNWRITTEN.to_bits()
+}
+
+/// The bytes of an element before a call: of floats a NaN with a payload, which no kernel computes.
+/// Any value of one byte may be computed: results of such elements have two poisons, one a run.
+fn poison(dtype: Dtype) -> &'static [u8] {
+    match dtype {
+        Dtype::F32 => &[POISON, POISON, 0xE5, 0x7F],
+        Dtype::F16 => &[POISON, 0x7E],
+        Dtype::Bf16 => &[0xE5, 0x7F],
+        Dtype::F64 | Dtype::C128 => &[POISON, POISON, POISON, POISON, POISON, POISON, 0xFD, 0x7F],
+        _ => &[POISON],
+    }
+}
 
 /// The memory layout of a case's arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +115,8 @@ pub fn devices() -> Vec<Device> {
 
 /// Tests all cases of an operation on all [`devices`], with each candidate of its plans, with the
 /// workspaces of the stream and with a caller's: with both if a case runs as a call and in a graph,
-/// otherwise alternating.
+/// otherwise alternating. The first case with three rows or more in an input of floats also runs
+/// with NaN and infinities in some rows, unless the input is [`OperandOf::finite`].
 ///
 /// # Panics
 /// A result differs from the reference by more than the tolerance, memory next to a result or a
@@ -120,7 +145,38 @@ pub fn check_on(declaration: &Declaration, device: &Device, takes: impl Fn(&Case
 /// Checks an operation. Returns the size in bytes of the largest workspace taken from a caller: 0
 /// if no case needs one, `None` without a device.
 fn largest_workspace(declaration: &Declaration) -> Option<usize> {
-    devices().iter().map(|device| largest_on(declaration, device, |_| true)).max()
+    let check_all = |device: &Device| {
+        check_special(declaration, device);
+        largest_on(declaration, device, |_| true)
+    };
+    devices().iter().map(check_all).max()
+}
+
+/// The input that has NaN and infinities in a case: the first of floats, if it has three rows.
+fn special_input(declaration: &Declaration, case: &Case, dtypes: usize) -> Option<&'static str> {
+    let mut inputs = declaration.inputs().zip(case.inputs);
+    let (of, shape) = inputs.find(|(of, shape)| {
+        let is_random = of.known.is_none() && case.given(of.name).is_none();
+        shape.is_some() && is_random && Dtype::FLOATS.contains(&of.dtypes[dtypes % of.dtypes.len()])
+    })?;
+    let [rows @ .., columns] = (*shape)? else { return None };
+    (*columns > 0 && rows.iter().product::<usize>() > 2 && of.finite.is_none()).then_some(of.name)
+}
+
+/// Tests the first case with rows of floats with NaN and infinities in some of them.
+fn check_special(declaration: &Declaration, device: &Device) {
+    let first = declaration.operands.first().map_or(&[][..], |first| first.dtypes);
+    for (dtypes, of) in first.iter().enumerate().take(if device.is_gpu() { first.len() } else { 1 }) {
+        let found = declaration.cases.iter().enumerate().find_map(|(number, case)| {
+            let takes = case.only.is_none_or(|only| only.contains(of));
+            Some((number, case, special_input(declaration, case, dtypes).filter(|_| takes)?))
+        });
+        let Some((number, case, input)) = found else { continue };
+        let form = Form { dtypes, placement: Placement::Padded, special: Some(input) };
+        let workspaces = Workspaces::new(device);
+        check_case(declaration, device, case, form, number as u64, &workspaces);
+        workspaces.end(declaration.name);
+    }
 }
 
 /// [`largest_workspace`] of some cases on one device.
@@ -138,7 +194,8 @@ fn largest_on(declaration: &Declaration, device: &Device, takes: impl Fn(&Case) 
             // case in one placement, which rotates with the type and the case.
             for (index, placement) in Placement::ALL.into_iter().enumerate() {
                 if number == 0 || (number + index + dtypes) % 4 == 0 || device.is_gpu() {
-                    check_case(declaration, device, case, dtypes, placement, number as u64, &workspaces);
+                    let form = Form { dtypes, placement, special: None };
+                    check_case(declaration, device, case, form, number as u64, &workspaces);
                     largest = largest.max(workspaces.end(declaration.name));
                 }
             }
@@ -272,8 +329,9 @@ impl Placed {
             .iter()
             .zip(&strides)
             .map(|(&extent, &stride)| extent.saturating_sub(1) * stride as usize);
-        let elements = offset + reach.sum::<usize>() + 1 + 16;
-        Self { offset, strides, bytes: vec![POISON; elements * ty.dtype.bytes()], ty }
+        let bytes = (offset + reach.sum::<usize>() + 1 + 16) * ty.dtype.bytes();
+        let bytes = poison(ty.dtype).iter().copied().cycle().take(bytes).collect();
+        Self { offset, strides, bytes, ty }
     }
 
     /// The offsets of the elements, in row-major order.
@@ -296,6 +354,32 @@ impl Placed {
         }
     }
 
+    /// Sets the first element to NaN and the last one to infinity. With four rows or more, one of
+    /// the second row is minus infinity.
+    fn make_special(&mut self) {
+        let (size, dtype) = (self.ty.dtype.bytes(), self.ty.dtype);
+        let places: Vec<_> = self.places().collect();
+        let columns = self.ty.shape.last().copied().unwrap_or(1);
+        let mut set =
+            |index: usize, value| dtype.write(value, &mut self.bytes[places[index] * size..][..size]);
+        set(0, f64::NAN);
+        set(places.len() - 1, f64::INFINITY);
+        if places.len() / columns > 3 {
+            set(columns + columns / 2, f64::NEG_INFINITY);
+        }
+    }
+
+    /// Memory as `from`, with the elements of `bytes` that a call writes.
+    fn with_written(&self, mut from: Vec<u8>, bytes: &[u8], expected: &[f64]) -> Vec<u8> {
+        let size = self.ty.dtype.bytes();
+        for (place, expected) in self.places().zip(expected) {
+            if is_written(expected) {
+                from[place * size..][..size].copy_from_slice(&bytes[place * size..][..size]);
+            }
+        }
+        from
+    }
+
     fn array(&self, buffer: &Buffer<u8>) -> Array {
         Array {
             dtype: self.ty.dtype,
@@ -306,19 +390,29 @@ impl Placed {
     }
 }
 
+/// What a test of a case chooses.
+#[derive(Clone, Copy)]
+struct Form {
+    /// The index of the operands' types.
+    dtypes: usize,
+    placement: Placement,
+    /// The input with NaN and infinities.
+    special: Option<&'static str>,
+}
+
 fn check_case(
     declaration: &Declaration,
     device: &Device,
     case: &Case,
-    dtypes: usize,
-    placement: Placement,
+    Form { dtypes, placement, special }: Form,
     seed: u64,
     workspaces: &Workspaces,
 ) {
     let types = case.types(declaration, |operand| operand.dtypes[dtypes % operand.dtypes.len()]);
     let of: Vec<_> = types.iter().flatten().map(|ty| format!("{:?} {}", ty.shape, ty.dtype)).collect();
-    let what =
-        format!("{} of {} {placement:?} {:?} on {device:?}", declaration.name, of.join(", "), case.options);
+    let with = special.map_or_else(String::new, |input| format!(" with NaN and infinities in {input}"));
+    let (name, of) = (declaration.name, of.join(", "));
+    let what = format!("{name} of {of} {placement:?} {:?}{with} on {device:?}", case.options);
     let mut options = case.set_options(declaration).unwrap_or_else(|error| panic!("{what}: {error}"));
     let mut random = Random::new(seed);
     let inputs: Vec<Option<Placed>> = declaration
@@ -327,6 +421,9 @@ fn check_case(
         .map(|(operand, ty)| {
             let mut placed = Placed::new(ty.clone()?, operand.layout, placement);
             placed.fill(&mut random, case.given(operand.name), &case.range(operand.name));
+            if special == Some(operand.name) {
+                placed.make_special();
+            }
             Some(placed)
         })
         .collect();
@@ -340,6 +437,7 @@ fn check_case(
     let placed = |(operand, ty): (&OperandOf, ArrayType)| Placed::new(ty, operand.layout, placement);
     let results: Vec<_> = declaration.outputs().zip(results).map(placed).collect();
     let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let read = inputs.iter().flatten().count();
     // Either the call uses the caller's workspaces and its graph the stream's, or the reverse.
     let (call_is_given, of_stream) = ((seed + dtypes as u64) % 2 == 1, device.default_stream());
     let attempt = |in_graph: bool| {
@@ -347,8 +445,13 @@ fn check_case(
             true => workspaces.on(stream),
             false => stream.clone(),
         };
-        let memory: Vec<_> =
-            inputs.iter().flatten().chain(&results).map(|placed| upload(&placed.bytes)).collect();
+        // In a graph another poison: what is not written then differs.
+        let before = |result: &Placed| match in_graph {
+            true => upload(&result.bytes.iter().map(|byte| !byte).collect::<Vec<_>>()),
+            false => upload(&result.bytes),
+        };
+        let of_inputs = inputs.iter().flatten().map(|placed| upload(&placed.bytes));
+        let memory: Vec<_> = of_inputs.chain(results.iter().map(before)).collect();
         let mut next = memory.iter();
         let mut given = inputs.iter();
         let mut written = results.iter();
@@ -390,34 +493,25 @@ fn check_case(
         }
     };
     let (first, planned) = tune::with(None, || run(false));
-    // The simulator's order of execution does not depend on the type.
-    if device.is_gpu() || dtypes == 0 {
-        let (again, _) = tune::with(None, || run(true));
-        assert_eq!(first, again, "{what}: a launch of its graph differs from a call");
-    }
     let values: Vec<_> = inputs
         .iter()
         .map(|input| input.as_ref().map(|input| (input.ty.clone(), input.values(&input.bytes))))
         .collect();
     let expected = (declaration.reference)(&values, &options);
-    let read = inputs.iter().flatten().count();
     let verify = |after: &[Vec<u8>], what: &str| {
         for (input, bytes) in inputs.iter().flatten().zip(after) {
             assert!(input.bytes == *bytes, "{what}: an input was written");
         }
         for ((result, bytes), expected) in results.iter().zip(&after[read..]).zip(&expected) {
             let size = result.ty.dtype.bytes();
-            let mut guarded = bytes.clone();
-            for place in result.places() {
-                guarded[place * size..][..size].fill(POISON);
-            }
-            let is_untouched = guarded.iter().all(|&byte| byte == POISON);
-            assert!(is_untouched, "{what}: memory beside the result was written");
+            let written = result.with_written(result.bytes.clone(), bytes, expected);
+            assert!(written == *bytes, "{what}: memory beside the elements was written");
             let values = result.values(bytes);
-            // Some of many elements may equal the poison.
+            // Of elements of one byte some of many may equal the poison.
             let is_close = |at: usize| (values[at] - expected[at]).abs() <= 0.01 * expected[at].abs();
             let unwritten = result.places().enumerate().find(|&(at, place)| {
-                bytes[place * size..][..size].iter().all(|&byte| byte == POISON) && !is_close(at)
+                let own = place * size..(place + 1) * size;
+                is_written(&expected[at]) && bytes[own.clone()] == result.bytes[own] && !is_close(at)
             });
             assert!(unwritten.is_none(), "{what}: an element of the result was not written");
             let tolerance = case.tolerance.unwrap_or_else(|| (declaration.tolerance)(result.ty.dtype));
@@ -425,6 +519,19 @@ fn check_case(
         }
     };
     verify(&first, &what);
+    // The simulator's order of execution does not depend on the type.
+    let has_bytes = results.iter().any(|result| result.ty.dtype.bytes() == 1);
+    if device.is_gpu() || (dtypes == 0 || has_bytes) && special.is_none() {
+        let (mut again, _) = tune::with(None, || run(true));
+        for ((result, bytes), expected) in results.iter().zip(&mut again[read..]).zip(&expected) {
+            let complement = bytes.iter().map(|byte| !byte).collect();
+            *bytes = result.with_written(complement, bytes, expected);
+        }
+        assert_eq!(
+            first, again,
+            "{what}: a launch of its graph differs from a call, or an element was not written"
+        );
+    }
     // Plans that other problems, cards or a file of tuned plans select.
     if device.is_gpu() || dtypes == 0 && placement == Placement::Dense {
         for planned in &planned {
@@ -436,11 +543,12 @@ fn check_case(
     }
 }
 
-/// Compares by relative norm; NaN and infinities must be equal.
+/// Compares by relative norm what is written; NaN and infinities must be equal.
 fn compare(got: &[f64], expected: &[f64], tolerance: f64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     let (mut error, mut norm) = (0.0, 0.0);
-    for (index, (&got, &expected)) in got.iter().zip(expected).enumerate() {
+    let written = got.iter().zip(expected).enumerate().filter(|(_, (_, expected))| is_written(expected));
+    for (index, (&got, &expected)) in written {
         if got.is_finite() && expected.is_finite() {
             error += (got - expected).powi(2);
             norm += expected.powi(2);

@@ -6,10 +6,11 @@
 //! has made before without planning it again. A [`Declaration`] is what the program, Python and the
 //! test harness know about an operation: its operands, options, reference and cases, as data.
 
-mod array;
 mod declaration;
 pub mod harness;
+mod macros;
 mod measure;
+mod on;
 mod options;
 #[cfg(feature = "tune")]
 mod plans_file;
@@ -17,19 +18,19 @@ mod repeat;
 mod tune;
 mod typed;
 
-pub use array::{Array, ArrayType, Axes, Dtype, offsets, shape_text};
 pub use declaration::{Call, Case, Declaration, Known, KnownFn, MemoryLayout, OperandOf, Role};
 pub use measure::{Measured, measure, measure_beside};
+pub use on::{Launch, On, To};
 pub use options::{OptionOf, Options, Value};
 pub use tune::{FailedCandidate, Plans, Tuned, TunedPlan, tune};
 pub use typed::{TypedCall, check_device};
 
-pub use crate::algorithm::{
-    Elementwise, RowInstance, RowPlan, RowProblem, broadcast_shape, map_grid, map_launches, run_elementwise,
-    run_launches,
-};
+pub use crate::algorithm::{RowInstance, RowPlan, RowProblem, broadcast_shape, map_grid, map_launches};
+pub use crate::array::{Array, ArrayType, Axes, Dtype, offsets, shape_text};
 pub use crate::matrix::{Shape, same_device};
 pub use crate::memory::{Counters, Workspace};
+#[doc(inline)]
+pub use crate::{declare, of_floats, runs, setters};
 
 use crate::device::Rates;
 use crate::launch::{Grid, KernelArgs};

@@ -3,6 +3,7 @@
 use super::{Array, Call, Declaration, Options, Value};
 use crate::{Device, Error, Matrix, MatrixMut, Result, Stream};
 use moye_device::memory::Element;
+use std::borrow::Cow;
 
 /// Checks that an argument of an operation is in memory of the stream's device.
 ///
@@ -104,6 +105,16 @@ impl<'a> TypedCall<'a> {
             array.strides.remove(mode);
         }
         self
+    }
+
+    /// Checks the call. Returns the name of its kernel, and what else its plan says.
+    ///
+    /// # Errors
+    /// The errors of the operation.
+    pub fn explain(self) -> Result<Cow<'static, str>> {
+        let call = Call { operands: &self.operands, options: &self.options };
+        self.declaration.check(&call)?;
+        (self.declaration.explain)(self.stream, &call)
     }
 
     /// Checks the call and computes it.

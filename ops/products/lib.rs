@@ -30,7 +30,7 @@ pub mod block_scaled_groups;
 #[allow(dead_code, reason = "some operation needs it")]
 mod bounds;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-#[allow(dead_code, unused_macros, unused_imports, reason = "some operation needs it")]
+#[allow(dead_code, reason = "some operation needs it")]
 mod builder;
 #[cfg(feature = "few")]
 pub mod few;
@@ -82,9 +82,6 @@ mod host {
         "weights" weights: LINEAR_QUANTIZED, LINEAR_QUANTIZED_A8, PACK_WEIGHTS, UNPACK_WEIGHTS;
     }
 }
-#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-#[allow(unused_imports, reason = "some operation needs it")]
-use builder::runs;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 

@@ -457,11 +457,6 @@ mod host {
         }
     }
 
-    /// The value of result elements that belong to no group: the harness's poison.
-    pub fn unwritten(dtype: Dtype) -> f64 {
-        dtype.read(&[0xA5; 8][..dtype.bytes()])
-    }
-
     /// The rows of each group: of `a`, flat.
     pub fn groups_of(a: &ArrayType, ends: &[f64]) -> Vec<Range<usize>> {
         let padded = (a.shape.len() == 3).then(|| a.shape[1]);

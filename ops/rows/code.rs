@@ -44,7 +44,8 @@ impl Code {
     pub fn nearest(self, x: f32) -> f64 {
         use moye_runtime::number::{F8E4M3, F8E5M2, Scalar as _};
         match self {
-            Self::I8 => x.round_ties_even().clamp(-128.0, 127.0).into(),
+            // NaN is 0.
+            Self::I8 => (x.round_ties_even() as i8).into(),
             Self::E4m3 => F8E4M3::from_f32(x).to_f64(),
             Self::E5m2 => F8E5M2::from_f32(x).to_f64(),
         }

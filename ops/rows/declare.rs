@@ -18,63 +18,6 @@ pub const fn option(name: &'static str, about: &'static str, default: Value) -> 
     OptionOf::new(name, about, default)
 }
 
-/// Declares operations by the items of their folder: `call::results`, `call::compute`,
-/// `oracle::reference` and `oracle::TOLERANCE`. The value in parentheses after a static's name
-/// tells the operations of a folder apart. It is the first argument of `reference`; `results` and
-/// `compute` have the operation's name before it.
-macro_rules! declare {
-    ($(
-        $(#[doc = $about:literal])+
-        pub static $static:ident $(($of:expr))? = {
-            name: $name:expr,
-            $($field:ident: $value:expr,)*
-            $(..$like:expr)?
-        };
-    )+) => { $(
-        $(#[doc = $about])+
-        pub static $static: moye_runtime::operation::Declaration = moye_runtime::operation::Declaration {
-            name: $name,
-            $($field: $value,)*
-            results: |inputs, options| call::results($($name, $of,)? inputs, options),
-            // SAFETY: the contract of `Declaration::run`.
-            run: |stream, call| unsafe {
-                call::compute($($name, $of,)? &crate::launch::On::stream(stream), call)
-            },
-            // SAFETY: nothing is launched.
-            explain: |stream, call| crate::launch::On::name(stream, |on| unsafe {
-                call::compute($($name, $of,)? on, call)
-            }).map(Into::into),
-            reference: |inputs, options| oracle::reference($($of,)? inputs, options),
-            tolerance: oracle::TOLERANCE,
-            $(..$like)?
-        };
-    )+ };
-}
-pub(crate) use declare;
-
-/// Calls `$call` with `$t` as the Rust type of floats `$dtype`, in a function with a [`Result`];
-/// elements of integers have no kernels.
-macro_rules! of_floats {
-    ($operation:expr, $dtype:expr, $t:ident => $call:expr) => {{
-        macro_rules! of {
-            ($of:ty) => {{
-                type $t = $of;
-                $call
-            }};
-        }
-        match $dtype {
-            moye_runtime::operation::Dtype::F32 => of!(f32),
-            moye_runtime::operation::Dtype::F16 => of!(half::f16),
-            moye_runtime::operation::Dtype::Bf16 => of!(half::bf16),
-            other => {
-                let detail = format!("there are no kernels for elements of {other}");
-                return Err(moye_runtime::Error::Unsupported { operation: $operation, detail });
-            }
-        }
-    }};
-}
-pub(crate) use of_floats;
-
 /// Writes [`RowKernel::plans`](crate::rows::RowKernel::plans) of a kernel by its table.
 macro_rules! plans {
     ($table:path) => {

@@ -15,9 +15,6 @@ pub mod activation;
 pub mod affine;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "append"))]
 pub mod append;
-#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-#[allow(unused_imports, unused_macros, reason = "some operation needs it")]
-mod builder;
 #[cfg(any(feature = "dequantize", feature = "norm", feature = "quantize"))]
 pub mod code;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "cross_entropy"))]
@@ -38,9 +35,6 @@ mod groups;
 pub mod histogram;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "int4"))]
 pub mod int4;
-#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-#[allow(dead_code, reason = "some operation needs it")]
-mod launch;
 #[cfg(any(feature = "norm", feature = "norm_backward"))]
 mod moments;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "norm"))]

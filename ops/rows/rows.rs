@@ -1,11 +1,10 @@
 //! Launches of a declared call along rows: the arrays as rows, and the launch of a plan.
 
-use crate::launch::{On, To};
 use crate::plan;
 use moye_device::algorithm::RowStride;
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::{Element, Global, GlobalMut};
-use moye_runtime::operation::{Array, Dtype, Launcher, Operation, RowInstance, RowPlan, RowProblem};
+use moye_runtime::operation::{Array, Dtype, Launcher, On, Operation, RowInstance, RowPlan, RowProblem, To};
 use moye_runtime::{Grid, KernelArgs, Ptx, Rates, Result};
 use std::hash::Hash;
 use std::marker::PhantomData;

@@ -1,6 +1,6 @@
 import os
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from . import algebra as algebra
 from . import draw as draw
@@ -15,6 +15,7 @@ class SupportsDLPack(Protocol):
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 A = TypeVar("A", bound=SupportsDLPack)
+P = ParamSpec("P")
 
 class DeviceError(RuntimeError): ...
 class KernelFault(DeviceError): ...
@@ -830,6 +831,9 @@ def var(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+@overload
+def explain(function: Callable[P, Any], /, *arguments: P.args, **options: P.kwargs) -> str: ...
+@overload
 def explain(
     a: A,
     b: A,

@@ -14,11 +14,10 @@ def {name}({parameters}):
 """
 
 
-def function(operation, name=None, run=_moye.run_declared):
-    """The function of a declared operation, by another name if one is given. `run` computes or
-    explains the call. If it returns a value, the function returns it."""
+def with_parameters_of(operation, name, run):
+    """A function with the parameters of a declared operation. `run` computes or explains the call. If
+    it returns a value, the function returns it."""
     of, summary, operands, options = operation
-    name = name or of
     inputs = [x for x in operands if "result" not in x[2]]
     results = [x for x in operands if "result" in x[2]]
     names, outs = [x[0] for x in inputs], [x[0] for x in results]
@@ -78,6 +77,26 @@ def function(operation, name=None, run=_moye.run_declared):
     exec(source, scope)
     made = scope[name]
     made.__doc__ = _documentation(summary, inputs, results, options)
+    return made
+
+
+# The operation of each function that computes one.
+_OPERATION_OF = {}
+
+
+def explain(function, /, *arguments, **options):
+    """The kernel that a function launches for these arguments, and what else its plan says, as text.
+    Nothing is computed."""
+    if function not in _OPERATION_OF:
+        raise TypeError(f"{function!r} is not the function of a declared operation")
+    explained = with_parameters_of(_OPERATION_OF[function], function.__name__, _moye.explain_declared)
+    return explained(*arguments, **options)
+
+
+def function(operation, name=None):
+    """The function of a declared operation, by another name if one is given."""
+    made = with_parameters_of(operation, name or operation[0], _moye.run_declared)
+    _OPERATION_OF[made] = operation
     return made
 
 

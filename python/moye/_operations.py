@@ -11,9 +11,19 @@ FUNCTIONS = {
     for name, operation in _declared.OPERATIONS.items()
 }
 
-explain = _declared.function(_declared.OPERATIONS["matmul"], "explain", _moye.explain_matmul)
-explain.__doc__ = """The kernel of :func:`matmul` with the same arguments: a dict of ``kernel`` (its name), ``tile``
-(M, N) and ``split_k``. Nothing is computed."""
+_explain_matmul = _declared.with_parameters_of(_declared.OPERATIONS["matmul"], "explain", _moye.explain_matmul)
+
+
+def explain(*arguments, **options):
+    """The kernel of a call, which is not computed.
+
+    ``explain(moye.softmax, x, axis=-1)`` is text: the name of the kernel that the function launches
+    for these arguments, and what else its plan says. Without a function the arguments are those of
+    :func:`matmul`, and the result is a dict of ``kernel`` (its name), ``tile`` (M, N) and ``split_k``.
+    """
+    explained = _declared.explain if arguments and callable(arguments[0]) else _explain_matmul
+    return explained(*arguments, **options)
+
 
 
 # By hand: a declared operand is one array, not a list of them.

@@ -29,7 +29,8 @@ use std::ffi::CString;
 const FILES: [(&str, &str); 2] =
     [("_arrays", include_str!("_arrays.py")), ("_declared", include_str!("_declared.py"))];
 
-/// An extension module with a function for each operation.
+/// An extension module with a function for each operation, and `explain`, which names the kernel
+/// of a call of one.
 ///
 /// ```ignore
 /// moye_python_support::module!(row_sums, &[&SUM, &MEAN]);
@@ -78,7 +79,9 @@ pub fn functions(
     for class in ["Array", "DeviceError", "KernelFault"] {
         module.add(class, native.getattr(class)?)?;
     }
-    let functions = parent.getattr("_declared")?.getattr("FUNCTIONS")?;
+    let declared = parent.getattr("_declared")?;
+    module.add("explain", declared.getattr("explain")?)?;
+    let functions = declared.getattr("FUNCTIONS")?;
     for (name, function) in functions.cast::<PyDict>()? {
         function.setattr("__module__", &own)?;
         module.add(name.extract::<&str>()?, function)?;
@@ -107,5 +110,6 @@ pub fn add(
     module.add_function(wrap_pyfunction!(operation::declared, module)?)?;
     module.add_function(wrap_pyfunction!(operation::declared_results, module)?)?;
     module.add_function(wrap_pyfunction!(operation::run_declared, module)?)?;
+    module.add_function(wrap_pyfunction!(operation::explain_declared, module)?)?;
     Ok(())
 }

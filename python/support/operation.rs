@@ -301,6 +301,28 @@ pub fn run_declared(
     arrays.give_back(&operands)
 }
 
+/// The name of the kernel that would compute a call, and what else its plan says. The parameters
+/// are those of [`run_declared`]; nothing is computed.
+#[pyfunction]
+#[pyo3(signature = (name, operands, given, *, device, stream, allocate=None))]
+pub fn explain_declared(
+    py: Python<'_>,
+    name: &str,
+    operands: Vec<Option<PyRef<'_, Operand>>>,
+    given: &Bound<'_, PyDict>,
+    device: &Bound<'_, PyAny>,
+    stream: &Bound<'_, PyAny>,
+    allocate: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let mut explained = String::new();
+    let on = On { device, stream, allocate };
+    with_call(py, name, &operands, given, on, |declaration, stream, call| {
+        explained = (declaration.explain)(stream, call)?.into_owned();
+        Ok(())
+    })?;
+    Ok(explained)
+}
+
 /// The device, the stream and the allocator of a call, as Python passes them.
 pub struct On<'a, 'py> {
     /// The name of the device, for arrays on the host.

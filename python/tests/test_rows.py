@@ -47,6 +47,21 @@ def test_groups_of_4_bits_come_back_within_half_a_step():
         assert results[0].dtype == np.uint8 and (np.abs(back - x) <= 0.501 * steps).all()
 
 
+def test_the_kernel_of_any_operation_is_explained_and_nothing_is_computed():
+    x, out = np.ones((3, 1000), np.float32), np.full((3, 1000), 7, np.float32)
+    for function in (moye.softmax, moye.log_softmax):
+        assert moye.explain(function, x, axis=-1, out=out, device="sim").startswith("softmax_f32_")
+    assert moye.explain(moye.sum, x.astype(np.float16), axis=0, device="sim").startswith("reduce_")
+    assert moye.explain(moye.transpose, x, device="sim").startswith("transpose_")
+    a = np.ones((64, 64), np.float32)
+    assert moye.explain(moye.matmul, a, a, device="sim").startswith(moye.explain(a, a, device="sim")["kernel"])
+    assert (out == 7).all()
+    with pytest.raises(ValueError, match="axis"):
+        moye.explain(moye.softmax, x, axis=5, device="sim")
+    with pytest.raises(TypeError, match="is not the function of a declared operation"):
+        moye.explain(np.sum, x)
+
+
 def test_histograms_are_those_of_numpy():
     x = np.random.default_rng(9).normal(size=(50, 7)).astype(np.float32)
     counts = moye.histc(x, bins=16, low=-2, high=2, device="sim")

@@ -24,7 +24,7 @@ mod host {
     use crate::builder::option;
     use crate::operand::{self, RowGroups};
     use moye_runtime::number::{F8E4M3, F8E5M2};
-    use moye_runtime::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall, Value};
+    use moye_runtime::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall, Value, runs};
     use moye_runtime::{Element, Error, Matrix, MatrixMut, Result, Stream};
 
     const FLOATS: &[Dtype] = &[Dtype::E4m3, Dtype::E5m2];
@@ -51,7 +51,8 @@ mod host {
                 "scale_a",
                 "float32: one for 1 x 128 elements of a; an extent may be 1",
             )
-            .of(&[Dtype::F32]),
+            .of(&[Dtype::F32])
+            .finite(oracle::SUM_OF_BLOCK),
             OperandOf::new(
                 Role::Input,
                 "scale_b",
@@ -159,10 +160,10 @@ mod host {
             Self { groups: Some(RowGroups { ends: counts, is_padded: true }), ..self }
         }
 
-        crate::runs! {
+        runs! {
             /// Computes it on the default stream of a device, to bf16, f16 or f32: on the simulator
             /// and on sm_90a.
-            fn run, run_on<O: Element>(self, stream, c: &mut MatrixMut<'_, O>) {
+            fn run, run_on, explain<O: Element>(self, stream, c: &mut MatrixMut<'_, O>) {
                 let dtype = Array::of_mut(call::NAME, c)?.dtype;
                 let call = self.call(stream, dtype)?;
                 let of_c = self.result("c", c)?;
@@ -170,11 +171,11 @@ mod host {
             }
         }
 
-        crate::runs! {
+        runs! {
             /// Computes it on the default stream of a device to e4m3, with a scale for each 1 x
             /// 128 elements of `c`, (m, ceil(n / 128)): their greatest magnitude divided by 448,
             /// or 1 if that is below 1e-30.
-            fn run_quantized, run_quantized_on(
+            fn run_quantized, run_quantized_on, explain_quantized(
                 self, stream, c: &mut MatrixMut<'_, F8E4M3>, scales: &mut MatrixMut<'_, f32>
             ) {
                 let call = self.call(stream, Dtype::E4m3)?;

@@ -2,8 +2,12 @@
 
 use crate::bounds;
 use moye_runtime::number::{F8E4M3, Scalar as _};
+use moye_runtime::operation::harness::UNWRITTEN;
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 use std::iter;
+
+/// Why scales are finite in the harness.
+pub const SUM_OF_BLOCK: &str = "a scale multiplies the sum of a block, here each of its terms";
 
 /// An element of scales (rows, blocks), broadcast along modes of extent 1. A scale is for 128 of
 /// `rows` rows, or for one.
@@ -26,7 +30,7 @@ pub fn block_scaled(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options)
     let groups = ends
         .map_or_else(|| iter::once(0..count).collect(), |(_, ends)| crate::operand::groups_of(&a.0, ends));
     let dtype = options.dtype("dtype");
-    let mut c = vec![crate::operand::unwritten(dtype); count * n];
+    let mut c = vec![UNWRITTEN; count * n];
     for (g, of_group) in groups.into_iter().enumerate() {
         for (i, j) in of_group.flat_map(|i| (0..n).map(move |j| (i, j))) {
             let term = |l: usize| {
@@ -44,13 +48,12 @@ pub fn block_scaled(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options)
 
 /// An 8-bit result, and its scales. Elements of no group keep their value.
 pub fn quantised(c: &[f64], n: usize) -> Vec<Vec<f64>> {
-    let of = crate::operand::unwritten;
     let (mut q, mut scales) = (Vec::new(), Vec::new());
     for block in c.chunks(n.max(1)).flat_map(|row| row.chunks(128)) {
         let amax = block.iter().fold(0.0f64, |most, c| most.max(c.abs()));
         let scale = if amax < 1e-30 { 1.0 } else { amax / 448.0 };
-        let is_kept = block[0].to_bits() == of(Dtype::E4m3).to_bits();
-        scales.push(if is_kept { of(Dtype::F32) } else { scale });
+        let is_kept = block[0].to_bits() == UNWRITTEN.to_bits();
+        scales.push(if is_kept { UNWRITTEN } else { scale });
         let rounded = |c: f64| F8E4M3::from_f32((c / scale) as f32).to_f64();
         q.extend(block.iter().map(|&c| if is_kept { c } else { rounded(c) }));
     }

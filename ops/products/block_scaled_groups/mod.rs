@@ -34,7 +34,7 @@ mod host {
     use crate::builder::option;
     use crate::operand;
     use moye_runtime::number::F8E4M3;
-    use moye_runtime::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
+    use moye_runtime::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value, runs};
     use moye_runtime::{Element, Error, Matrix, MatrixMut};
 
     /// The names in messages.
@@ -54,7 +54,7 @@ mod host {
     }
 
     const fn scales(role: Role, name: &'static str, about: &'static str) -> OperandOf {
-        OperandOf::new(role, name, about).of(&[Dtype::F32])
+        OperandOf::new(role, name, about).of(&[Dtype::F32]).finite(crate::block_scaled::oracle::SUM_OF_BLOCK)
     }
 
     const fn of_a(role: Role, name: &'static str) -> OperandOf {
@@ -189,11 +189,11 @@ mod host {
             Self { scales: Some([a, b]), ..self }
         }
 
-        crate::runs! {
+        runs! {
             /// Computes it on the default stream of a device, to bf16 or f32, or to f16 of e4m3,
             /// and to matrices that are one below the other in `c`, (groups * m, n): on the
             /// simulator and on sm_90a.
-            fn run, run_on<O: Element>(self, stream, c: &mut MatrixMut<'_, O>) {
+            fn run, run_on, explain<O: Element>(self, stream, c: &mut MatrixMut<'_, O>) {
                 let Some([scale_a, scale_b]) = &self.scales else {
                     let detail = "there are no scales; set them with `scales`".to_owned();
                     return Err(Error::ShapeMismatch { operation: NAME_K, detail });

@@ -15,7 +15,7 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
-    use moye_runtime::operation::{Declaration, OperandOf, Role, TypedCall};
+    use moye_runtime::operation::{Declaration, OperandOf, Role, TypedCall, runs};
     use moye_runtime::{Element, Matrix, MatrixMut};
 
     /// Products of few rows.
@@ -73,9 +73,9 @@ mod host {
             Self { residual: Some(residual), ..self }
         }
 
-        crate::runs! {
+        runs! {
             /// Computes it on the default stream of a device, of f32, f16 or bf16.
-            fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+            fn run, run_on, explain(self, stream, y: &mut MatrixMut<'_, T>) {
                 let call = TypedCall::new(&LINEAR_FEW, stream).read(&self.x)?.read(&self.w)?;
                 call.read(self.residual.as_ref())?.write(y)?
             }

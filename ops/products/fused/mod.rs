@@ -57,7 +57,8 @@ mod host {
         summary: "a b^T + residual, with the sums of squares that an RMSNorm of it needs; rows of a may be \
                   normalised by theirs",
         operands: &[
-            a("a"),
+            a("a")
+                .finite("infinity makes the last sum of squares NaN, by the columns of zeros after the last"),
             b("b"),
             OperandOf::new(Role::Optional, "residual", "(m, n), of the type of a").of(ELEMENTS),
             f32_of(

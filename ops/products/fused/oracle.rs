@@ -3,7 +3,7 @@
 use super::cases;
 use crate::block_scaled::oracle::quantised;
 use crate::bounds;
-use crate::operand::unwritten;
+use moye_runtime::operation::harness::UNWRITTEN;
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 type Inputs<'a> = &'a [Option<(ArrayType, Vec<f64>)>];
@@ -45,8 +45,7 @@ pub fn qkv(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
     let (n, c) = product(inputs);
     let [size, kv, slots] = ["size", "kv_heads", "slots"].map(|name| options.int(name) as usize);
     let heads = n / size - 2 * kv;
-    let of = unwritten(inputs[0].as_ref().map_or(Dtype::Bf16, |x| x.0.dtype));
-    let (mut q, mut caches) = (Vec::new(), [vec![of; slots * kv * size], vec![of; slots * kv * size]]);
+    let (mut q, mut caches) = (Vec::new(), [0; 2].map(|_| vec![UNWRITTEN; slots * kv * size]));
     let slots_of_rows = &inputs[2].as_ref().expect("it is not optional").1;
     for (row, (c, &slot)) in c.chunks(n.max(1)).zip(slots_of_rows).enumerate() {
         let rotated = |head: usize| {

@@ -23,7 +23,7 @@ pub use host::*;
 mod host {
     use super::{call, cases, oracle};
     use crate::builder::option;
-    use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value};
+    use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value, runs};
     use moye_runtime::{Element, Matrix, MatrixMut};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
@@ -89,9 +89,9 @@ mod host {
             Self { x, gate_up }
         }
 
-        crate::runs! {
+        runs! {
             /// Computes it on the default stream of a device, of f16 or bf16.
-            fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+            fn run, run_on, explain(self, stream, y: &mut MatrixMut<'_, T>) {
                 TypedCall::new(&LINEAR_GATED, stream).read(&self.x)?.read(&self.gate_up)?.write(y)?
             }
         }

@@ -28,7 +28,7 @@ mod host {
     use super::{call, cases, oracle, pairs};
     use crate::builder::option;
     use crate::operand::{self, RowGroups};
-    use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value};
+    use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value, runs};
     use moye_runtime::{Element, Matrix, MatrixMut};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
@@ -189,10 +189,10 @@ mod host {
             Self { a, b, groups: RowGroups { ends: counts, is_padded: true } }
         }
 
-        crate::runs! {
+        runs! {
             /// Computes it on the default stream of a device, of f16 or bf16: on the simulator and
             /// on sm_90a.
-            fn run, run_on(self, stream, c: &mut MatrixMut<'_, T>) {
+            fn run, run_on, explain(self, stream, c: &mut MatrixMut<'_, T>) {
                 let Self { a, b, groups } = self;
                 let of_b = operand::stacked(call::NAME, "b", b, groups.count())?;
                 let of_a = groups.rows(call::NAME, "a", a)?;

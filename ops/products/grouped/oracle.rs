@@ -2,6 +2,7 @@
 
 use super::cases;
 use crate::{bounds, operand};
+use moye_runtime::operation::harness::UNWRITTEN;
 use moye_runtime::operation::{ArrayType, Dtype, Options};
 
 /// `c[rows of g] = a[rows of g] b[g]^T`.
@@ -9,7 +10,7 @@ pub fn grouped(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec
     let [a, b, ends] = [0, 1, 2].map(|i| inputs[i].as_ref().expect("it is not optional"));
     let &[_, n, k] = &b.0.shape[..] else { panic!("checked: b has three modes") };
     let rows: usize = a.0.shape[..a.0.shape.len() - 1].iter().product();
-    let mut c = vec![operand::unwritten(a.0.dtype); rows * n];
+    let mut c = vec![UNWRITTEN; rows * n];
     for (g, rows) in operand::groups_of(&a.0, &ends.1).into_iter().enumerate() {
         for (i, j) in rows.flat_map(|i| (0..n).map(move |j| (i, j))) {
             c[i * n + j] = (0..k).map(|l| a.1[i * k + l] * b.1[(g * n + j) * k + l]).sum();

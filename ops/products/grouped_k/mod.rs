@@ -17,7 +17,7 @@ pub use host::*;
 mod host {
     use super::{call, cases, oracle};
     use crate::operand;
-    use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall};
+    use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, runs};
     use moye_runtime::{Element, Matrix, MatrixMut};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
@@ -89,10 +89,10 @@ mod host {
             Self { a, b, ends }
         }
 
-        crate::runs! {
+        runs! {
             /// Computes it on the default stream of a device, of f16 or bf16, to matrices that are
             /// one below the other in `c`, (groups * m, n): on the simulator and on sm_90a.
-            fn run, run_on(self, stream, c: &mut MatrixMut<'_, T>) {
+            fn run, run_on, explain(self, stream, c: &mut MatrixMut<'_, T>) {
                 let results = operand::stacked_results(call::NAME, "c", c, self.ends.cols(), self.a.cols())?;
                 let call =
                     TypedCall::new(&GROUPED_K, stream).read(&self.a)?.read(&self.b)?.read_row(&self.ends)?;

@@ -21,7 +21,7 @@ mod host {
     use super::{call, cases, oracle};
     use crate::builder::option;
     use crate::operand;
-    use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value};
+    use moye_runtime::operation::{Declaration, Dtype, OperandOf, Role, TypedCall, Value, runs};
     use moye_runtime::{Element, Matrix, MatrixMut};
 
     const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
@@ -129,10 +129,10 @@ mod host {
             Self { renormalise: true, ..self }
         }
 
-        crate::runs! {
+        runs! {
             /// Computes it on the default stream of a device, of f16 or bf16 and at most 512
             /// experts: on the simulator and on sm_90a.
-            fn run, run_on(self, stream, out: &mut MatrixMut<'_, T>) {
+            fn run, run_on, explain(self, stream, out: &mut MatrixMut<'_, T>) {
                 let experts = self.logits.cols();
                 let gate_up = operand::stacked(call::NAME, "gate_up", &self.gate_up, experts)?;
                 let down = operand::stacked(call::NAME, "down", &self.down, experts)?;

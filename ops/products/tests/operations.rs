@@ -105,6 +105,21 @@ fn products_of_few_rows_are_those_of_float64() {
     harness::check(&moye_products::few::LINEAR_FEW);
 }
 
+#[cfg(feature = "few")]
+#[test]
+fn a_builder_names_the_kernel_of_its_call_without_computing_it() {
+    use moye::{Device, Error, Matrix, MatrixMut};
+    let device = Device::sim();
+    let (x, mut y) = (device.upload(&[1.0f32; 8]).unwrap(), device.upload(&[7.0f32; 2]).unwrap());
+    let x = Matrix::row_major(&x, 1, 8).unwrap();
+    let few = moye_products::few::LinearFew::new(x.clone(), x);
+    let explained = few.explain(&device, &mut MatrixMut::row_major(&mut y, 1, 1).unwrap()).unwrap();
+    assert!(explained.starts_with("linear_few_f32_"), "{explained}");
+    let refused = few.explain(&device, &mut MatrixMut::row_major(&mut y, 1, 2).unwrap());
+    assert!(matches!(refused, Err(Error::ShapeMismatch { .. })), "{refused:?}");
+    assert_eq!(y.download().unwrap(), [7.0; 2]);
+}
+
 #[cfg(all(feature = "few", feature = "grouped"))]
 #[test]
 fn applied_plans_are_taken_for_their_element_type_and_those_of_other_candidates_are_not() {

@@ -5,7 +5,7 @@ use super::sizes::{Codes, Sizes, source_sizes};
 use super::{LINEAR_PACKED, LINEAR_QUANTIZED_A8, PACK_WEIGHTS, UNPACK_WEIGHTS};
 use half::f16;
 use moye_device::number::F8E4M3;
-use moye_runtime::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value};
+use moye_runtime::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value, runs};
 use moye_runtime::{Buffer, Element, Matrix, MatrixMut, Result, Stream};
 
 /// Quantised weights in a device's memory, in the order of the kernels.
@@ -230,9 +230,9 @@ impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
         Self { gated: true, ..self }
     }
 
-    crate::runs! {
+    runs! {
         /// Computes it on the default stream of a device.
-        fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain(self, stream, y: &mut MatrixMut<'_, T>) {
             let call = self.weights.describe(TypedCall::new(&LINEAR_PACKED, stream))?;
             let mut call = call.option("gated", Value::Bool(self.gated))?.read(&self.x)?;
             if let Some((_, eps)) = self.norm {

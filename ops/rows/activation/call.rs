@@ -41,6 +41,10 @@ struct Activated {
 }
 
 impl Launch for Activated {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let &Self { dtype, ref map, activation, gated } = self;
         // SAFETY: the operands have the elements of the modes.
@@ -61,6 +65,10 @@ struct GatedPairs {
 }
 
 impl Launch for GatedPairs {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let &Self { dtype, ref map, activation } = self;
         // SAFETY: the operands have the elements of the modes.

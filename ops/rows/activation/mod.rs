@@ -143,7 +143,7 @@ impl<'a, T: ActivatedKernels + GatedPairKernels> Activate<'a, T> {
     runs! {
         /// Computes it on the default stream of a device. Gates are those of SiLU, GELU or the
         /// squared ReLU.
-        fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain(self, stream, y: &mut MatrixMut<'_, T>) {
             let (declaration, named) = match (self.gated, self.activation) {
                 (false, of) => (&BIAS_ACTIVATION, Some(("activation", of.name()))),
                 (true, Activation::Silu) => (&SWIGLU, None),

@@ -6,6 +6,9 @@ use crate::prelude::*;
 
 /// The error function, by its series of positive terms.
 fn erf(x: f64) -> f64 {
+    if x.abs() > 6.0 {
+        return x.signum();
+    }
     let (mut term, mut sum, mut odd) = (x, 0.0, 1.0);
     while term.abs() > 1e-18 * f64::abs(sum) {
         sum += term;
@@ -16,10 +19,12 @@ fn erf(x: f64) -> f64 {
 }
 
 fn activated(activation: Activation, x: f64) -> f64 {
+    // NaN stays NaN.
+    let relu = if x < 0.0 { 0.0 } else { x };
     match activation {
         Activation::None => x,
-        Activation::Relu => x.max(0.0),
-        Activation::Relu2 => x.max(0.0).powi(2),
+        Activation::Relu => relu,
+        Activation::Relu2 => relu.powi(2),
         Activation::Silu => x / (1.0 + (-x).exp()),
         Activation::Gelu => 0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
         Activation::GeluTanh => {

@@ -40,6 +40,10 @@ struct Affine {
 }
 
 impl Launch for Affine {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let ([from, into], map, [alpha, beta, constant]) =
             (self.dtypes, &self.map, self.scalars.map(f32::from_bits));

@@ -16,6 +16,10 @@ struct Append {
 }
 
 impl Launch for Append {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Self { map: MapLaunch { inputs: [numbers, x], out, modes }, bytes, slots } = *self;
         let grid = Grid::new(modes.count().div_ceil(WORDS * MAP_THREADS), MAP_THREADS).dependent();

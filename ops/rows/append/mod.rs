@@ -62,7 +62,7 @@ impl<'a, T: Element, I: Element> Append<'a, T, I> {
 
     runs! {
         /// Writes them into a cache, a slot a row, on the default stream of a device.
-        fn run, run_on(self, stream, cache: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain(self, stream, cache: &mut MatrixMut<'_, T>) {
             let same = Array::of_mut(NAME, cache)?;
             let call = TypedCall::new(&APPEND, stream).read(&self.x)?.read(&self.slots)?.drop_mode(0);
             call.with(Some((cache.device(), same)))?.write(cache)?

@@ -95,7 +95,7 @@ impl<'a, T: CrossEntropyKernels, I: Element> CrossEntropy<'a, T, I> {
 
     runs! {
         /// Computes the losses, a matrix of one row, on the default stream of a device.
-        fn run, run_on(
+        fn run, run_on, explain(
             self, stream, loss: &mut MatrixMut<'_, f32>;
             /// Writes the logarithms of the sums of exponentials, a matrix of one row, and the
             /// gradient too.

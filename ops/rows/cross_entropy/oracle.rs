@@ -20,7 +20,8 @@ pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
             return;
         }
         let known = usize::try_from(target).ok().and_then(|target| row.get(target));
-        let mean = row.iter().map(|&at| x[at]).sum::<f64>() / n;
+        // Without smoothing, an infinity beside the target does not count.
+        let mean = if smoothing > 0.0 { row.iter().map(|&at| x[at]).sum::<f64>() / n } else { 0.0 };
         losses.push(known.map_or(f64::NAN, |&at| lse - (1.0 - smoothing) * x[at] - smoothing * mean));
         for &at in row {
             let hit = if Some(&at) == known { 1.0 - smoothing } else { 0.0 };

@@ -59,6 +59,10 @@ struct Cumsum {
 }
 
 impl Launch for Cumsum {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Along { dtype, rows, groups, columns: n, arrays: [x, y] } = self.of;
         let (of_x, of_y, aligned, exclusive) = (x.place, y.place, self.aligned, self.exclusive);

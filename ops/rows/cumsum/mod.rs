@@ -61,7 +61,7 @@ impl<'a, T: CumsumKernels> Cumsum<'a, T> {
 
     runs! {
         /// Computes it on the default stream of a device.
-        fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain(self, stream, y: &mut MatrixMut<'_, T>) {
             let call = TypedCall::new(&CUMSUM, stream).option("exclusive", Value::Bool(self.exclusive))?;
             call.read(&self.x)?.write(y)?
         }

@@ -11,6 +11,10 @@ pub const NAME: &str = "dequantize";
 struct Dequantize(Matrices);
 
 impl Launch for Dequantize {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Matrices { dtype, tiles, count, arrays: [y, q, scales] } = self.0;
         let in_row = tiles.columns.div_ceil(16 / dtype.bytes() as u32);

@@ -59,7 +59,7 @@ impl<'a, Q: Element> Dequantize<'a, Q> {
 
     runs! {
         /// Computes it on the default stream of a device, to f32, f16 or bf16.
-        fn run, run_on<T: DequantizeKernels>(self, stream, y: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain<T: DequantizeKernels>(self, stream, y: &mut MatrixMut<'_, T>) {
             let dtype = Dtype::of::<T>().unwrap_or(Dtype::I8);
             let mut call = TypedCall::new(&DEQUANTIZE, stream).option("dtype", Value::Dtype(dtype))?;
             call = call.read(&self.q)?.read(&self.scales)?;

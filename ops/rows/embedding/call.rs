@@ -20,6 +20,10 @@ struct Embedding {
 }
 
 impl Launch for Embedding {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Self { map: MapLaunch { inputs: [indices, table], out, modes }, bytes, rows, ld, wide } = *self;
         let grid = Grid::new(modes.count().div_ceil(WORDS * MAP_THREADS), MAP_THREADS).dependent();

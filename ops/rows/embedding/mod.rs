@@ -57,7 +57,7 @@ impl<'a, T: Element, I: Element> Embedding<'a, T, I> {
 
     runs! {
         /// Computes it on the default stream of a device.
-        fn run, run_on(self, stream, out: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain(self, stream, out: &mut MatrixMut<'_, T>) {
             let call = TypedCall::new(&EMBEDDING, stream).read_row(&self.indices)?.read(&self.table)?;
             call.write(out)?
         }

@@ -28,6 +28,10 @@ struct Histogram {
 }
 
 impl Launch for Histogram {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let &Self { dtype, x, grid: [blocks, rows, groups], columns, counts, stride, range, bins } = self;
         let counts = GlobalMut::from_address(counts);

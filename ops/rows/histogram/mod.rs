@@ -79,7 +79,7 @@ impl<'a, T: HistogramKernels> Histogram<'a, T> {
 
     runs! {
         /// Computes it on the default stream of a device: a row with a count for each bin.
-        fn run, run_on(self, stream, counts: &mut MatrixMut<'_, i64>) {
+        fn run, run_on, explain(self, stream, counts: &mut MatrixMut<'_, i64>) {
             let declaration = if self.range.is_some() { &HISTC } else { &BINCOUNT };
             let bins = Array::of_mut(declaration.name, counts)?.shape[1];
             let mut call = TypedCall::new(declaration, stream).option("bins", Value::Int(bins as i64))?;

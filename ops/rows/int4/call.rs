@@ -24,6 +24,10 @@ struct Int4 {
 }
 
 impl Launch for Int4 {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Self { of: Along { dtype, groups, arrays: [x, q, scales, minima], .. }, shape, back } = *self;
         let units = u64::from(shape.rows) * u64::from(shape.units);

@@ -18,6 +18,8 @@ use call::Kind;
 use kernel::{DequantizeKernels, QuantizeKernels};
 
 const SCALES: &[Dtype] = &[Dtype::F32, Dtype::F16];
+const OF_FINITE: OperandOf =
+    X.finite("the scale of a group with an infinity is infinite, and its elements are lost");
 const Q: OperandOf =
     OperandOf::new(Role::Result, "q", "uint8, two elements of a row in a byte").of(&[Dtype::U8]);
 const OF_GROUPS: OperandOf =
@@ -31,7 +33,7 @@ declare! {
     pub static QUANTIZE_INT4(Kind::Scales) = {
         name: "quantize_int4",
         summary: "x in 4 bits from -7 to 7, plus 8, with a scale a group",
-        operands: &[X, Q, OF_GROUPS],
+        operands: &[OF_FINITE, Q, OF_GROUPS],
         options: &[
             GROUP,
             option("scale_dtype", "the type of scales and minima: float32 or float16", Value::Dtype(Dtype::F16)),
@@ -44,7 +46,7 @@ declare! {
     pub static QUANTIZE_UINT4(Kind::Minima) = {
         name: "quantize_uint4",
         summary: "x in 4 bits from 0 to 15, with a scale and a minimum a group",
-        operands: &[X, Q, OF_GROUPS, MINIMA],
+        operands: &[OF_FINITE, Q, OF_GROUPS, MINIMA],
         ..QUANTIZE_INT4
     };
 
@@ -106,7 +108,7 @@ impl<'a, T: QuantizeKernels> QuantizeInt4<'a, T> {
     runs! {
         /// Computes it on the default stream of a device: bytes and, in f32 or f16, scales,
         /// with minima if they are given.
-        fn run, run_on<S: Element>(
+        fn run, run_on, explain<S: Element>(
             self, stream, q: &mut MatrixMut<'_, u8>, scales: &mut MatrixMut<'_, S>,
             minima: Option<&mut MatrixMut<'_, S>>
         ) {
@@ -145,7 +147,7 @@ impl<'a, S: Element> DequantizeInt4<'a, S> {
 
     runs! {
         /// Computes it on the default stream of a device, to f32, f16 or bf16.
-        fn run, run_on<T: DequantizeKernels>(self, stream, y: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain<T: DequantizeKernels>(self, stream, y: &mut MatrixMut<'_, T>) {
             let dtype = Dtype::of::<T>().unwrap_or(Dtype::I8);
             TypedCall::new(&DEQUANTIZE_INT4, stream)
                 .option("group", Value::Int(self.group))?

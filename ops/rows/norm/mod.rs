@@ -135,7 +135,7 @@ impl<'a, T: NormKernels> Norm<'a, T> {
 
     runs! {
         /// Computes it on the default stream of a device, to f32, f16 or bf16.
-        fn run, run_on<U: NormKernels>(
+        fn run, run_on, explain<U: NormKernels>(
             self, stream, y: &mut MatrixMut<'_, U>;
             /// Writes `x + residual` to `sum`.
             sum: Option<&mut MatrixMut<'_, T>>
@@ -149,7 +149,7 @@ impl<'a, T: NormKernels> Norm<'a, T> {
     runs! {
         /// Computes it on the default stream of a device in 8 bits, i8, e4m3 or e5m2, with a
         /// column of scales.
-        fn run_quantized, run_quantized_on<Q: Element>(
+        fn run_quantized, run_quantized_on, explain_quantized<Q: Element>(
             self, stream, q: &mut MatrixMut<'_, Q>, scales: &mut MatrixMut<'_, f32>;
             /// Writes `x + residual` to `sum`.
             sum: Option<&mut MatrixMut<'_, T>>

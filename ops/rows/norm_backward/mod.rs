@@ -111,7 +111,7 @@ impl<'a, T: Kernels> NormBackward<'a, T> {
 
     runs! {
         /// Computes the gradient of `x` on the default stream of a device.
-        fn run, run_on(
+        fn run, run_on, explain(
             self, stream, dx: &mut MatrixMut<'_, T>;
             /// Writes the gradients of weight and bias too, matrices of one row. RMSNorm has no
             /// bias.

@@ -56,6 +56,10 @@ struct Whole {
 }
 
 impl Launch for Tiled {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Self { of: Matrices { dtype, tiles, count, arrays: [x, q, scales] }, whole, transposed } = *self;
         // SAFETY: the arrays hold the matrices, and the workspace the magnitudes.
@@ -93,6 +97,10 @@ struct Transposed {
 }
 
 impl Launch for Transposed {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, on: To<'_>) -> Result<()> {
         let Self { extents: [rows, columns, matrices], arrays: [q, to], aligned } = *self;
         let blocks = (columns.div_ceil(SIDE), rows.div_ceil(SIDE), matrices);

@@ -87,7 +87,7 @@ impl<'a, T: QuantizeKernels> Quantize<'a, T> {
 
     runs! {
         /// Computes it on the default stream of a device, to i8, e4m3 or e5m2.
-        fn run, run_on<Q: Element>(
+        fn run, run_on, explain<Q: Element>(
             self, stream, q: &mut MatrixMut<'_, Q>, scales: &mut MatrixMut<'_, f32>;
             /// Writes the transpose of `q` too.
             transposed: Option<&mut MatrixMut<'_, Q>>

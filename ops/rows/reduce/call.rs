@@ -77,6 +77,10 @@ const LANES_COLUMNS: u32 = 256;
 const LAUNCHES: usize = 4096;
 
 impl Launch for Pass {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let &Self { dtype, kernel, shape, grid: [blocks, slices, groups], addresses: [x, y], rule } = self;
         let [sign, scale] = rule.map(f32::from_bits);

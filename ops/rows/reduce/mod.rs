@@ -164,7 +164,7 @@ impl<'a, T: ReduceKernels> Reduce<'a, T> {
         /// Computes it on the default stream of a device. `y` has extent 1 along reduced
         /// axes, or with [`modes`](Self::modes) the result's elements row by row. It has the
         /// element type of `x`, or i64 for indices.
-        fn run, run_on<U: Element>(self, stream, y: &mut MatrixMut<'_, U>) {
+        fn run, run_on, explain<U: Element>(self, stream, y: &mut MatrixMut<'_, U>) {
             let name = self.declaration.name;
             let mut call = TypedCall::new(self.declaration, stream);
             if let Some(correction) = self.correction {

@@ -9,10 +9,13 @@ pub fn reference(kind: Kind, inputs: &Inputs, options: &Options) -> Vec<Vec<f64>
     let of = |row: &[f64]| {
         let count = row.len() as f64;
         let sum: f64 = row.iter().sum();
-        let greatest = |sign: f64| row.iter().map(|x| x * sign).fold(f64::NEG_INFINITY, f64::max);
+        // NaN if an element is.
+        let greater = |max: f64, x: f64| if x.is_nan() || x > max { x } else { max };
+        let greatest = |sign: f64| row.iter().map(|x| x * sign).fold(f64::NEG_INFINITY, greater);
         let place = |sign: f64| {
             let max = greatest(sign);
-            row.iter().position(|x| x * sign == max).map_or(f64::NAN, |place| place as f64)
+            let is_it = |x: &f64| x * sign == max || x.is_nan();
+            row.iter().position(is_it).map_or(f64::NAN, |place| place as f64)
         };
         match kind {
             Kind::Sum => sum,
@@ -20,10 +23,10 @@ pub fn reference(kind: Kind, inputs: &Inputs, options: &Options) -> Vec<Vec<f64>
             Kind::Norm => row.iter().map(|x| x * x).sum::<f64>().sqrt(),
             Kind::Max => greatest(1.0),
             Kind::Min => -greatest(-1.0),
-            Kind::LogSumExp => {
-                let max = greatest(1.0).max(f64::MIN);
-                max + row.iter().map(|x| (x - max).exp()).sum::<f64>().ln()
-            }
+            Kind::LogSumExp => match greatest(1.0) {
+                max if max.is_infinite() => max,
+                max => max + row.iter().map(|x| (x - max).exp()).sum::<f64>().ln(),
+            },
             Kind::Var => {
                 let squares: f64 = row.iter().map(|x| (x - sum / count).powi(2)).sum();
                 squares / (count - options.int("correction") as f64).max(0.0)

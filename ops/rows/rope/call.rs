@@ -19,6 +19,10 @@ struct Rope {
 }
 
 impl Launch for Rope {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Self { dtype, map, tables, ratio, form } = *self;
         let mut angles = RopeAngles { first: 0.5 * std::f64::consts::FRAC_1_PI, powers: [1.0; POWERS] };

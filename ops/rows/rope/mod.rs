@@ -108,7 +108,7 @@ impl<'a> Rope<'a> {
 
     runs! {
         /// Rotates `x`, a row of heads for each token, on the default stream of a device.
-        fn run, run_on<T: RopeKernels>(self, stream, x: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain<T: RopeKernels>(self, stream, x: &mut MatrixMut<'_, T>) {
             let device = x.device().clone();
             let mut x = Array::of_mut(ROPE.name, x)?;
             let (columns, element) = (x.shape[1], x.strides[1]);

@@ -16,6 +16,10 @@ struct Sample {
 }
 
 impl Launch for Sample {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Self { of: Along { dtype, rows, groups, columns: n, arrays }, wide, rule } = *self;
         let ([x, seeds, indices, numbers], grid) = (arrays, Grid::new((rows, groups), THREADS).dependent());

@@ -26,7 +26,8 @@ declare! {
         name: NAME,
         summary: "the index of an element of each row of logits, drawn with the probabilities of their softmax",
         operands: &[
-            OperandOf::new(Role::Input, "x", "logits: float32, float16 or bfloat16, of any shape and strides"),
+            OperandOf::new(Role::Input, "x", "logits: float32, float16 or bfloat16, of any shape and strides")
+                .finite("logits with an infinity have no probabilities"),
             OperandOf::new(Role::Optional, "seeds",
                 "int64, one for each row, added to seed: the draw of a row depends on its own, not on its number")
                 .of(&[Dtype::I64]),
@@ -108,7 +109,7 @@ impl<'a, T: SampleKernels> Sample<'a, T> {
 
     runs! {
         /// Computes it on the default stream of a device. `indices` is a column of i64 or i32.
-        fn run, run_on<I: Element>(self, stream, indices: &mut MatrixMut<'_, I>) {
+        fn run, run_on, explain<I: Element>(self, stream, indices: &mut MatrixMut<'_, I>) {
             let int32 = Array::of_mut(NAME, indices)?.dtype == Dtype::I32;
             let mut call = TypedCall::new(&SAMPLE, stream).option("int32", Value::Bool(int32))?;
             for (name, value) in &self.options {

@@ -57,7 +57,9 @@ declare! {
 /// let x = device.upload(&[0.0f32, 0.0, 1.0, 1.0])?;
 /// let mut y = device.alloc_uninit::<f32>(4)?;
 /// let mut of_y = MatrixMut::row_major(&mut y, 2, 2)?;
-/// Softmax::new(Matrix::row_major(&x, 2, 2)?).run(&device, &mut of_y)?;
+/// let softmax = Softmax::new(Matrix::row_major(&x, 2, 2)?);
+/// assert_eq!(softmax.explain(&device, &mut of_y)?, "softmax_f32_lanes8");
+/// softmax.run(&device, &mut of_y)?;
 /// assert_eq!(y.download()?, [0.5; 4]);
 /// # Ok::<(), moye::Error>(())
 /// ```
@@ -96,7 +98,7 @@ impl<'a, T: SoftmaxKernels> Softmax<'a, T> {
 
     runs! {
         /// Computes it on the default stream of a device.
-        fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain(self, stream, y: &mut MatrixMut<'_, T>) {
             TypedCall::new(if self.log { &LOG_SOFTMAX } else { &SOFTMAX }, stream)
                 .option("scale", Value::Float(self.scale.into()))?
                 .option("causal", Value::Bool(self.causal.is_some()))?

@@ -78,7 +78,7 @@ impl<'a, T: SoftmaxBackwardKernels> SoftmaxBackward<'a, T> {
 
     runs! {
         /// Computes it on the default stream of a device.
-        fn run, run_on(self, stream, dx: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain(self, stream, dx: &mut MatrixMut<'_, T>) {
             TypedCall::new(if self.log { &LOG_SOFTMAX_BACKWARD } else { &SOFTMAX_BACKWARD }, stream)
                 .option("scale", Value::Float(self.scale.into()))?
                 .read(&self.y)?

@@ -4,8 +4,6 @@
 
 #[path = "../code.rs"]
 mod code;
-#[path = "../launch.rs"]
-mod launch;
 #[path = "../plan.rs"]
 mod plan;
 #[path = "../rows.rs"]

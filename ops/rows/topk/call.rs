@@ -16,6 +16,10 @@ struct TopK {
 }
 
 impl Launch for TopK {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Self { of: Along { dtype, rows, groups, columns: n, arrays: [x, values, indices] }, k, wide } =
             *self;

@@ -67,7 +67,7 @@ impl<'a, T: TopKKernels> TopK<'a, T> {
 
     runs! {
         /// Computes it on the default stream of a device. Indices are i32 or i64.
-        fn run, run_on<I: Element>(
+        fn run, run_on, explain<I: Element>(
             self, stream, values: &mut MatrixMut<'_, T>, indices: &mut MatrixMut<'_, I>
         ) {
             let int32 = Array::of_mut(NAME, indices)?.dtype == Dtype::I32;

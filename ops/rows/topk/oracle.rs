@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Values and indices; equal elements are in the order of their indices.
+/// Values and indices; equal elements are in the order of their indices, and NaN is the greatest.
 pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
     let (ty, x) = input(inputs, 0);
     let (axis, k) = (options.int("axis"), options.int("k") as usize);
@@ -13,7 +13,8 @@ pub fn reference(inputs: &Inputs, options: &Options) -> Vec<Vec<f64>> {
     let mut row_number = 0;
     each_row(&ty.shape, axis, |row| {
         let mut sorted: Vec<_> = (0..row.len()).collect();
-        sorted.sort_by(|&a, &b| x[row[b]].partial_cmp(&x[row[a]]).expect("numbers"));
+        // The sum makes -0 equal to 0.
+        sorted.sort_by(|&a, &b| (x[row[b]] + 0.0).total_cmp(&(x[row[a]] + 0.0)));
         let (outer, column) = (row_number / inner, row_number % inner);
         for (i, &at) in sorted[..k].iter().enumerate() {
             let place = (outer * k + i) * inner + column;

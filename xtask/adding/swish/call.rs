@@ -12,6 +12,10 @@ struct Swish {
 }
 
 impl Launch for Swish {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let (map, x) = (&self.map, self.map.inputs[0]);
         // SAFETY: the operands have the elements of the modes.

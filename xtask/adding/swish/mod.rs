@@ -34,7 +34,7 @@ impl<'a, T: SwishKernels> Swish<'a, T> {
 
     runs! {
         /// Computes it on the default stream of a device.
-        fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+        fn run, run_on, explain(self, stream, y: &mut MatrixMut<'_, T>) {
             TypedCall::new(&SWISH, stream).read(&self.x)?.write(y)?
         }
     }

@@ -80,6 +80,68 @@ fn nan_and_infinities_lead_to_what_float64_has() {
     }
 }
 
+/// The message of the harness about a faulty declaration.
+fn said(declaration: &Declaration) -> String {
+    let panicked = std::panic::catch_unwind(|| harness::check(declaration)).unwrap_err();
+    panicked.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+#[cfg(feature = "softmax")]
+#[test]
+fn the_harness_finds_rows_that_are_not_written_and_a_nan_that_the_reference_lacks() {
+    use moye::operation::Call;
+    use moye_rows::softmax::SOFTMAX;
+    const CASES: &[Case] = &[Case::new(&[Some(&[2, 5]), None, None])];
+    let all_but_one = Declaration {
+        cases: CASES,
+        run: |stream, call| {
+            let mut operands = call.operands.to_vec();
+            operands.iter_mut().flatten().for_each(|array| array.shape[0] -= 1);
+            let call = Call { operands: &operands, options: call.options };
+            // SAFETY: the same contract, of fewer rows.
+            unsafe { (SOFTMAX.run)(stream, &call) }
+        },
+        ..SOFTMAX
+    };
+    let message = said(&all_but_one);
+    assert!(message.ends_with("an element of the result was not written"), "{message}");
+    let without_nan = Declaration {
+        reference: |inputs, options| {
+            let mut inputs = inputs.to_vec();
+            let elements = inputs.iter_mut().flatten().flat_map(|(_, elements)| elements);
+            elements.filter(|x| x.is_nan()).for_each(|x| *x = 0.0);
+            (SOFTMAX.reference)(&inputs, options)
+        },
+        ..SOFTMAX
+    };
+    let message = said(&without_nan);
+    assert!(message.contains("with NaN and infinities in x"), "{message}");
+    assert!(message.contains("element 0 is NaN, and must be"), "{message}");
+}
+
+#[test]
+fn the_harness_finds_bytes_that_are_not_written_although_the_reference_has_the_same() {
+    use moye::operation::{OperandOf, Role};
+    static NOTHING: Declaration = Declaration {
+        name: "nothing",
+        summary: "nothing is written",
+        operands: &[
+            OperandOf::new(Role::Input, "x", "bytes").of(&[Dtype::U8]),
+            OperandOf::new(Role::Result, "out", "bytes").of(&[Dtype::U8]),
+        ],
+        options: &[],
+        results: |inputs, _| Ok(inputs.iter().flatten().cloned().collect()),
+        run: |_, _| Ok(()),
+        explain: |_, _| Ok("none".into()),
+        reference: |inputs, _| inputs.iter().flatten().map(|(_, x)| vec![165.0; x.len()]).collect(),
+        tolerance: |_| 0.0,
+        cases: &[Case::new(&[Some(&[3, 5])])],
+        bench: &[],
+    };
+    let message = said(&NOTHING);
+    assert!(message.contains("an element was not written"), "{message}");
+}
+
 /// Rows without elements; every operation has a case without rows.
 const EMPTY: &[(&str, &[Case])] = &[
     ("axpby", &[Case::new(&[Some(&[3, 0]), Some(&[3, 0])])]),

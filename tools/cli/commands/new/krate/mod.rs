@@ -35,6 +35,11 @@ const PYTHON_FILES: &[(&str, &str)] = &[
     ("rust-toolchain.toml", include_str!("template/rust-toolchain.toml")),
     ("rustfmt.toml", include_str!("template/rustfmt.toml")),
     ("src/lib.rs", include_str!("template/python/lib.rs")),
+    ("src/kernel.rs", include_str!("template/python/kernel.rs")),
+    ("src/silu/mod.rs", include_str!("template/python/silu/mod.rs")),
+    ("src/silu/call.rs", include_str!("template/python/silu/call.rs")),
+    ("src/silu/oracle.rs", include_str!("template/python/silu/oracle.rs")),
+    ("benches/silu.rs", include_str!("template/python/bench.rs")),
     ("tests/operations.rs", include_str!("template/python/operations.rs")),
     ("tests/test_functions.py", include_str!("template/python/test_functions.py")),
     (".gitignore", include_str!("template/gitignore")),
@@ -71,8 +76,9 @@ impl New {
         }
         if self.python {
             return Ok(format!(
-                "{} is written: a kernel and its declaration in src/lib.rs. In that folder\n  \
+                "{} is written: a kernel in src/kernel.rs, its declaration and builder in src/silu. In that folder\n  \
                  cargo test                  runs the operation on the simulator, beside its reference\n  \
+                 cargo bench                 measures it on GPU 0\n  \
                  pip install .               installs it as a Python function: {}.silu(x)\n",
                 self.folder.display(),
                 name.replace('-', "_")

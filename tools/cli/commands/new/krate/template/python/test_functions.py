@@ -11,6 +11,11 @@ def test_silu_of_a_transposed_view():
     assert y.dtype == np.float32 and np.linalg.norm(y - exact) < 1e-6 * np.linalg.norm(exact)
 
 
+def test_the_kernel_of_a_call_is_named():
+    x = np.zeros((3, 5), np.float16)
+    assert new_kernels.explain(new_kernels.silu, x, device="sim") == "silu_f16"
+
+
 def test_another_element_type_is_refused():
     try:
         new_kernels.silu(np.zeros(3))

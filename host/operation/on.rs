@@ -1,8 +1,12 @@
 //! Launches of a call: the target of its kernels, and launches as keys for repetition.
 
+use super::{Launcher, Operation, Workspace};
+use crate::device::Rates;
+use crate::launch::{Grid, KernelArgs};
+use crate::module::Ptx;
+use crate::stream::Stream;
+use crate::{Result, operation};
 use moye_device::kernel::{Kernel, Params};
-use moye_runtime::operation::{self, Launcher, Operation, Workspace};
-use moye_runtime::{Grid, KernelArgs, Ptx, Rates, Result, Stream};
 use std::cell::Cell;
 use std::hash::Hash;
 use std::marker::PhantomData;
@@ -143,6 +147,9 @@ impl To<'_> {
 
 /// A launch of kernels without a choice of plans: the addresses and scalars that determine it.
 pub trait Launch: Copy + Eq + Hash + 'static {
+    /// The PTX that has the kernels.
+    fn ptx() -> &'static Ptx;
+
     /// Launches the kernels.
     ///
     /// # Errors
@@ -163,7 +170,7 @@ impl<L: Launch> Operation for One<L> {
     const NAME: &'static str = "launch";
 
     fn ptx() -> &'static Ptx {
-        &crate::PTX
+        L::ptx()
     }
 
     fn candidates((): &(), _: &Rates) -> Vec<()> {
