@@ -97,8 +97,8 @@ fn stand_in(checkout: &Checkout) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Writes a crate with `moye new --python`, builds its extension module, and runs its tests in Python
-/// and in Rust, and its bench on the simulator.
+/// Writes a crate with `moye new --python`, builds its extension module, and runs its tests in
+/// Python and in Rust, and its bench on the simulator.
 fn own_functions(checkout: &Checkout, python: &Path) -> Result<()> {
     // The name of the template's function, which the module may have too.
     let folder = checkout.target.join("new/silu");

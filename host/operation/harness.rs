@@ -507,7 +507,7 @@ fn check_case(
             let written = result.with_written(result.bytes.clone(), bytes, expected);
             assert!(written == *bytes, "{what}: memory beside the elements was written");
             let values = result.values(bytes);
-            // Of elements of one byte some of many may equal the poison.
+            // Some of many elements of one byte may equal the poison.
             let is_close = |at: usize| (values[at] - expected[at]).abs() <= 0.01 * expected[at].abs();
             let unwritten = result.places().enumerate().find(|&(at, place)| {
                 let own = place * size..(place + 1) * size;

@@ -8,7 +8,7 @@
 /// parentheses after a static's name tells the operations of a folder apart. It is the first
 /// argument of `reference`; `results` and `compute` have the operation's name before it.
 ///
-/// `moye new --python` writes a crate with such a folder: kernel, declaration, builder, test and bench.
+/// `moye new --python` writes a crate with such a folder, a builder, a test and a bench.
 #[macro_export]
 macro_rules! declare {
     ($(

@@ -75,7 +75,7 @@ mod host {
     use moye_device::collective::{Boxed, Groups, StoreC, Target};
     use moye_device::layout::{IntTuple, Layout};
     use moye_device::memory::{Global, GlobalMut, TensorMap as Map};
-    use moye_runtime::operation::{Array, ArrayType, Dtype, Workspace};
+    use moye_runtime::operation::{Array, ArrayType, Workspace};
     use moye_runtime::{
         Element, Error, Grid, KernelArg, Matrix, MatrixMut, Result, Stream, TensorElement, TensorMap,
         TensorPromotion,

@@ -15,8 +15,8 @@ def {name}({parameters}):
 
 
 def with_parameters_of(operation, name, run):
-    """A function with the parameters of a declared operation. `run` computes or explains the call. If
-    it returns a value, the function returns it."""
+    """A function with the parameters of a declared operation. `run` computes or explains the call.
+    If it returns a value, the function returns it."""
     of, summary, operands, options = operation
     inputs = [x for x in operands if "result" not in x[2]]
     results = [x for x in operands if "result" in x[2]]
@@ -85,8 +85,8 @@ _OPERATION_OF = {}
 
 
 def explain(function, /, *arguments, **options):
-    """The kernel that a function launches for these arguments, and what else its plan says, as text.
-    Nothing is computed."""
+    """The kernel that a function launches for these arguments, and what else its plan says, as
+    text. Nothing is computed."""
     if function not in _OPERATION_OF:
         raise TypeError(f"{function!r} is not the function of a declared operation")
     explained = with_parameters_of(_OPERATION_OF[function], function.__name__, _moye.explain_declared)

@@ -19,7 +19,8 @@ def explain(*arguments, **options):
 
     ``explain(moye.softmax, x, axis=-1)`` is text: the name of the kernel that the function launches
     for these arguments, and what else its plan says. Without a function the arguments are those of
-    :func:`matmul`, and the result is a dict of ``kernel`` (its name), ``tile`` (M, N) and ``split_k``.
+    :func:`matmul`, and the result is a dict of ``kernel`` (its name), ``tile`` (M, N) and
+    ``split_k``.
     """
     explained = _declared.explain if arguments and callable(arguments[0]) else _explain_matmul
     return explained(*arguments, **options)

@@ -29,7 +29,7 @@ pub struct Silu<'a, T: SiluKernels> {
 }
 
 impl<'a, T: SiluKernels> Silu<'a, T> {
-    /// Of each element of `x`.
+    /// The operation on each element of `x`.
     pub fn new(x: Matrix<'a, T>) -> Self {
         Self { x }
     }
