@@ -58,7 +58,7 @@ declare! {
 /// let mut y = device.alloc_uninit::<f32>(4)?;
 /// let mut of_y = MatrixMut::row_major(&mut y, 2, 2)?;
 /// let softmax = Softmax::new(Matrix::row_major(&x, 2, 2)?);
-/// assert_eq!(softmax.explain(&device, &mut of_y)?, "softmax_f32_lanes8");
+/// assert_eq!(softmax.explain(&device, &mut of_y)?, "softmax_f32_anywarp");
 /// softmax.run(&device, &mut of_y)?;
 /// assert_eq!(y.download()?, [0.5; 4]);
 /// # Ok::<(), moye::Error>(())
