@@ -52,7 +52,7 @@ def test_the_kernel_of_any_operation_is_explained_and_nothing_is_computed():
     for function in (moye.softmax, moye.log_softmax):
         assert moye.explain(function, x, axis=-1, out=out, device="sim").startswith("softmax_f32_")
     assert moye.explain(moye.sum, x.astype(np.float16), axis=0, device="sim").startswith("reduce_")
-    assert moye.explain(moye.transpose, x, device="sim").startswith("transpose_")
+    assert "transpose" in moye.explain(moye.transpose, x, device="sim")
     a = np.ones((64, 64), np.float32)
     assert moye.explain(moye.matmul, a, a, device="sim").startswith(moye.explain(a, a, device="sim")["kernel"])
     assert (out == 7).all()
