@@ -2,11 +2,14 @@
 
 use crate::random::Random;
 use moye::half::{bf16, f16};
+use moye::profile::Card;
 use moye::{Device, Element, Matrix, MatrixMut, Stream};
 use moye_device::number::Scalar;
+use moye_parallel::kernel::{GatheredKernels, PartialKernels, ReducedKernels};
 use moye_parallel::{
     Form, Group, Operands, ParallelElement, ParallelMatmul, ParallelMatmulBuilder, Rendezvous,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The devices of a group, or `None` if there are too few GPUs.
@@ -247,6 +250,57 @@ fn each_tile_and_element_type_computes_the_same() {
             Case { form, extents: [131, 272, 40], shards: &[1, 130], padding: 1, tile: Some("128x256") };
         check::<bf16>(&group, &devices, &case, 1);
     }
+}
+
+/// Runs all forms and tiles for `T` on ranks that share a simulator of a card with one or two SMs,
+/// so that each launch has more tiles than blocks. Checks that every kernel that multiplies ran.
+fn check_on_few_blocks<T: ParallelElement<Bits = u16> + Scalar>(blocks: u64, shards: &[usize]) {
+    let card = Card { multiprocessors: blocks, ..Card::named("H200").unwrap() };
+    let device = Device::sim_of(&card);
+    let devices = vec![device.clone(); shards.len()];
+    let group = Group::on_one_device(&device, shards.len()).unwrap();
+    let m = shards.iter().sum();
+    // Three columns of the widest tile, and two stages of K, so that the tiles of a block use all
+    // stages more than once.
+    let (n, k) = (520, 72);
+    let mut launched = BTreeSet::new();
+    let mut run = |case: Case<'_>| {
+        let profile = device
+            .profile(|| {
+                check::<T>(&group, &devices, &case, 1);
+                Ok(())
+            })
+            .unwrap();
+        for kernel in profile.kernels {
+            if ["gathered_", "partial_", "reduced_"].iter().any(|of| kernel.kernel.starts_with(of)) {
+                assert!(
+                    u64::from(kernel.grid.x) <= blocks && blocks < 3,
+                    "{}: {}",
+                    kernel.kernel,
+                    kernel.grid.x
+                );
+                launched.insert(kernel.kernel);
+            }
+        }
+    };
+    for form in FORMS {
+        for tile in ["128x256", "128x128"] {
+            run(Case { form, extents: [m, n, k], shards, padding: 0, tile: Some(tile) });
+        }
+    }
+    let few: Vec<_> = shards.iter().map(|rows| rows.div_ceil(8)).collect();
+    let extents = [few.iter().sum(), n, k];
+    run(Case { form: Form::AllReduce, extents, shards: &few, padding: 0, tile: None });
+    let gathered = <T as GatheredKernels>::KERNELS.iter().map(|kernel| kernel.name());
+    let partial = <T as PartialKernels>::KERNELS.iter().map(|kernel| kernel.name());
+    let reduced = <T as ReducedKernels>::KERNELS.iter().map(|kernel| kernel.name());
+    assert_eq!(launched, gathered.chain(partial).chain(reduced).map(str::to_owned).collect());
+}
+
+#[test]
+fn blocks_that_compute_several_tiles_compute_the_same() {
+    check_on_few_blocks::<bf16>(1, &[131, 9]);
+    check_on_few_blocks::<f16>(2, &[5, 130, 18]);
 }
 
 #[test]
