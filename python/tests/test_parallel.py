@@ -1,9 +1,12 @@
-"""Products of several ranks on the simulator, one thread each, against float64."""
+"""Products of several ranks on the simulator, one thread or process each, against float64."""
 
+import os
 import socket
+import subprocess
 import sys
 import threading
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +15,15 @@ from helpers import assert_close, operand
 import moye
 
 
-def ranks(world, act):
-    """The result of each rank."""
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+        return free.getsockname()[1]
+
+
+def ranks(world, act):
+    """The result of each rank."""
+    address = f"127.0.0.1:{free_port()}"
 
     def rank(number):
         return act(moye.parallel.Group(number, world, address, device="sim", timeout=20))
@@ -88,6 +95,42 @@ def test_a_rank_that_ends_is_named_by_the_others():
         return True
 
     assert ranks(2, act) == [True, True]
+
+
+def processes(*arguments):
+    """The exit code and the output of each of two ranks, started as `torchrun` does."""
+    port = free_port()
+
+    def start(rank):
+        variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        return subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("rank.py"), *arguments],
+            env=os.environ | {name: str(value) for name, value in variables.items()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    started = [start(rank) for rank in range(2)]
+    try:
+        outputs = [process.communicate(timeout=120)[0] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    return [(process.returncode, output) for process, output in zip(started, outputs)]
+
+
+@pytest.mark.parametrize("way", ["environment", "torch"])
+def test_ranks_in_processes_compute_each_form_and_name_a_rank_that_ends(way):
+    if way == "torch":
+        distributed = pytest.importorskip("torch.distributed", reason="PyTorch is not installed")
+        if not distributed.is_available() or not distributed.is_gloo_available():
+            pytest.skip("PyTorch has no gloo")
+    for code, output in processes(way):
+        assert code == 0 and "all forms are right" in output, output
+    first, second = processes(way, "ends")
+    assert second[0] == 3 and first[0] == 1, (first, second)
+    assert "rank 1 has left the group: it has ended" in first[1], first[1]
 
 
 class ProcessGroup:
