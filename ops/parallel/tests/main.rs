@@ -4,6 +4,7 @@
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
 mod collectives;
+mod flags;
 mod processes;
 mod products;
 mod protocol;

@@ -1,81 +1,11 @@
-//! The protocol between ranks: lost flags, races, ranks that differ, ranks that do not arrive.
+//! The messages of ranks to each other: ranks that differ, ranks that do not arrive.
 
 use moye::half::{bf16, f16};
-use moye::layout::layout;
-use moye::{Device, Global, GlobalMut, Grid, Matrix, MatrixMut, Result, Stream, TensorMap};
-use moye_device::collective::{Groups, StoreC, Target};
-use moye_parallel::arrivals::Shards;
-use moye_parallel::kernel::{CopyA, CopyB, Extents, Square, gathered_bf16_128x128};
-use moye_parallel::{Group, Operands, PTX, ParallelMatmul, ParallelMatmulBuilder, Rendezvous, Transfer};
+use moye::{Device, Matrix, MatrixMut, Result};
+use moye_parallel::{Group, Operands, ParallelMatmul, ParallelMatmulBuilder, Rendezvous, Transfer};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
-
-/// Two ranks with eight rows of eight elements each. Rank 1 copies its rows to rank 0 and calls
-/// `raise` for the flag; rank 0 gathers the rows while it multiplies.
-fn gather(raise: impl Fn(&[Device], &Stream, u64) -> Result<()>) -> Result<Vec<bf16>> {
-    let devices = Device::sim_peers(2);
-    let ones = vec![bf16::ONE; 64];
-    let (own, b, other) = (devices[0].upload(&ones)?, devices[0].upload(&ones)?, devices[1].upload(&ones)?);
-    let all = devices[0].alloc_zeroed::<bf16>(2 * 128 * 8)?;
-    let (ends, flags) = (devices[0].upload(&[8, 16])?, devices[0].alloc_zeroed::<u32>(64)?);
-    let c = devices[0].alloc_uninit::<bf16>(128)?;
-    let (stream, side) = (devices[0].new_stream()?, devices[1].new_stream()?);
-    // SAFETY: rank 1's rows follow 128 of rank 0.
-    unsafe { side.copy(all.address() + 2 * 128 * 8, other.address(), 128)? };
-    raise(&devices, &side, flags.address() + 128)?;
-    let map = |tile, buffer, rows| match rows {
-        8 => TensorMap::of_tile(&devices[0], tile, buffer, &layout!((8, 8):(8, 1))),
-        16 => TensorMap::of_tile(&devices[0], tile, buffer, &layout!((16, 8):(8, 1))),
-        _ => TensorMap::of_tile(&devices[0], tile, buffer, &layout!((256, 8):(8, 1))),
-    };
-    let rows = Groups { ends: Global::from_address(ends.address()), count: 2, rows: 16, apart: 0 };
-    let shards = Shards { rows, flags: Global::from_address(flags.address()), apart: 128, epoch: 1, rank: 0 };
-    let target = Target {
-        c: GlobalMut::from_address(c.address()),
-        group: 0,
-        row: 8,
-        column: 1,
-        columns: 8,
-        aligned: 1,
-        tensor: 1,
-    };
-    let maps = (
-        map(&CopyA::<bf16, Square>::TILE, &own, 8)?,
-        map(&CopyA::<bf16, Square>::TILE, &all, 256)?,
-        map(&CopyB::<bf16, Square>::TILE, &b, 8)?,
-        map(&StoreC::<bf16>::TILE, &c, 16)?,
-    );
-    let module = devices[0].load(&PTX)?;
-    let arguments =
-        (&maps.0, &maps.1, &maps.2, &maps.3, target, shards, Extents { m: 16, n: 8, k: 8, band: 16 });
-    // SAFETY: the maps are of the operands, and the shards of their rows.
-    unsafe { module.launch_on(&stream, &gathered_bf16_128x128, Grid::new(4, 384), arguments)? };
-    c.download()
-}
-
-#[test]
-fn a_shard_that_is_awaited_is_multiplied() {
-    // SAFETY: the flag is a word.
-    let c = gather(|_, side, flag| unsafe { side.raise(flag, 1) }).unwrap();
-    assert_eq!(c, [bf16::from_f32(8.0); 128]);
-}
-
-#[test]
-fn a_lost_flag_is_a_fault_of_the_wait() {
-    let error = gather(|_, _, _| Ok(())).unwrap_err().to_string();
-    assert!(error.contains("a wait for 1 in the flag at") && error.contains("which holds 0"), "{error}");
-    assert!(error.contains("kernel `gathered_bf16_128x128`"), "{error}");
-}
-
-#[test]
-fn a_flag_that_is_raised_before_its_copy_is_a_race() {
-    // On a stream that has not waited for the copy.
-    // SAFETY: the flag is a word.
-    let raise = |devices: &[Device], _: &Stream, flag| unsafe { devices[1].new_stream()?.raise(flag, 1) };
-    let error = gather(raise).unwrap_err().to_string();
-    assert!(error.contains("race: bulk copy's read") && error.contains("copy's write"), "{error}");
-}
 
 /// The errors of two ranks on two threads.
 fn both(act: impl Fn(&Group, usize) -> Result<()> + Sync) -> Vec<String> {
