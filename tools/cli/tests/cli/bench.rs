@@ -27,6 +27,30 @@ fn without_a_gpu_it_says_so_with_the_way_out_and_leaves_nothing() {
 }
 
 #[test]
+fn products_over_gpus_are_refused_on_the_simulator_and_beside_other_work() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let simulated = "`moye bench` measures a GPU, and the device is the simulator, which cannot time kernels";
+    let alone = "`parallel` has a separate table: name it alone";
+    for (arguments, expected) in [
+        (&["parallel"][..], simulated),
+        (&["parallel", "--json"], simulated),
+        (&["parallel", "--device", "sim"], simulated),
+        (&["parallel", "copy"], alone),
+        (&["softmax", "parallel", "--json"], alone),
+    ] {
+        let output = moye(folder, &[&["bench"], arguments].concat());
+        let said = failed(&output);
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+        assert_eq!(output.stdout, b"", "{arguments:?}");
+    }
+    let help = succeeded(&moye(folder, &["bench", "--help"]));
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "parallel: Products over all GPUs of this machine with their collectives";
+    assert!(help.contains(expected), "{help}");
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused_with_what_can() {
     let folder = TempDir::new().unwrap();
     for (arguments, expected) in [

@@ -129,6 +129,17 @@ fn a_missing_gpu_is_an_error_that_lists_the_present_ones() {
 }
 
 #[test]
+fn products_over_gpus_are_not_measured_on_one() {
+    let Some(folder) = driver(&[]) else { return };
+    for form in [&[][..], &["--json"]] {
+        let output = moye(folder.path(), "").args(["bench", "parallel"]).args(form).output().unwrap();
+        let expected = "`moye bench parallel` needs two GPUs at least, and this machine has 1";
+        assert!(said(&output).contains(expected), "{}", said(&output));
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b""[..]));
+    }
+}
+
+#[test]
 fn a_function_that_the_driver_lacks_is_named() {
     let Some(folder) = driver(&["--cfg", "lacks_a_function"]) else { return };
     let output = matmul(folder.path(), "", 0);
