@@ -4,6 +4,7 @@
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
 mod collectives;
+mod computed;
 mod flags;
 mod processes;
 mod products;
