@@ -6,6 +6,7 @@ mod assembler;
 mod collectives;
 mod computed;
 mod flags;
+mod grouped;
 mod processes;
 mod products;
 mod protocol;
