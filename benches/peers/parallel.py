@@ -1,4 +1,4 @@
-"""PyTorch's side of `moye bench parallel`: products beside NCCL's collectives, and its
+"""PyTorch's side of `moye bench parallel`: products beside NCCL's collectives, and PyTorch's
 operators of symmetric memory, one process a GPU. Each sample of ten calls, of a hundred with few
 rows, is after a rest, as there; medians of the samples, of rank 0.
 
@@ -14,6 +14,8 @@ import torch.multiprocessing as mp
 
 LARGE = ((4096, 8192, 8192), (8192, 8192, 8192), (16384, 16384, 16384))
 FEW = ((64, 8192, 8192), (1, 8192, 8192))
+# Operators of symmetric memory, after a product of few rows.
+SUMS = ("one_shot_all_reduce", "two_shot_all_reduce_", "multimem_all_reduce_")
 CALLS, SAMPLES, REST = 10, 5, 0.1
 
 
@@ -50,6 +52,24 @@ def fused(form, *operands):
     return lambda: torch.ops.symm_mem.fused_matmul_reduce_scatter(*operands, "sum", 0, group)
 
 
+def summed(operator, a, b):
+    """The product in symmetric memory, and an operator that sums it over the ranks; `None` if the
+    GPUs lack it."""
+    import torch.distributed._symmetric_memory as symmetric
+
+    group = dist.group.WORLD.group_name
+    c = symmetric.empty(a.shape[0], b.shape[1], device="cuda", dtype=torch.bfloat16)
+    handle = symmetric.rendezvous(c, group)
+    if operator == "multimem_all_reduce_" and not handle.multicast_ptr:
+        return None
+
+    def call():
+        torch.mm(a, b, out=c)
+        return getattr(torch.ops.symm_mem, operator)(c, "sum", group)
+
+    return call
+
+
 def main(rank, world):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511")
     torch.cuda.set_device(rank)
@@ -59,7 +79,7 @@ def main(rank, world):
         if rank == 0:
             print(*values, sep=",", flush=True)
 
-    line("form", "m", "n", "k", "product alone us", "with NCCL us", "fused us")
+    line("form", "m", "n", "k", "product alone us", "with NCCL us", "fused us", *(f"{name} us" for name in SUMS))
     for m, n, k in LARGE:
         a, b = random(m // world, k), random(n // world, k).t()
         whole = torch.empty(m, k, device="cuda", dtype=torch.bfloat16)
@@ -81,7 +101,9 @@ def main(rank, world):
         a, b = random(m, k // world), random(n, k // world).t()
         alone = bench(lambda: torch.mm(a, b), 10 * CALLS)
         with_nccl = bench(lambda: dist.all_reduce(torch.mm(a, b)), 10 * CALLS)
-        line("AllReduce", m, n, k, f"{alone:.1f}", f"{with_nccl:.1f}", "")
+        calls = [summed(operator, a, b) for operator in SUMS]
+        sums = [f"{bench(call, 10 * CALLS):.1f}" if call else "" for call in calls]
+        line("AllReduce", m, n, k, f"{alone:.1f}", f"{with_nccl:.1f}", "", *sums)
     tokens, hidden, inner = 4096, 8192, 28672
     x, up, down = random(tokens // world, hidden), random(inner // world, hidden).t(), random(hidden, inner // world).t()
     whole, z = (torch.empty(rows, hidden, device="cuda", dtype=torch.bfloat16) for rows in (tokens, tokens // world))
@@ -90,7 +112,14 @@ def main(rank, world):
         dist.all_gather_into_tensor(whole, x)
         dist.reduce_scatter_tensor(z, torch.mm(torch.mm(whole, up), down))
 
-    line("feed-forward", tokens, hidden, inner, "", f"{bench(feed_forward):.0f}", "")
+    gather, group = fused("AllGather", x, up), dist.group.WORLD.group_name
+
+    def fused_feed_forward():
+        y = gather()[1][0]
+        return torch.ops.symm_mem.fused_matmul_reduce_scatter(y, down, "sum", 0, group)
+
+    times = bench(feed_forward), bench(fused_feed_forward)
+    line("feed-forward", tokens, hidden, inner, "", *(f"{time:.0f}" for time in times))
     dist.destroy_process_group()
 
 
