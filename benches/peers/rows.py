@@ -99,7 +99,7 @@ def quantised(x):
 def works(rows, columns, dtype, every=False):
     """Name, operands, moye's call, PyTorch's, bytes that must be moved, and the function to compile.
 
-    Of shapes that are not marked some operations alone, unless `every` one is wanted.
+    Shapes that are not marked have some operations alone, unless `every` one is wanted.
     """
     size = torch.finfo(dtype).bits // 8 * rows * columns
     shape, eps = (columns,), 1e-6

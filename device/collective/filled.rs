@@ -161,25 +161,25 @@ where
 {
     #[inline(always)]
     unsafe fn init(operands: F::Operands, (ring, _): &(Ring<F, R, STAGES, CLUSTER>, O)) {
-        // SAFETY: the caller's contract.
+        // SAFETY: one thread, as the trait says, and a barrier follows.
         unsafe { <Self as StageProducer<_, Ring<F, R, STAGES, CLUSTER>>>::init(operands, ring) }
     }
 
     #[inline(always)]
     unsafe fn new(operands: F::Operands, (ring, _): (Ring<F, R, STAGES, CLUSTER>, O)) -> Self {
-        // SAFETY: the caller's contract.
+        // SAFETY: one thread constructs it, from the mainloop's stages.
         unsafe { <Self as StageProducer<_, _>>::new(operands, ring) }
     }
 
     #[inline(always)]
     unsafe fn load(&mut self, tile: &WorkTile) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the tiles are those of the consumers, in the same order.
         unsafe { StageProducer::<_, Ring<F, R, STAGES, CLUSTER>>::load(self, tile) }
     }
 
     #[inline(always)]
     unsafe fn finish(self) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the last tile is filled.
         unsafe { StageProducer::<_, Ring<F, R, STAGES, CLUSTER>>::finish(self) }
     }
 }

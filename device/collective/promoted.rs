@@ -332,8 +332,8 @@ where
     /// those of a later K tile.
     ///
     /// # Safety
-    /// Same contract as [`copy_rows`](Self::copy_rows), which was called for the K tiles before that
-    /// later one, in order.
+    /// Same contract as [`copy_rows`](Self::copy_rows), which was called for the K tiles before
+    /// that later one, in order.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn of_rows(&self, tile: &WorkTile, first: u32, k: u32) -> [f32; 2] {
@@ -347,7 +347,8 @@ where
         // The copies of all lanes; and each lane has read the scales that are replaced.
         sync_warp(FULL_WARP);
         let row = self.of_warp + accumulator_row(lane_id());
-        // SAFETY: the caller's contract.
+        // SAFETY: the copies of this K tile have arrived; those of the one before, whose place is
+        // taken, have been read.
         unsafe {
             self.copy_rows(tile, first, k + ahead - 1, (slot + ahead - 1) % ahead);
             [self.scales.get((row, slot)), self.scales.get((row + 8, slot))]

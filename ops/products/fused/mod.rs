@@ -57,8 +57,7 @@ mod host {
         summary: "a b^T + residual, with the sums of squares that an RMSNorm of it needs; rows of a may be \
                   normalised by theirs",
         operands: &[
-            a("a")
-                .finite("infinity makes the last sum of squares NaN, by the columns of zeros after the last"),
+            a("a"),
             b("b"),
             OperandOf::new(Role::Optional, "residual", "(m, n), of the type of a").of(ELEMENTS),
             f32_of(

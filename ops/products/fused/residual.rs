@@ -116,8 +116,10 @@ impl<T: Half<Bits = u16>, M: Mainloop<Accumulator = f32>> TileEpilogue<M> for Ad
                         two = [two[0] + others[0], two[1] + others[1]];
                     }
                     [tCrC[at], tCrC[at + 1]] = two;
+                    // Products past the last column are 0, or NaN where A is not finite.
+                    let [low, high] = [0, 1].map(|i| if column + i < *n { two[i as usize] } else { 0.0 });
                     let sum = &mut sums[below as usize];
-                    *sum = two[0].fma(two[0], two[1].fma(two[1], *sum));
+                    *sum = low.fma(low, high.fma(high, *sum));
                 }
             }
             if of.squares == 0 {

@@ -72,6 +72,10 @@ impl Losses {
 }
 
 impl Launch for Losses {
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
     unsafe fn launch(&self, to: To<'_>) -> Result<()> {
         let Self { of: CrossEntropy { wide, ignore, factors }, arrays, dtype, rows, columns } = *self;
         let ([x, targets, _, loss, lse, _], ld) = (arrays, strides(&arrays));

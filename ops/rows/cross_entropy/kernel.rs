@@ -1,5 +1,5 @@
-//! Cross-entropy of logits: each row is read once, into registers, and its gradient is written once;
-//! or it is read once by threads that keep only a maximum and a sum.
+//! Cross-entropy of logits: each row is read once, into registers, and its gradient is written
+//! once; or it is read once by threads that keep only a maximum and a sum.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::thread;
