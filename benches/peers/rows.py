@@ -131,7 +131,7 @@ def works(rows, columns, dtype, every=False):
         2 * size,
     )
     yield (
-        "rms_norm of the sum with a residual, which is kept",
+        "rms_norm with a residual and the sum",
         lambda: (x(), x(), x()),
         lambda x, residual, total, y: (moye.rms_norm(x, w, residual, eps=eps, out=y, sum=total), y)[1],
         lambda x, residual, _: F.rms_norm(x + residual, shape, w, eps),

@@ -2,11 +2,11 @@
 //! only on the elements, so that the result is the same in every run.
 //!
 //! The row is read three times, in any order and without a sort: for the greatest element, for the
-//! weights of 2,040 bins of equal width in logits, and for the elements of one bin. The bin is drawn
-//! with its probability, then an element of it by the Gumbel-max trick. Top-p ends in some bin,
-//! which is part of the first draw: only if the draw hits it, its elements are collected in shared
-//! memory, and their threshold is found by digits. If the draw hit an element below the threshold,
-//! it is repeated without these elements.
+//! weights of 2,040 bins of equal width in logits, and for the elements of one bin. The bin is
+//! drawn with its probability, then an element of it by the Gumbel-max trick. Top-p ends in some
+//! bin, which is part of the first draw: only if the draw hits it, its elements are collected in
+//! shared memory, and their threshold is found by digits. If the draw hit an element below the
+//! threshold, it is repeated without these elements.
 //!
 //! For top-k, the elements that reach the 128th greatest of the maxima of 256 groups are collected
 //! in shared memory, and take the place of the row.
@@ -285,8 +285,8 @@ impl<T: Element + Convert<f32>> Elements<T> {
     }
 
     /// The sums of weights in bins: `of` returns the bin and the weight of each element of this
-    /// order or above, or any bin and 0, and `scaled` the weight of a bin from the sum of those of its
-    /// elements.
+    /// order or above, or any bin and 0, and `scaled` the weight of a bin from the sum of those of
+    /// its elements.
     ///
     /// # Safety
     /// The row is readable, and all threads of the block call it.
