@@ -134,7 +134,8 @@ pub fn check_with_workspace(declaration: &Declaration) {
     assert!(largest != Some(0), "{}: no case took a workspace of the caller", declaration.name);
 }
 
-/// [`check`] of the cases that `takes` selects, on one device, such as a simulator of another card.
+/// [`check`] of the cases that `takes` selects, on one device, such as a simulator of another card,
+/// without the case with NaN and infinities.
 ///
 /// # Panics
 /// Same as [`check`].

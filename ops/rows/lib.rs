@@ -4,7 +4,8 @@
 //! (`kernel.rs`), the launches of a call (`call.rs`), the float64 reference (`oracle.rs`)
 //! and its cases (`cases.rs`). The kernels are written with the row shapes of
 //! [`moye_device::algorithm`]: the threads that share a row hold it in registers, so that it is
-//! read once and written once. Elementwise kernels are maps of vectors.
+//! read once and written once. Elementwise kernels are maps of vectors. A folder compiles in
+//! another crate with the files beside it, which operations share.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]

@@ -86,7 +86,7 @@ _OPERATION_OF = {}
 
 def explain(function, /, *arguments, **options):
     """The kernel that a function launches for these arguments, and what else its plan says, as
-    text. Nothing is computed."""
+    text. The kernel is not launched; results that are not given are allocated."""
     if function not in _OPERATION_OF:
         raise TypeError(f"{function!r} is not the function of a declared operation")
     explained = with_parameters_of(_OPERATION_OF[function], function.__name__, _moye.explain_declared)

@@ -26,7 +26,6 @@ def explain(*arguments, **options):
     return explained(*arguments, **options)
 
 
-
 # By hand: a declared operand is one array, not a list of them.
 def grouped_list(a, b, *, out=None, device=None, stream=None):
     """The products ``a[i] @ b[i].T`` of matrices of different shapes, in one launch.

@@ -60,11 +60,12 @@ struct Losses {
 }
 
 impl Losses {
-    /// The fewest elements of a row: shorter ones are read faster into registers.
+    /// The fewest elements of a row: shorter ones are held by one block.
     const COLUMNS: u32 = 16_385;
+
     /// Whether the rows of a call without a gradient are faster so.
     fn holds(rows: &RowsOf<6>, card: &Rates) -> bool {
-        let [x, .., dx] = rows.launches[0];
+        let Some([x, .., dx]) = rows.launches.first() else { return false };
         // Fewer rows are shared by the blocks of a cluster.
         let are_many = rows.rows >= card.multiprocessors && rows.columns >= Self::COLUMNS;
         dx.address == 0 && x.stride.element == 1 && are_many

@@ -19,6 +19,7 @@ pub const CASES: &[Case] = &[
         .options(&[("label_smoothing", Value::Float(1.0))])
         .ranges(&[("targets", 0.0, 1000.0)]),
     Case::new(&[Some(&[0, 7]), Some(&[0]), None]),
+    Case::new(&[Some(&[0, 5, 7]), Some(&[0, 7]), None]).options(&[("axis", Value::Int(1))]),
     Case::new(&[Some(&[2, 9000]), Some(&[2]), None])
         .ranges(&[("logits", -1e4, -9990.0), ("targets", 0.0, 9000.0)]),
     Case::new(&[Some(&[2, 50_257]), Some(&[2]), Some(&[2])]).ranges(&[("targets", 0.0, 50_257.0)]),

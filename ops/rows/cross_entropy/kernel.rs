@@ -200,7 +200,9 @@ static_layout! {
 /// keep no elements, so rows have any length. Grid: a block for each row.
 ///
 /// # Safety
-/// Same contract as [`cross_entropy`], but `x` has any alignment, and `ld.x.element` is 1.
+/// `x` holds `n` elements, at least one, for each row, with any alignment. `targets`, `loss` and,
+/// unless its address is 0, `lse` hold an element for each row: targets of 64 bits if they are
+/// `wide`, else of 32. All have the strides `ld`, of which those of the gradients are not used.
 #[kernel(
     threads = THREADS,
     shared = (states: SharedArray<(f32, f32), Warps>, sums: SharedArray<f32, Warps>),
@@ -221,9 +223,9 @@ pub unsafe fn losses<T: Element + Convert<f32>>(
     overlap_launches();
     let (row, thread) = (i64::from(block_idx().x), thread_idx().x);
     let x = x.offset(row * ld.x.row);
-    // In flight while the row is read.
     let target = target_of(targets, row * ld.targets, wide);
     let is_known = target >= 0 && target < i64::from(n);
+    // In flight while the row is read.
     let logit = if is_known { x.read(target).convert() } else { f32::NAN };
     let (mut state, mut all) = (LogSumExp::NONE, 0.0);
     RowPart { from: 0, to: n, part: thread, parts: THREADS }.for_each(x, 1, |values, at| {

@@ -4,7 +4,7 @@
 //! of a turn in float64, or the given cosines and sines. Pairs are element `i` of each half of the
 //! rotated elements, or adjacent ones; the other elements of a head stay as they are. The result
 //! may be `x`. Queries and keys in one array, such as the result of one product, are heads of one
-//! call.
+//! call; in two arrays they take a call each.
 
 mod call;
 mod cases;

@@ -31,6 +31,9 @@ impl Launch for Sample {
     }
 }
 
+/// The longest row: the kernel adds weights of at most 2^40 in 64 bits.
+const MOST: usize = 1 << 23;
+
 /// The factor of the logits, 0 for the first greatest one. Temperatures below 1e-36 count as 0, and
 /// those above 1e35 as 1e35: the kernel's factors of exponents and their inverses are finite.
 fn factor(temperature: f32) -> f32 {
@@ -64,7 +67,10 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
     let mut shape = given(inputs, 0).shape.clone();
     rule(options)?;
     match shape.pop() {
-        Some(1..) => {}
+        Some(1..=MOST) => {}
+        Some(n @ 1..) => {
+            return unsupported(NAME, format!("rows have {n} elements, and may have {MOST}; split them"));
+        }
         n => {
             return unsupported(
                 NAME,
@@ -100,6 +106,20 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::{ArrayType, Dtype, MOST, Options};
+
+    #[test]
+    fn rows_whose_weights_do_not_fit_into_64_bits_are_refused_with_the_limit() {
+        let options = Options::of(&super::super::SAMPLE);
+        let of = |n: usize| {
+            let x = ArrayType { dtype: Dtype::Bf16, shape: vec![1, n] };
+            super::results(&[Some(x), None], &options).map_err(|error| error.to_string())
+        };
+        assert!(of(MOST).is_ok());
+        let refused = of(MOST + 1).unwrap_err();
+        assert!(refused.contains("8388609 elements") && refused.contains("8388608"), "{refused}");
+    }
+
     #[test]
     fn factors_of_exponents_and_the_width_of_all_bins_are_finite_at_every_temperature() {
         use super::super::kernel::Scale;

@@ -163,45 +163,67 @@ fn the_gradient_of_cross_entropy_replaces_logits_in_chunks() {
 /// do, which the harness compares with float64; on a GPU with enough rows as well.
 #[test]
 fn losses_without_a_gradient_are_those_with_one() {
-    const N: usize = 16_390;
-    const INF: f32 = f32::INFINITY;
     let small = Device::sim_of(&Card { multiprocessors: 1, ..Card::named("H100").unwrap() });
     let devices = harness::devices().into_iter().filter(Device::is_gpu);
     for (device, rows) in devices.map(|device| (device, 700)).chain([(small, 8)]) {
-        let mut logits: Vec<f32> =
-            (0..rows * N).map(|i| ((i * 37) % 1009) as f32 / 128.0 - 4.0 + (i / N) as f32).collect();
-        // NaN, infinite elements, minus infinity alone, and at the target.
-        let at = |row: usize, column: usize| row * N + column;
-        (logits[at(1, 9000)], logits[at(2, 3)], logits[at(3, N - 1)]) = (f32::NAN, INF, -INF);
-        logits[at(4, 0)..at(5, 0)].fill(-INF);
-        logits[at(5, 16_384)] = -INF;
-        let mut targets: Vec<i64> = (0..rows as i64).map(|row| row * 31 % N as i64).collect();
-        (targets[0], targets[5], targets[6], targets[7]) = (N as i64 - 1, 16_384, -100, N as i64);
-        let (x, t) = (device.upload(&logits).unwrap(), device.upload(&targets).unwrap());
-        // Rows at multiples of 16 bytes and not, which end with vectors and not.
-        for (first, n) in [(0, N - 2), (0, N), (1, N - 1)] {
-            let strided = |buffer: &moye::Buffer<f32>| {
-                let of_all = array(buffer, &[rows, N]).unwrap();
-                let address = of_all.address + 4 * first as u64;
-                Some(Array { shape: vec![rows, n], address, ..of_all })
-            };
-            let gradient = device.alloc_uninit::<f32>(rows * N).unwrap();
-            for smoothing in [0.0, 0.1] {
-                let [without, with] = [None, strided(&gradient)].map(|gradient| {
-                    let [loss, lse] = [0, 1].map(|_| device.alloc_uninit::<f32>(rows).unwrap());
-                    let [loss_of, lse_of] = [&loss, &lse].map(|buffer| array(buffer, &[rows]));
-                    let operands = [strided(&x), array(&t, &[rows]), None, loss_of, lse_of, gradient];
-                    let options = [("label_smoothing", Value::Float(smoothing))];
-                    run(&device, &moye_rows::cross_entropy::CROSS_ENTROPY, &operands, &options).unwrap();
-                    [loss.download().unwrap(), lse.download().unwrap()].concat()
-                });
-                for (i, (&got, &wanted)) in without.iter().zip(&with).enumerate() {
-                    let is_same = got == wanted || got.is_nan() && wanted.is_nan();
-                    let error = (got - wanted).abs() / wanted.abs().max(1.0);
-                    assert!(is_same || error < 1e-5, "{n} {smoothing} {i}: {got} {wanted}");
-                }
-                assert!(without[1].is_nan() && without[7].is_nan() && without[6] == 0.0, "{without:?}");
+        check_losses::<f32, i64>(&device, rows, |x| x);
+        check_losses::<half::f16, i32>(&device, rows, half::f16::from_f32);
+        check_losses::<half::bf16, i64>(&device, rows, half::bf16::from_f32);
+    }
+}
+
+fn check_losses<T: moye::Element, I: moye::Element + TryFrom<usize>>(
+    device: &Device,
+    rows: usize,
+    of: impl Fn(f32) -> T,
+) {
+    const N: usize = 16_400;
+    const INF: f32 = f32::INFINITY;
+    let mut logits: Vec<f32> =
+        (0..rows * N).map(|i| ((i * 37) % 1009) as f32 / 128.0 - 4.0 + (i / N % 8) as f32).collect();
+    // NaN, infinite elements, minus infinity alone, and at the target.
+    let at = |row: usize, column: usize| row * N + column;
+    (logits[at(1, 9000)], logits[at(2, 3)], logits[at(3, N - 1)]) = (f32::NAN, INF, -INF);
+    logits[at(4, 0)..at(5, 0)].fill(-INF);
+    logits[at(5, 16_384)] = -INF;
+    let target = |row: usize| match row {
+        0 => N - 1,
+        5 => 16_384,
+        6 => 100,
+        7 => N,
+        _ => row * 31 % N,
+    };
+    let class = |class: usize| I::try_from(class).unwrap_or_else(|_| panic!("{class} is a class"));
+    let targets: Vec<I> = (0..rows).map(|row| class(target(row))).collect();
+    let logits: Vec<T> = logits.into_iter().map(of).collect();
+    let (x, t) = (device.upload(&logits).unwrap(), device.upload(&targets).unwrap());
+    let bytes = size_of::<T>();
+    // Rows at multiples of 16 bytes and not, which end with vectors and not.
+    for (first, n) in [(0, N - 2), (0, N), (1, N - 1)] {
+        let strided = |buffer: &moye::Buffer<T>| {
+            let of_all = array(buffer, &[rows, N]).unwrap();
+            let address = of_all.address + (bytes * first) as u64;
+            Some(Array { shape: vec![rows, n], address, ..of_all })
+        };
+        let gradient = device.alloc_uninit::<T>(rows * N).unwrap();
+        for smoothing in [0.0, 0.1] {
+            let [without, again, with] = [None, None, strided(&gradient)].map(|gradient| {
+                let [loss, lse] = [0, 1].map(|_| device.alloc_uninit::<f32>(rows).unwrap());
+                let [loss_of, lse_of] = [&loss, &lse].map(|buffer| array(buffer, &[rows]));
+                let operands = [strided(&x), array(&t, &[rows]), None, loss_of, lse_of, gradient];
+                let options =
+                    [("label_smoothing", Value::Float(smoothing)), ("ignore_index", Value::Int(100))];
+                run(device, &moye_rows::cross_entropy::CROSS_ENTROPY, &operands, &options).unwrap();
+                [loss.download().unwrap(), lse.download().unwrap()].concat()
+            });
+            let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&without), bits(&again));
+            for (i, (&got, &wanted)) in without.iter().zip(&with).enumerate() {
+                let is_same = got == wanted || got.is_nan() && wanted.is_nan();
+                let error = (got - wanted).abs() / wanted.abs().max(1.0);
+                assert!(is_same || error < 1e-5, "{n} {smoothing} {i}: {got} {wanted}");
             }
+            assert!(without[1].is_nan() && without[7].is_nan() && without[6] == 0.0, "{without:?}");
         }
     }
 }
