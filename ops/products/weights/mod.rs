@@ -6,7 +6,8 @@
 //! packed once ([`PackedWeights`]) from the forms of files: plain nibbles and bytes, e4m3, GPTQ,
 //! AWQ, and GGUF's Q4_0, Q4_1, Q8_0, Q4_K, Q5_K and Q6_K.
 //! Accumulators are f32. The factors multiply sums over a group, so that no weight is rounded,
-//! except in the kernels for many rows of x, where weights become f16 or bf16.
+//! except in the kernels for many rows of x, where weights become f16 or bf16. An infinite element
+//! of x may make its row NaN: codes have a bias, whose product with x is subtracted.
 
 pub mod activations;
 pub mod codes;
@@ -100,7 +101,9 @@ mod host {
         name: LINEAR,
         summary: "x times the transpose of quantised weights, code * scale + minimum by groups of a row",
         operands: &[
-            OperandOf::new(Role::Input, "x", "float16 or bfloat16 (..., k)").of(HALVES),
+            OperandOf::new(Role::Input, "x", "float16 or bfloat16 (..., k)")
+                .of(HALVES)
+                .finite("codes have a bias, whose product with x is subtracted: infinity makes NaN"),
             CODES,
             OF_CODES,
             OperandOf::new(Role::Optional, "residual", "added to the result, of its shape and type")
