@@ -508,7 +508,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
             },
             |bin, sum| {
                 let (factor, shift) = of_bin(bin);
-                sum * factor >> shift
+                (sum * factor) >> shift
             },
         );
         let (top_p, mut enough, mut kept) = (f32::from_bits(rule.top_p), 0, sums.all);
@@ -519,7 +519,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
             kept = last.before + last.own;
         }
         let draw = |index: u32, weight: u64| {
-            (u128::from(weight) * u128::from(random(seed, row, index)) >> 32) as u64 + 1
+            ((u128::from(weight) * u128::from(random(seed, row, index))) >> 32) as u64 + 1
         };
         let mut target = draw(OF_BIN, kept);
         let mut bin = elements.locate(&sums, target);
@@ -535,7 +535,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
                 if bin == last.index { weight_in_bin(distance) } else { 0 }
             };
             let (factor, shift) = of_bin(last.index);
-            let rest = (enough - last.before << shift).div_ceil(factor);
+            let rest = ((enough - last.before) << shift).div_ceil(factor);
             let to = scale.most_of(last.index).max(from);
             least = elements.select(from, to, rest, weight);
             let (mut own, bound) = (0u64, value(least));
@@ -544,7 +544,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
                     own += if value >= bound { weight(value).into() } else { 0 };
                 }
             });
-            kept = last.before + (block_reduce(own, scratch, |a, b| a + b) * factor >> shift);
+            kept = last.before + ((block_reduce(own, scratch, |a, b| a + b) * factor) >> shift);
             if target > kept {
                 target = draw(OF_BIN_AGAIN, kept);
                 bin = elements.locate(&sums, target);
