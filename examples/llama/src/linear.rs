@@ -221,10 +221,9 @@ impl Weight {
         let rows = match &part {
             Part::Half(rows, _) => rows.clone(),
             Part::Packed(packed) => {
-                let (mut rows, stream) = (device.alloc_uninit(shape[0] * shape[1])?, device.default_stream());
-                // SAFETY: no other code uses the rows until the work is complete.
-                unsafe { packed.unpack_on(&stream, &mut MatrixMut::row_major(&mut rows, shape[0], shape[1])?)? };
-                stream.synchronize()?;
+                let mut rows = device.alloc_uninit(shape[0] * shape[1])?;
+                packed.unpack(device, &mut MatrixMut::row_major(&mut rows, shape[0], shape[1])?)?;
+                device.default_stream().synchronize()?;
                 Arc::new(rows)
             }
         };

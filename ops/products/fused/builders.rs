@@ -3,8 +3,8 @@
 use super::call::{QKV, RESIDUAL};
 use super::{LINEAR_E4M3, LINEAR_QKV, LINEAR_RESIDUAL};
 use moye_runtime::number::F8E4M3;
-use moye_runtime::operation::{Array, TypedCall, Value};
-use moye_runtime::{Element, Error, Matrix, MatrixMut, Result, Stream};
+use moye_runtime::operation::{Array, TypedCall, Value, runs};
+use moye_runtime::{Element, Error, Matrix, MatrixMut, Result};
 
 /// A product with a residual, `c = a b^T + residual`, and the sums of squares of C's rows.
 ///
@@ -24,13 +24,14 @@ use moye_runtime::{Element, Error, Matrix, MatrixMut, Result, Stream};
 /// let product = LinearResidual::new(Matrix::row_major(&a, 1, 2)?, Matrix::row_major(&b, 1, 2)?)
 ///     .residual(Matrix::row_major(&x, 1, 1)?);
 /// let stream = device.default_stream();
+/// let mut of_c = MatrixMut::row_major(&mut c, 1, 1)?;
 /// // SAFETY: all work is on the default stream.
-/// unsafe { product.run_on(&stream, &mut MatrixMut::row_major(&mut c, 1, 1)?, &mut squares_of_c)? };
+/// unsafe { product.run_on(&stream, &mut of_c, Some(&mut squares_of_c))? };
 /// assert_eq!((c.download()?[0].to_f32(), squares.download()?[0]), (7.0, 49.0));
 /// # Ok::<(), moye::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "nothing is computed before `run_on`"]
+#[must_use = "nothing is computed before `run`"]
 pub struct LinearResidual<'a, T: Element> {
     a: Matrix<'a, T>,
     b: Matrix<'a, T>,
@@ -55,49 +56,62 @@ impl<'a, T: Element> LinearResidual<'a, T> {
         Self { squares: Some((squares, eps)), ..self }
     }
 
-    /// Computes it on a stream. `squares` receives a sum for each 128 columns of a row: (m,
-    /// ceil(n / 128)), row-major; `None` where they are not needed.
-    ///
-    /// # Errors
-    /// [`Error::ShapeMismatch`] if the shapes do not agree, [`Error::Unsupported`] for elements
-    /// other than f16 and bf16 and on a GPU other than sm_90a, and the errors of a launch.
-    ///
-    /// # Safety
-    /// Until the work is complete, no other stream writes the operands, or reads or writes the
-    /// results.
-    pub unsafe fn run_on<'m, 'e: 'm>(
-        &self,
-        stream: &Stream,
-        c: &mut MatrixMut<'_, T>,
-        squares: impl Into<Option<&'m mut MatrixMut<'e, f32>>>,
-    ) -> Result<()> {
-        let squares = squares.into();
-        let wanted = self.b.rows().div_ceil(super::residual::PART as usize);
-        if let Some(squares) = &squares
-            && (squares.rows(), squares.cols()) != (self.a.rows(), wanted)
-        {
-            let (rows, columns) = (squares.rows(), squares.cols());
-            let detail = format!(
-                "squares have shape [{rows}, {columns}], and must have [{}, {wanted}]",
-                self.a.rows()
-            );
-            return Err(Error::ShapeMismatch { operation: RESIDUAL, detail });
+    runs! {
+        /// Computes it on the default stream of a device of sm_90a, of f16 or bf16.
+        fn run, run_on, explain(
+            self, stream, c: &mut MatrixMut<'_, T>;
+            /// `squares` receives a sum for each 128 columns of a row: (m, ceil(n / 128)),
+            /// row-major.
+            squares: Option<&mut MatrixMut<'_, f32>>
+        ) {
+            let wanted = self.b.rows().div_ceil(super::residual::PART as usize);
+            if let Some(squares) = &squares
+                && (squares.rows(), squares.cols()) != (self.a.rows(), wanted)
+            {
+                let (rows, columns) = (squares.rows(), squares.cols());
+                let detail = format!(
+                    "squares have shape [{rows}, {columns}], and must have [{}, {wanted}]",
+                    self.a.rows()
+                );
+                return Err(Error::ShapeMismatch { operation: RESIDUAL, detail });
+            }
+            let eps = self.squares.as_ref().map_or(1e-6, |(_, eps)| *eps);
+            TypedCall::new(&LINEAR_RESIDUAL, stream)
+                .option("eps", Value::Float(eps))?
+                .read(&self.a)?
+                .read(&self.b)?
+                .read(self.residual.as_ref())?
+                .read(self.squares.as_ref().map(|(squares, _)| squares))?
+                .write(c)?
+                .write(squares)?
         }
-        let eps = self.squares.as_ref().map_or(1e-6, |(_, eps)| *eps);
-        let call = TypedCall::new(&LINEAR_RESIDUAL, stream)
-            .option("eps", Value::Float(eps))?
-            .read(&self.a)?
-            .read(&self.b)?
-            .read(self.residual.as_ref())?
-            .read(self.squares.as_ref().map(|(squares, _)| squares))?;
-        // SAFETY: the arrays are on the stream's device until the work is complete.
-        unsafe { call.write(c)?.write(squares)?.run() }
     }
 }
 
 /// A product to e4m3, with a scale for each 1 x 128 elements: an operand of `block_scaled`.
+///
+/// ```
+/// use moye::half::bf16;
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_products::fused::LinearE4m3;
+///
+/// let device = Device::sim();
+/// let a = device.upload(&[bf16::ONE; 16])?;
+/// // Eight rows: of 16, of 32 and so on.
+/// let rows = |i| bf16::from_f32((1 << (i / 16)) as f32);
+/// let b = device.upload(&Vec::from_iter((0..128).map(rows)))?;
+/// let (mut c, mut scales) = (device.alloc_uninit(8)?, device.alloc_uninit(1)?);
+/// LinearE4m3::new(Matrix::row_major(&a, 1, 16)?, Matrix::row_major(&b, 8, 16)?).run(
+///     &device,
+///     &mut MatrixMut::row_major(&mut c, 1, 8)?,
+///     &mut MatrixMut::row_major(&mut scales, 1, 1)?,
+/// )?;
+/// // The greatest element of the row is 2048.
+/// assert_eq!((scales.download()?[0], c.download()?[6].to_f32()), (2048.0 / 448.0, 224.0));
+/// # Ok::<(), moye::Error>(())
+/// ```
 #[derive(Clone, Debug)]
-#[must_use = "nothing is computed before `run_on`"]
+#[must_use = "nothing is computed before `run`"]
 pub struct LinearE4m3<'a, T: Element> {
     a: Matrix<'a, T>,
     b: Matrix<'a, T>,
@@ -109,29 +123,44 @@ impl<'a, T: Element> LinearE4m3<'a, T> {
         Self { a, b }
     }
 
-    /// Computes it on a stream: (m, n), and the scales, (m, ceil(n / 128)).
-    ///
-    /// # Errors
-    /// Same as [`LinearResidual::run_on`].
-    ///
-    /// # Safety
-    /// Same contract as [`LinearResidual::run_on`].
-    pub unsafe fn run_on(
-        &self,
-        stream: &Stream,
-        c: &mut MatrixMut<'_, F8E4M3>,
-        scales: &mut MatrixMut<'_, f32>,
-    ) -> Result<()> {
-        let call = TypedCall::new(&LINEAR_E4M3, stream).read(&self.a)?.read(&self.b)?;
-        // SAFETY: the arrays are on the stream's device until the work is complete.
-        unsafe { call.write(c)?.write(scales)?.run() }
+    runs! {
+        /// Computes it on the default stream of a device of sm_90a, of f16 or bf16: (m, n), and the
+        /// scales, (m, ceil(n / 128)).
+        fn run, run_on, explain(
+            self, stream, c: &mut MatrixMut<'_, F8E4M3>, scales: &mut MatrixMut<'_, f32>
+        ) {
+            TypedCall::new(&LINEAR_E4M3, stream).read(&self.a)?.read(&self.b)?.write(c)?.write(scales)?
+        }
     }
 }
 
 /// Queries, keys and values of one product `x w^T`: the rows of `w` are those of the queries'
 /// heads, then of the keys' and the values'. Keys and values go to the slots of caches.
+///
+/// ```
+/// use moye::half::bf16;
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_products::fused::LinearQkv;
+///
+/// let device = Device::sim();
+/// // Two rows; a head of queries, of keys and of values, each of 32 columns.
+/// let x = device.upload(&Vec::from_iter((0..32).map(|i| bf16::from_f32((1 + i / 16) as f32))))?;
+/// let w = device.upload(&Vec::from_iter((0..96 * 16).map(|i| bf16::from_f32((i / 512) as f32))))?;
+/// let slots_of_rows = device.upload(&[1, 0])?;
+/// let zeros = || device.upload(&[bf16::ZERO; 64]);
+/// let [mut q, mut k, mut v] = [zeros()?, zeros()?, zeros()?];
+/// let [x, w] = [Matrix::row_major(&x, 2, 16)?, Matrix::row_major(&w, 96, 16)?];
+/// LinearQkv::new(x, w, 1, 32, Matrix::row_major(&slots_of_rows, 1, 2)?).run(
+///     &device,
+///     &mut MatrixMut::row_major(&mut q, 2, 32)?,
+///     [&mut MatrixMut::row_major(&mut k, 2, 32)?, &mut MatrixMut::row_major(&mut v, 2, 32)?],
+/// )?;
+/// // Row 0 of keys is in slot 1, row 1 of values in slot 0.
+/// assert_eq!([q, k, v].map(|of| of.download().unwrap()[32].to_f32()), [0.0, 16.0, 32.0]);
+/// # Ok::<(), moye::Error>(())
+/// ```
 #[derive(Clone, Debug)]
-#[must_use = "nothing is computed before `run_on`"]
+#[must_use = "nothing is computed before `run`"]
 pub struct LinearQkv<'a, T: Element> {
     x: Matrix<'a, T>,
     w: Matrix<'a, T>,
@@ -200,51 +229,44 @@ impl<'a, T: Element> LinearQkv<'a, T> {
         Ok(Array { shape, strides, ..of })
     }
 
-    /// Computes it on a stream: queries, (m, heads * size), and the rows' slots of caches, (slots,
-    /// kv_heads * size), or pages.
-    ///
-    /// # Errors
-    /// Same as [`LinearResidual::run_on`].
-    ///
-    /// # Safety
-    /// Same contract as [`LinearResidual::run_on`]. No two rows have one slot.
-    pub unsafe fn run_on(
-        &self,
-        stream: &Stream,
-        q: &mut MatrixMut<'_, T>,
-        [k, v]: [&mut MatrixMut<'_, T>; 2],
-    ) -> Result<()> {
-        let (size, of_q) = (self.size, Array::of_mut(QKV, q)?);
-        if size == 0 || of_q.shape[1] % size != 0 {
-            let detail = format!("q has {} columns, and must have whole heads of {size}", of_q.shape[1]);
-            return Err(Error::ShapeMismatch { operation: QKV, detail });
+    runs! {
+        /// Computes it on the default stream of a device of sm_90a, of f16 or bf16: queries, (m,
+        /// heads * size), and the rows' slots of the caches of keys and of values, (slots, kv_heads
+        /// * size), or pages. No two rows have one slot.
+        fn run, run_on, explain(
+            self, stream, q: &mut MatrixMut<'_, T>, caches: [&mut MatrixMut<'_, T>; 2]
+        ) {
+            let [k, v] = caches;
+            let (size, of_q) = (self.size, Array::of_mut(QKV, q)?);
+            if size == 0 || of_q.shape[1] % size != 0 {
+                let detail =
+                    format!("q has {} columns, and must have whole heads of {size}", of_q.shape[1]);
+                return Err(Error::ShapeMismatch { operation: QKV, detail });
+            }
+            let queries = Array {
+                shape: vec![of_q.shape[0], of_q.shape[1] / size, size],
+                strides: vec![of_q.strides[0], size as i64 * of_q.strides[1], of_q.strides[1]],
+                ..of_q
+            };
+            let (keys, values) = (self.cache(k)?, self.cache(v)?);
+            let slots = if self.page > 0 { keys.shape[0] * self.page } else { keys.shape[0] };
+            let int = |value: usize| Value::Int(i64::try_from(value).unwrap_or(i64::MAX));
+            let call = TypedCall::new(&LINEAR_QKV, stream)
+                .option("size", int(size))?
+                .option("kv_heads", int(self.kv_heads))?
+                .option("slots", int(slots))?
+                .option("page", int(self.page))?
+                .option("interleaved", Value::Bool(self.adjacent))?
+                .read(&self.x)?
+                .read(&self.w)?
+                .read_row(&self.slots_of_rows)?;
+            let call = match &self.rotation {
+                Some((positions, [cos, sin])) => call.read_row(positions)?.read(cos)?.read(sin)?,
+                None => call.with(None)?.with(None)?.with(None)?,
+            };
+            call.with(Some((q.device(), queries)))?
+                .with(Some((k.device(), keys)))?
+                .with(Some((v.device(), values)))?
         }
-        let queries = Array {
-            shape: vec![of_q.shape[0], of_q.shape[1] / size, size],
-            strides: vec![of_q.strides[0], size as i64 * of_q.strides[1], of_q.strides[1]],
-            ..of_q
-        };
-        let (keys, values) = (self.cache(k)?, self.cache(v)?);
-        let slots = if self.page > 0 { keys.shape[0] * self.page } else { keys.shape[0] };
-        let int = |value: usize| Value::Int(i64::try_from(value).unwrap_or(i64::MAX));
-        let call = TypedCall::new(&LINEAR_QKV, stream)
-            .option("size", int(size))?
-            .option("kv_heads", int(self.kv_heads))?
-            .option("slots", int(slots))?
-            .option("page", int(self.page))?
-            .option("interleaved", Value::Bool(self.adjacent))?
-            .read(&self.x)?
-            .read(&self.w)?
-            .read_row(&self.slots_of_rows)?;
-        let call = match &self.rotation {
-            Some((positions, [cos, sin])) => call.read_row(positions)?.read(cos)?.read(sin)?,
-            None => call.with(None)?.with(None)?.with(None)?,
-        };
-        let call = call
-            .with(Some((q.device(), queries)))?
-            .with(Some((k.device(), keys)))?
-            .with(Some((v.device(), values)))?;
-        // SAFETY: the arrays are on the stream's device until the work is complete.
-        unsafe { call.run() }
     }
 }

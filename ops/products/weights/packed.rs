@@ -6,7 +6,7 @@ use super::{LINEAR_PACKED, LINEAR_QUANTIZED_A8, PACK_WEIGHTS, UNPACK_WEIGHTS};
 use half::f16;
 use moye_device::number::F8E4M3;
 use moye_runtime::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value, runs};
-use moye_runtime::{Buffer, Element, Matrix, MatrixMut, Result, Stream};
+use moye_runtime::{Buffer, Element, Matrix, MatrixMut, Result};
 
 /// Quantised weights in a device's memory, in the order of the kernels.
 #[derive(Debug)]
@@ -171,25 +171,19 @@ impl PackedWeights {
         self.codes.len() + 2 * self.factors.len()
     }
 
-    /// Writes the weights as f16 or bf16 on a stream.
-    ///
-    /// # Errors
-    /// [`moye_runtime::Error::ShapeMismatch`] if `out` is not row-major `(rows, columns)` without
-    /// gaps, and the errors of a launch.
-    ///
-    /// # Safety
-    /// Until the work is complete, no other stream reads or writes `out`.
-    pub unsafe fn unpack_on<T: WeightKernels>(
-        &self,
-        stream: &Stream,
-        out: &mut MatrixMut<'_, T>,
-    ) -> Result<()> {
-        let dtype = Dtype::of::<T>().expect("f16 and bf16 have a Dtype");
-        let call = self.describe(TypedCall::new(&UNPACK_WEIGHTS, stream))?;
-        let call =
-            call.option("columns", Value::Int(self.sizes.k as i64))?.option("dtype", Value::Dtype(dtype))?;
-        // SAFETY: the caller orders other streams' use of `out`; no call writes packed weights.
-        unsafe { self.operands(call)?.write(out)?.run() }
+    runs! {
+        /// Writes the weights as f16 or bf16 on the default stream of a device: `out` is row-major
+        /// `(rows, columns)` without gaps.
+        fn unpack, unpack_on, explain_unpack<T: WeightKernels>(
+            self, stream, out: &mut MatrixMut<'_, T>
+        ) {
+            let dtype = Dtype::of::<T>().expect("f16 and bf16 have a Dtype");
+            let call = self.describe(TypedCall::new(&UNPACK_WEIGHTS, stream))?;
+            let call = call
+                .option("columns", Value::Int(self.sizes.k as i64))?
+                .option("dtype", Value::Dtype(dtype))?;
+            self.operands(call)?.write(out)?
+        }
     }
 }
 
@@ -246,6 +240,24 @@ impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
 
 /// The product `y = (scale x) W^T` of activations of 8 bits, i8 or e4m3, by quantised weights. Each
 /// activation times the scale of its row is rounded once to the type of `y`, f16 or bf16.
+///
+/// ```
+/// use moye::half::f16;
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_products::weights::{LinearQuantized8, PackedWeights};
+///
+/// // 16 rows of a block of Q8_0: the scale 0.5, then 32 bytes.
+/// let row = |row| [vec![0x00, 0x38], vec![row; 32]].concat();
+/// let device = Device::sim();
+/// let blocks = device.upload(&Vec::from_iter((0..16).flat_map(row)))?;
+/// let weights = PackedWeights::blocks("q8_0", &Matrix::row_major(&blocks, 16, 34)?)?;
+/// let (x, scales) = (device.upload(&[-2i8; 32])?, device.upload(&[0.25f32])?);
+/// let mut y = device.alloc_uninit::<f16>(16)?;
+/// LinearQuantized8::new(Matrix::row_major(&x, 1, 32)?, Matrix::row_major(&scales, 1, 1)?, &weights)
+///     .run(&device, &mut MatrixMut::row_major(&mut y, 1, 16)?)?;
+/// assert_eq!(y.download()?[3].to_f32(), -0.5 * 3.0 * 0.5 * 32.0);
+/// # Ok::<(), moye::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct LinearQuantized8<'a, X: Element> {
     x: Matrix<'a, X>,
@@ -260,18 +272,13 @@ impl<'a, X: Element> LinearQuantized8<'a, X> {
         Self { x, scales, weights }
     }
 
-    /// Computes it on a stream.
-    ///
-    /// # Errors
-    /// Same as [`LinearQuantized::run`].
-    ///
-    /// # Safety
-    /// Same contract as [`LinearQuantized::run_on`].
-    pub unsafe fn run_on<T: WeightKernels>(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
-        let dtype = Dtype::of::<T>().expect("f16 and bf16 have a Dtype");
-        let call = self.weights.describe(TypedCall::new(&LINEAR_QUANTIZED_A8, stream))?;
-        let call = call.option("dtype", Value::Dtype(dtype))?.read(&self.x)?.read_row(&self.scales)?;
-        // SAFETY: the arrays are on the stream's device until the work is complete.
-        unsafe { self.weights.operands(call)?.write(y)?.run() }
+    runs! {
+        /// Computes it on the default stream of a device.
+        fn run, run_on, explain<T: WeightKernels>(self, stream, y: &mut MatrixMut<'_, T>) {
+            let dtype = Dtype::of::<T>().expect("f16 and bf16 have a Dtype");
+            let call = self.weights.describe(TypedCall::new(&LINEAR_QUANTIZED_A8, stream))?;
+            let call = call.option("dtype", Value::Dtype(dtype))?.read(&self.x)?.read_row(&self.scales)?;
+            self.weights.operands(call)?.write(y)?
+        }
     }
 }

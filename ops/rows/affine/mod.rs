@@ -151,13 +151,31 @@ impl<'a, T: Element> Affine<'a, T> {
         for (argument, device) in devices.enumerate() {
             check_device(NAME, stream, argument, device)?;
         }
+        // SAFETY: the matrices are in their buffers, on the stream's device, and the result is
+        // borrowed alone; the caller answers for other streams.
+        unsafe { self.compute(&On::stream(stream), out) }
+    }
+
+    /// The name of the kernel, "none" without elements. Nothing is computed.
+    ///
+    /// # Errors
+    /// Same as [`Affine::run`].
+    pub fn explain<U: Element>(&self, device: &Device, out: &mut MatrixMut<'_, U>) -> Result<&'static str> {
+        // SAFETY: nothing is launched.
+        On::name(&device.default_stream(), |on| unsafe { self.compute(on, out) })
+    }
+
+    /// # Safety
+    /// If kernels are launched, same contract as [`Affine::run_on`], and all matrices are on the
+    /// stream's device.
+    unsafe fn compute<U: Element>(&self, on: &On<'_>, out: &mut MatrixMut<'_, U>) -> Result<()> {
         let [x, y] = self.inputs.each_ref().map(|input| input.as_ref().map(|x| Array::of(NAME, x)));
         let (x, y) = (x.transpose()?, y.transpose()?);
         let factor = |factor: f32, of: &Option<Array>| of.as_ref().map(|_| f64::from(factor));
         let scalars = [factor(self.alpha, &x), factor(self.beta, &y), self.constant.map(f64::from)];
-        let (on, out) = (On::stream(stream), Array::of_mut(NAME, out)?);
+        let out = Array::of_mut(NAME, out)?;
         // SAFETY: the matrices are in their buffers, on the stream's device, and the result is
         // borrowed alone; the caller answers for other streams.
-        unsafe { call::affine(NAME, &on, [x.as_ref(), y.as_ref()], &out, scalars) }
+        unsafe { call::affine(NAME, on, [x.as_ref(), y.as_ref()], &out, scalars) }
     }
 }
