@@ -172,7 +172,22 @@ fn check_special(declaration: &Declaration, device: &Device) {
             let takes = case.only.is_none_or(|only| only.contains(of));
             Some((number, case, special_input(declaration, case, dtypes).filter(|_| takes)?))
         });
-        let Some((number, case, input)) = found else { continue };
+        let Some((number, case, input)) = found else {
+            let name = declaration.name;
+            let mut inputs = declaration.inputs().filter(|input| input.role == Role::Input);
+            let input = inputs.find(|input| {
+                let of = input.dtypes.get(dtypes % input.dtypes.len().max(1));
+                input.known.is_none() && of.is_some_and(|of| Dtype::FLOATS.contains(of))
+            });
+            let without = input.filter(|input| input.finite.is_none()).map(|input| input.name);
+            assert!(
+                without.is_none(),
+                "{name}: no case of {of} has three random rows of {}, which are to have NaN and infinities; add \
+                 one, or tell by OperandOf::finite why results do not have them",
+                without.unwrap_or_default()
+            );
+            continue;
+        };
         let form = Form { dtypes, placement: Placement::Padded, special: Some(input) };
         let workspaces = Workspaces::new(device);
         check_case(declaration, device, case, form, number as u64, &workspaces);
@@ -534,7 +549,7 @@ fn check_case(
         );
     }
     // Plans that other problems, cards or a file of tuned plans select.
-    if device.is_gpu() || dtypes == 0 && placement == Placement::Dense {
+    if device.is_gpu() || dtypes == 0 && (placement == Placement::Dense || special.is_some()) {
         for planned in &planned {
             for (candidate, kernel) in planned.others() {
                 let (after, _) = tune::with(Some((planned, candidate)), || run(false));

@@ -97,13 +97,14 @@ mod host {
     /// any product.
     pub(super) static LINEAR_PACKED: Declaration = Declaration { run: call::run_early, ..PRODUCT };
 
+    /// Why x is finite in the harness.
+    const BIAS: &str = "codes have a bias, whose product with x is subtracted: infinity makes NaN";
+
     const PRODUCT: Declaration = Declaration {
         name: LINEAR,
         summary: "x times the transpose of quantised weights, code * scale + minimum by groups of a row",
         operands: &[
-            OperandOf::new(Role::Input, "x", "float16 or bfloat16 (..., k)")
-                .of(HALVES)
-                .finite("codes have a bias, whose product with x is subtracted: infinity makes NaN"),
+            OperandOf::new(Role::Input, "x", "float16 or bfloat16 (..., k)").of(HALVES).finite(BIAS),
             CODES,
             OF_CODES,
             OperandOf::new(Role::Optional, "residual", "added to the result, of its shape and type")
@@ -136,6 +137,7 @@ mod host {
             OperandOf::new(Role::Input, "x", "int8 or float8_e4m3fn (m, k)").of(&[Dtype::I8, Dtype::E4m3]),
             OperandOf::new(Role::Input, "scales", "float32 (m), one for each row of x")
                 .of(&[Dtype::F32])
+                .finite(BIAS)
                 .dense(),
             CODES,
             OF_CODES,
