@@ -148,8 +148,8 @@ impl<O: Kernels> BlockScaled<O> {
         let (tiles, Problem { tile, kind, .. }) = (tiles(problem.kind), problem);
         if tiles.is_empty() {
             let detail = format!(
-                "there is no kernel \"{}\" with results of {dtype}; bfloat16 has those of mixed operands and of \
-                 scales of 1 x 128 elements of b, the latter of float8_e4m3fn",
+                "there is no kernel \"{}\" with results of {dtype}; bfloat16 and float32 have those of mixed operands \
+                 and of scales of 1 x 128 elements of b, the latter of float8_e4m3fn",
                 kind.trim_start_matches('_')
             );
             return Err(Error::Unsupported { operation: NAME, detail });

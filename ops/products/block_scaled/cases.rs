@@ -49,7 +49,8 @@ pub const BENCH: &[Case] = &[
         Some(&[8, 56, 16]),
         Some(&[8]),
     ])
-    .values(&[("ends", ENDS)]),
+    .values(&[("ends", ENDS)])
+    .bare(),
     case(&[
         Some(&[32_768, 7168]),
         Some(&[8, 4096, 7168]),
@@ -57,6 +58,7 @@ pub const BENCH: &[Case] = &[
         Some(&[8, 32, 56]),
         Some(&[8]),
     ])
-    .values(&[("ends", ENDS)]),
+    .values(&[("ends", ENDS)])
+    .bare(),
     case(&[Some(&[64, 16_384]), Some(&[7168, 16_384]), Some(&[64, 128]), Some(&[56, 128]), None]),
 ];

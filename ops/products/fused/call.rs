@@ -203,7 +203,7 @@ pub fn to_e4m3(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
 /// Heads of queries, of keys, and the columns of each.
 fn heads(n: usize, options: &Options) -> Result<[usize; 3]> {
     let [size, kv] = ["size", "kv_heads"].map(|name| options.int(name));
-    let columns = 2 * kv * size;
+    let columns = kv.saturating_mul(2).saturating_mul(size);
     if ![32, 64, 128, 256].contains(&size) || kv < 0 || columns > n as i64 || n as i64 % size != 0 {
         let detail = format!(
             "w has {n} rows, with kv_heads {kv} and size {size}; they must be whole heads of 32, 64, 128 or 256 rows: \
@@ -257,7 +257,9 @@ unsafe fn product<E: Kernels<bf16> + Kernels<f16>>(
     let (operation, sources) = (<E as Kernels<bf16>>::NAME, [a, b].map(Source::Matrices));
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     let (_work, [rows_a, rows_b]) = unsafe { operand::both_aligned(operation, stream, sources)? };
-    let problem = Problem { m: rows_a.shape[1], n: rows_b.shape[1], k: rows_a.shape[2], tile };
+    // K of the call: rows of an aligned copy may be longer, and norms divide by it.
+    let k = a.shape[1] as u32;
+    let problem = Problem { m: rows_a.shape[1], n: rows_b.shape[1], k, tile };
     let arguments = Arguments { a: rows_a, b: rows_b, c, end };
     // SAFETY: the arguments are those of the call.
     unsafe {

@@ -13,6 +13,8 @@ pub const RESIDUAL: &[Case] = &[
     Case::new(&[Some(&[130, 72]), Some(&[136, 72]), Some(&[130, 136]), Some(&[130, 3])]).ranges(&[SQUARES]),
     Case::new(&[Some(&[5, 40]), Some(&[265, 40]), Some(&[5, 265]), None]).options(&[tile("128x256 pairs")]),
     Case::new(&[Some(&[3, 16]), Some(&[8, 16]), None, Some(&[3, 1])]).ranges(&[SQUARES]),
+    // Rows that no tensor map takes.
+    Case::new(&[Some(&[4, 12]), Some(&[8, 12]), None, Some(&[4, 1])]).ranges(&[SQUARES]),
     Case::new(&[Some(&[0, 16]), Some(&[8, 16]), None, None]),
 ];
 

@@ -10,11 +10,12 @@ mod ptxas;
 mod random;
 mod refused;
 mod scaled;
+mod shapes;
 mod weights;
 
 /// Checks a declaration by random cases, from their seeds and whether the device is a GPU: 100 on a
 /// GPU, and 8 on the simulator.
-#[cfg(any(feature = "moe", feature = "weights"))]
+#[cfg(any(feature = "few", feature = "fused", feature = "gated", feature = "moe", feature = "weights"))]
 fn check_random(
     declaration: &moye::operation::Declaration,
     case: impl Fn(u64, bool) -> moye::operation::Case,
@@ -25,12 +26,4 @@ fn check_random(
         let cases: Vec<_> = (0..if is_gpu { 100 } else { 8 }).map(|seed| case(seed, is_gpu)).collect();
         harness::check_on(&Declaration { cases: cases.leak(), ..*declaration }, &device, |_| true);
     }
-}
-
-/// The types of random cases whose reference does not round as the kernels do: on a GPU bf16 alone.
-/// Among many results in f16 some equal the harness's poison, -0.022, and differ from the
-/// reference by more than the harness allows there.
-#[cfg(any(feature = "moe", feature = "weights"))]
-fn types_of_random(is_gpu: bool) -> Option<&'static [moye::operation::Dtype]> {
-    is_gpu.then_some(&[moye::operation::Dtype::Bf16])
 }

@@ -2,13 +2,13 @@
 //! defines.
 #![cfg(feature = "weights")]
 
+use crate::check_random;
 use crate::random::Random;
-use crate::{check_random, types_of_random};
 use half::{bf16, f16};
 use moye::number::F8E4M3;
-use moye::operation::{Case, Value, harness};
+use moye::operation::{ArrayType, Case, Declaration, Dtype, Options, Value, harness};
 use moye::{Device, Matrix, MatrixMut};
-use moye_products::weights::{LINEAR_QUANTIZED, PackedWeights};
+use moye_products::weights::{LINEAR_QUANTIZED, LINEAR_QUANTIZED_A8, PACK_WEIGHTS, PackedWeights};
 
 fn bytes(count: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
@@ -177,6 +177,19 @@ fn plain_codes_gptq_and_awq_are_packed_as_they_are_defined() {
             each(&|row, column| f64::from(signed[row * k + column]) * by_group(&scales, row, column));
         assert_weights(&packed, &device, &wanted, "bytes");
 
+        let matrix = Matrix::row_major(&of_signed, n, k).unwrap();
+        let packed = PackedWeights::of_bytes(&matrix, &of_scales, Some(&of_minima)).unwrap();
+        // The minimum of code 0, which means -128, is rounded to f16.
+        let minimum = |row: usize, column: usize| {
+            let [scale, minimum] = [&scales, &minima].map(|of| by_group(of, row, column));
+            f16::from_f64(minimum - 128.0 * scale).to_f64()
+        };
+        let wanted = each(&|row, column| {
+            let code = f64::from(signed[row * k + column]) + 128.0;
+            code * by_group(&scales, row, column) + minimum(row, column)
+        });
+        assert_weights(&packed, &device, &wanted, "bytes with minima");
+
         let of_transposed = device.upload(&transposed).unwrap();
         let of_transposed = Matrix::row_major(&of_transposed, groups, n).unwrap();
         let gptq = words(k / 8 * n, &|word, i| codes[word % n * k + word / n * 8 + i]);
@@ -305,6 +318,54 @@ fn forms_and_shapes_that_no_kernel_takes_are_refused_with_what_it_takes() {
 }
 
 #[test]
+fn sizes_and_offsets_beyond_the_kernels_numbers_are_refused_with_what_they_may_be() {
+    let (e4m3, of_8) = (Dtype::E4m3, &LINEAR_QUANTIZED_A8);
+    let refused =
+        |declaration: &Declaration, types: &[(Dtype, &[usize])], set: &[(&str, i64)], text: &str| {
+            let types: Vec<_> = types
+                .iter()
+                .map(|&(dtype, shape)| Some(ArrayType { dtype, shape: shape.to_vec() }))
+                .chain([None, None])
+                .collect();
+            let mut options = Options::of(declaration);
+            set.iter()
+                .for_each(|&(name, value)| options.set(declaration.name, name, Value::Int(value)).unwrap());
+            let error = (declaration.results)(&types, &options).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        };
+    let of = |k: usize| [(Dtype::U8, vec![1, k / 64, 512]), (Dtype::F16, vec![1, 1, 8, 2])];
+    let [codes, factors] = of(64);
+    let (codes, factors) = ((codes.0, &*codes.1), (factors.0, &*factors.1));
+    let x: (_, &[usize]) = (Dtype::F16, &[3, 64]);
+    for offset in [-1, 16] {
+        refused(&LINEAR_QUANTIZED, &[x, codes, factors], &[("offset", offset)], "it is from 0 to 15");
+    }
+    refused(&LINEAR_QUANTIZED, &[x, codes, factors], &[("rows", -1)], "W has 0 rows");
+    // Rows whose codes have more than 2^32 bytes.
+    let k = 1 << 30;
+    let [codes, factors] = of(k);
+    let (codes, factors) = ((codes.0, &*codes.1), (factors.0, &*factors.1));
+    let wide = [(Dtype::F16, &[1, k][..]), codes, factors];
+    refused(&LINEAR_QUANTIZED, &wide, &[("rows", 8)], "in 1 groups, and may have 536870848");
+    // Converted activations of more than 2^32 elements.
+    let (x, scales) = ((e4m3, &[300_000, 14_336][..]), (Dtype::F32, &[300_000][..]));
+    let [codes, factors] = of(14_336);
+    let (codes, factors) = ((codes.0, &*codes.1), (factors.0, &*factors.1));
+    refused(of_8, &[x, scales, codes, factors], &[], "call it for parts of the rows");
+    // GPTQ's words of eight zeros.
+    let [words, scales, zeros] = [[8, 12], [1, 12], [1, 1]];
+    let types = [(Dtype::I32, &words[..]), (Dtype::F16, &scales[..]), (Dtype::I32, &zeros[..])];
+    let types = types.map(|(dtype, shape)| Some(ArrayType { dtype, shape: shape.to_vec() }));
+    let mut options = Options::of(&PACK_WEIGHTS);
+    options.choose("pack_weights", "form", "gptq").unwrap();
+    let error = (PACK_WEIGHTS.results)(&types, &options).unwrap_err().to_string();
+    assert!(
+        error.contains("gptq has 12 rows of weights; words of eight zeros need a multiple of 8"),
+        "{error}"
+    );
+}
+
+#[test]
 fn products_by_random_quantised_weights_are_those_of_float64() {
     check_random(&LINEAR_QUANTIZED, |seed, is_gpu| {
         let mut random = Random::new(seed);
@@ -344,7 +405,7 @@ fn products_by_random_quantised_weights_are_those_of_float64() {
         let of_gates = if bits == 4 { 0.5 } else { 0.016 };
         let factor = if gated { of_gates / (k as f64).sqrt() } else { 0.5 };
         let inputs = Vec::from_iter(inputs.into_iter().map(|shape| shape.map(|shape| &*shape.leak())));
-        let case = Case::new(inputs.leak())
+        Case::new(inputs.leak())
             .ranges(vec![("codes", 0.0, 256.0), ("factors", -factor, factor)].leak())
             .options(
                 vec![
@@ -354,7 +415,6 @@ fn products_by_random_quantised_weights_are_those_of_float64() {
                     ("gated", Value::Bool(gated)),
                 ]
                 .leak(),
-            );
-        Case { only: types_of_random(is_gpu), ..case }
+            )
     });
 }

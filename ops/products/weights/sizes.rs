@@ -144,8 +144,15 @@ impl Sizes {
                 ),
             );
         }
-        if n * k / 8 > i32::MAX as usize {
+        if n as u128 * k as u128 / 8 > i32::MAX as u128 {
             let detail = format!("W has {n} x {k} weights, and may have {}", 8 * i32::MAX as i64);
+            return Err(Error::Unsupported { operation, detail });
+        }
+        // Kernels step over a row's codes, and over its factors of 64 bytes a group, by 32-bit numbers.
+        let most = (u32::MAX as usize / STEP_BYTES).min(u32::MAX as usize / 64);
+        if self.steps().max(groups) > most {
+            let of_row = most * 2 * unit;
+            let detail = format!("rows have {k} weights in {groups} groups, and may have {of_row} in {most}");
             return Err(Error::Unsupported { operation, detail });
         }
         Ok(self)
@@ -199,16 +206,28 @@ impl Sizes {
     ) -> Result<Self> {
         let (of, rows) = (Codes::of(operation, options)?, options.int("rows"));
         let tiles = codes.shape.first().copied().unwrap_or(0);
-        let n = if rows == 0 { tiles * ROWS as usize } else { rows as usize };
+        let n = match rows {
+            0 => tiles * ROWS as usize,
+            _ => rows.try_into().unwrap_or(0),
+        };
         let groups = factors.shape.get(1).copied().unwrap_or(0);
         let minima = factors.shape.last() == Some(&4);
         let offset = match of {
             Codes::E4m3 => Some(0),
-            _ => (!minima).then(|| options.int("offset") as u32),
+            _ if minima => None,
+            // Floats have the difference of each code and the offset.
+            _ => match (options.int("offset"), if of == Codes::U4 { 15 } else { 128 }) {
+                (offset, most) if (0..=most).contains(&offset) => Some(offset as u32),
+                (offset, most) => {
+                    let detail =
+                        format!("offset is {offset}; for codes of {} bits it is from 0 to {most}", of.bits());
+                    return Err(Error::Unsupported { operation, detail });
+                }
+            },
         };
         let sizes = Self { n, k, groups, codes: of, offset }.check(operation)?;
         let wanted = sizes.packed();
-        if [codes, factors].into_iter().ne(&wanted) || rows < 0 {
+        if [codes, factors].into_iter().ne(&wanted) {
             return mismatch(
                 operation,
                 format!(
@@ -270,6 +289,10 @@ pub fn source_sizes(inputs: &[Option<ArrayType>], options: &Options) -> Result<(
         Some(scales) if form.columns => scales.shape.first().copied().unwrap_or(0),
         Some(scales) => scales.shape.get(1).copied().unwrap_or(0),
     };
+    if form.columns && !n.is_multiple_of(8) {
+        let detail = format!("{name} has {n} rows of weights; words of eight zeros need a multiple of 8");
+        return mismatch(PACK, detail);
+    }
     let offset = form.offset.filter(|_| others.is_none());
     let sizes = Sizes { n, k, groups, codes: form.codes, offset }.check(PACK)?;
     let wanted = if form.columns { [groups, n] } else { [n, groups] };
@@ -366,7 +389,7 @@ pub fn product(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
 /// The type of the product by activations of 8 bits.
 pub fn product_8(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>> {
     let (x, scales, dtype) = (input(inputs, 0), input(inputs, 1), options.dtype("dtype"));
-    let [m, _] = x.shape[..] else {
+    let [m, k] = x.shape[..] else {
         return mismatch(LINEAR_8, format!("x has shape {:?}, and must have two modes", x.shape));
     };
     if scales.shape != [m] {
@@ -378,6 +401,12 @@ pub fn product_8(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<
     if !matches!(dtype, Dtype::F16 | Dtype::Bf16) || m > 8 * 65_535 {
         let detail =
             format!("dtype is {dtype} of float16 and bfloat16, and x has {m} rows of {}", 8 * 65_535);
+        return Err(Error::Unsupported { operation: LINEAR_8, detail });
+    }
+    let of_converted = m as u128 * (k as u128).next_multiple_of(8);
+    if of_converted > u128::from(u32::MAX) - 256 {
+        let detail =
+            format!("x has {m} rows of {k} activations, and may have 2^32; call it for parts of the rows");
         return Err(Error::Unsupported { operation: LINEAR_8, detail });
     }
     let x = ArrayType { dtype, shape: x.shape.clone() };
