@@ -182,7 +182,8 @@ mod host {
             OperandOf::new(
                 Role::Optional,
                 "scales",
-                "float16, or bfloat16 or float32 that become it: (n, groups), or (groups, n) of GPTQ and AWQ",
+                "float16, or bfloat16 or float32 that become it, beyond 65,504 infinity: (n, groups), or (groups, n) of \
+                 GPTQ and AWQ",
             )
             .of(SCALES)
             .dense(),

@@ -49,7 +49,8 @@ impl PackedWeights {
 
     /// Packs two codes of 0 to 15 a byte, the first in its lower half: `(n, k / 2)`, with `scales`
     /// and `minima` `(n, groups)`. Without minima the codes mean -8 to 7. Scales and minima are
-    /// f16, or bf16 or f32 that are rounded to f16, here and below.
+    /// f16, or bf16 or f32 that are rounded to f16, here and below: beyond 65,504 they become
+    /// infinite, and at most 2^-25 they become 0.
     ///
     /// # Errors
     /// Same as [`blocks`](Self::blocks).
@@ -62,6 +63,7 @@ impl PackedWeights {
     }
 
     /// Packs signed bytes `(n, k)` as [`nibbles`](Self::nibbles), from -128 to 127 without minima.
+    /// A packed minimum is that of byte -128: `minimum - 128 scale`, in f16 too.
     ///
     /// # Errors
     /// Same as [`blocks`](Self::blocks).
