@@ -148,7 +148,7 @@ impl Sizes {
             let detail = format!("W has {n} x {k} weights, and may have {}", 8 * i32::MAX as i64);
             return Err(Error::Unsupported { operation, detail });
         }
-        // Kernels step over a row's codes, and over its factors of 64 bytes a group, by 32-bit numbers.
+        // Kernels step over a row's codes, and its factors, 64 bytes a group, by 32-bit numbers.
         let most = (u32::MAX as usize / STEP_BYTES).min(u32::MAX as usize / 64);
         if self.steps().max(groups) > most {
             let of_row = most * 2 * unit;
