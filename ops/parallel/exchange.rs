@@ -269,8 +269,15 @@ impl Remote {
     }
 }
 
+/// The greatest length of a message in bytes: errors, handles, and the answer with those of all
+/// ranks.
+const MOST: usize = 1 << 24;
+
 /// Sends a message after its length.
 fn send(to: &mut impl Write, message: &[u8]) -> std::io::Result<()> {
+    if message.len() > MOST {
+        return Err(std::io::Error::other(format!("a message of {} bytes", message.len())));
+    }
     to.write_all(&(message.len() as u32).to_le_bytes())?;
     to.write_all(message)
 }
@@ -278,7 +285,11 @@ fn send(to: &mut impl Write, message: &[u8]) -> std::io::Result<()> {
 fn receive(from: &mut impl Read) -> std::io::Result<Vec<u8>> {
     let mut length = [0; 4];
     from.read_exact(&mut length)?;
-    let mut message = vec![0; u32::from_le_bytes(length) as usize];
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MOST {
+        return Err(std::io::Error::other(format!("a message of {length} bytes")));
+    }
+    let mut message = vec![0; length];
     from.read_exact(&mut message)?;
     Ok(message)
 }

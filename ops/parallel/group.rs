@@ -6,7 +6,7 @@ use crate::nccl::Communicators;
 use crate::rendezvous::Rendezvous;
 use crate::round::Kind;
 use crate::workspace::Window;
-use moye_runtime::{Arch, Device, Event, Result, Stream};
+use moye_runtime::{Arch, Device, Error, Event, Result, Stream};
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -181,11 +181,16 @@ impl Group {
     }
 
     pub(crate) fn state(&self) -> Result<MutexGuard<'_, State>> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.any_state();
         match &state.failed {
             None => Ok(state),
-            Some(failed) => Err(error(format!("the group has failed, make a new one: {failed}"))),
+            Some(failed) => Err(failed_before(failed)),
         }
+    }
+
+    /// The state, also of a group that has failed.
+    pub(crate) fn any_state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Meets the other ranks; an error that names both if one of them does something else.
@@ -200,6 +205,11 @@ impl Group {
             ))),
         }
     }
+}
+
+/// The error of a call of a group that has failed before.
+pub(crate) fn failed_before(reason: &str) -> Error {
+    error(format!("the group has failed, make a new one: {reason}"))
 }
 
 /// Checks the number of ranks.

@@ -42,9 +42,9 @@ impl Step {
     /// its index, or one of all. The `partial` kernel also has a tile for few rows.
     pub fn new(rows: u32, columns: u32, card: &Rates, tile: Option<usize>, partial: bool) -> Self {
         let cost = |step: &Self| {
-            let tiles = rows.div_ceil(step.tile.0) * columns.div_ceil(step.tile.1);
-            let waves = tiles.div_ceil(card.multiprocessors.max(1)).max(1);
-            f64::from(waves * step.tile.0 * step.tile.1) / step.rate
+            let tiles = u64::from(rows.div_ceil(step.tile.0)) * u64::from(columns.div_ceil(step.tile.1));
+            let waves = tiles.div_ceil(card.multiprocessors.max(1).into()).max(1);
+            waves as f64 * f64::from(step.tile.0 * step.tile.1) / step.rate
         };
         let tiles = match tile {
             Some(tile) => &TILES[tile..=tile],
@@ -57,7 +57,7 @@ impl Step {
 
     /// The grid for results of `rows` x `columns`, with `more` additional rows of tiles.
     fn grid(self, rows: u32, columns: u32, more: u32) -> Grid {
-        let tiles = (rows.div_ceil(self.tile.0) + more) * columns.div_ceil(self.tile.1);
+        let tiles = (rows.div_ceil(self.tile.0) + more).saturating_mul(columns.div_ceil(self.tile.1));
         Grid::new(self.multiprocessors.clamp(1, tiles.max(1)), self.threads).dependent()
     }
 

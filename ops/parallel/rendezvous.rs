@@ -253,6 +253,14 @@ impl Place {
 
     /// The connections of rank 0 with the others, in order.
     fn accept(&self, world: usize, timeout: Duration) -> Result<Vec<TcpStream>> {
+        let accepted = self.listen(world, timeout);
+        if let Self::File(path) = self {
+            let _ = std::fs::remove_file(path);
+        }
+        accepted
+    }
+
+    fn listen(&self, world: usize, timeout: Duration) -> Result<Vec<TcpStream>> {
         let start = Instant::now();
         let failed = |what: &str, reason: std::io::Error| error(format!("{what}: {reason}"));
         let address = match self {
@@ -309,9 +317,6 @@ impl Place {
             if is_quiet {
                 std::thread::sleep(Duration::from_millis(1));
             }
-        }
-        if let Self::File(path) = self {
-            let _ = std::fs::remove_file(path);
         }
         Ok(come.into_iter().flatten().collect())
     }

@@ -1,8 +1,8 @@
 //! The wait for all ranks, at most until the timeout, and the failure of a group.
 
 use crate::exchange::{Exchange, detail, error, listed};
-use crate::group::{Group, State};
-use moye_runtime::{Error, Result, Stream};
+use crate::group::{Group, State, failed_before};
+use moye_runtime::{Device, Error, Result, Stream};
 use std::time::{Duration, Instant};
 
 /// The beginning of a message that a rank waits for the others.
@@ -19,12 +19,51 @@ impl Group {
     /// driver.
     ///
     /// The timeout counts from this call. Calls by NCCL raise no flags: this rank then asks which
-    /// others wait too, once more at most for the timeout.
+    /// others wait too, once more at most for the timeout. After an error the call returns when the
+    /// released work is complete, or after the timeout once more.
     pub fn wait(&self, streams: &[&Stream]) -> Result<()> {
         if !self.ends(streams)? {
-            return Err(self.give_up(&mut *self.state()?)?);
+            let mut state = self.any_state();
+            let reason = match &state.failed {
+                Some(failed) => failed_before(failed),
+                None => self.give_up(&mut state)?,
+            };
+            self.drain(&state, streams)?;
+            return Err(reason);
         }
         self.intact(&mut *self.state()?)
+    }
+
+    /// Keeps released work released until it is complete, at most until the timeout: a rank that
+    /// comes late lowers its flag to the number of its own call.
+    fn drain(&self, state: &State, streams: &[&Stream]) -> Result<()> {
+        let start = Instant::now();
+        while !self.are_idle(streams)? && start.elapsed() < self.timeout {
+            for (device, flag, _, _) in self.missing(state)? {
+                // SAFETY: the flag is a word of the workspace.
+                unsafe { device.raise_now(flag, state.epoch)? };
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// The flags that members lack for the last call: the member's device, the flag's address, the
+    /// rank that raises it, and for how many calls.
+    fn missing(&self, state: &State) -> Result<Vec<(&Device, u64, usize, i32)>> {
+        let mut missing = Vec::new();
+        for (member, window) in self.members.iter().zip(&state.windows) {
+            for from in (0..self.world).filter(|&from| from != member.rank) {
+                let flag = window.flag(member.rank, from);
+                // SAFETY: the flag is a word of the workspace.
+                let found = unsafe { member.device.read_flag(flag)? };
+                let calls = state.epoch.wrapping_sub(found).cast_signed();
+                if calls > 0 {
+                    missing.push((&member.device, flag, from, calls));
+                }
+            }
+        }
+        Ok(missing)
     }
 
     /// An error if another rank has released work that waited: its later work ran in an order that
@@ -59,10 +98,13 @@ impl Group {
                 member.device.synchronize()?;
             }
         }
-        match self.ends(&self.members.iter().map(|member| &member.side).collect::<Vec<_>>())? {
-            true => self.intact(state),
-            false => Err(self.give_up(state)?),
+        let sides: Vec<_> = self.members.iter().map(|member| &member.side).collect();
+        if self.ends(&sides)? {
+            return self.intact(state);
         }
+        let reason = self.give_up(state)?;
+        self.drain(state, &sides)?;
+        Err(reason)
     }
 
     /// Makes all later calls errors, because this rank did not make the call that the others make.
@@ -89,11 +131,16 @@ impl Group {
         result
     }
 
+    /// Whether the work on all streams is complete.
+    fn are_idle(&self, streams: &[&Stream]) -> Result<bool> {
+        streams.iter().try_fold(true, |all, stream| Ok(stream.is_idle()? && all))
+    }
+
     /// Whether the work on the streams completes within the timeout.
-    fn ends(&self, streams: &[&Stream]) -> Result<bool> {
+    pub(crate) fn ends(&self, streams: &[&Stream]) -> Result<bool> {
         let start = Instant::now();
         let mut naps = 0u32;
-        while !streams.iter().try_fold(true, |all, stream| Ok::<_, Error>(stream.is_idle()? && all))? {
+        while !self.are_idle(streams)? {
             if start.elapsed() > self.timeout {
                 return Ok(false);
             }
@@ -108,18 +155,9 @@ impl Group {
     /// Releases the waiting work, and reports the missing ranks.
     fn give_up(&self, state: &mut State) -> Result<Error> {
         // By rank, for how many calls members have no flag from it.
-        let (mut behind, mut waiting) = (vec![0; self.world], Vec::new());
-        for (member, window) in self.members.iter().zip(&state.windows) {
-            for from in (0..self.world).filter(|&from| from != member.rank) {
-                let flag = window.flag(member.rank, from);
-                // SAFETY: the flag is a word of the workspace.
-                let found = unsafe { member.device.read_flag(flag)? };
-                let calls = state.epoch.wrapping_sub(found).cast_signed();
-                if calls > 0 {
-                    behind[from] = calls.max(behind[from]);
-                    waiting.push((&member.device, flag));
-                }
-            }
+        let (mut behind, waiting) = (vec![0; self.world], self.missing(state)?);
+        for &(_, _, from, calls) in &waiting {
+            behind[from] = calls.max(behind[from]);
         }
         // The released work stores to the other ranks and raises their flags, though this rank has
         // not received what it needs: they learn it first.
@@ -130,7 +168,7 @@ impl Group {
                 let _ = unsafe { member.device.raise_now(window.failed(to), 1 + member.rank as u32) };
             }
         }
-        for (device, flag) in waiting {
+        for (device, flag, _, _) in waiting {
             // SAFETY: the flag is a word of the workspace.
             unsafe { device.raise_now(flag, state.epoch)? };
         }

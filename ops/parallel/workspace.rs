@@ -184,6 +184,7 @@ impl Group {
             messages.push(Said::of(&member.device, &memory, is_shared(member))?.to_bytes());
             own.push(memory);
         }
+        self.cleared()?;
         let mut all = Vec::new();
         for (rank, message) in self.exchange.all(messages)?.iter().enumerate() {
             all.push(Said::from_bytes(message).ok_or_else(|| {
@@ -226,6 +227,23 @@ impl Group {
         state.epoch = 0;
         let apart = answers.into_iter().find(|said| !said.is_empty());
         Ok(apart.map(|said| String::from_utf8_lossy(&said).into_owned()))
+    }
+
+    /// Waits until new workspaces are cleared: before it other ranks must not write there. The
+    /// driver clears memory after the device's earlier work, and does not wait for either.
+    fn cleared(&self) -> Result<()> {
+        for member in self.members.iter().filter(|member| member.device.is_gpu()) {
+            // The stream's work comes after that of the driver's default stream.
+            member.side.record()?;
+            if !self.ends(&[&member.side])? {
+                return Err(error(format!(
+                    "the earlier work of rank {}'s device did not end within {} s: a workspace is cleared after it",
+                    member.rank,
+                    self.timeout.as_secs_f64()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The address of a rank's workspace on the device of a member, and the mapping of memory of

@@ -40,6 +40,7 @@ class Group:
 
     def __init__(self, rank, world, address, *, device=None, timeout=60.0):
         self.rank, self.world = rank, world
+        self._stream = None
         self._group = _moye.ParallelGroup(rank, world, address, device, timeout)
 
     @classmethod
@@ -62,9 +63,9 @@ class Group:
         return self._group.explain()
 
     def wait(self, stream=None):
-        """Waits for the work on a stream, by default the legacy default stream, at most for the
+        """Waits for the work on a stream, by default that of the group's last call, at most for the
         group's timeout. A rank that does not arrive by then is an error that names it."""
-        self._group.wait(stream)
+        self._group.wait(self._stream if stream is None else stream)
 
 
 class ParallelMatmul:
@@ -84,6 +85,7 @@ class ParallelMatmul:
 
     def __init__(self, group, form, extents, *, dtype="bfloat16", shards=None):
         m, n, _ = extents
+        self._group = group
         own = shards[group.rank] if shards else m // group.world + (group.rank < m % group.world)
         self._shape = (own if form == "reduce_scatter" else m, n)
         dtype = str(dtype).removeprefix("torch.")
@@ -113,6 +115,7 @@ class ParallelMatmul:
         in_a, in_b, into = operand(a, "a", stream), operand(b, "b", stream), operand(out, "out", stream)
         with on_device_of(a):
             self._product.run(in_a, in_b, into, stream)
+        self._group._stream = stream
         return of.give(out, a) if is_new else out
 
 

@@ -224,3 +224,24 @@ def test_an_address_without_a_port_and_more_ranks_than_a_group_has_are_refused_a
         moye.parallel.Group(1, 9, "localhost:29600", device="sim")
     with pytest.raises(RuntimeError, match="rank 2 of 2"):
         moye.parallel.Group(2, 2, "localhost:29600", device="sim")
+
+
+def test_a_wait_without_a_stream_is_for_that_of_the_last_call():
+    class Recorded:
+        def __init__(self):
+            self.waits = []
+
+        def wait(self, stream):
+            self.waits.append(stream)
+
+        def run(self, a, b, out, stream):
+            pass
+
+    group, product = object.__new__(moye.parallel.Group), object.__new__(moye.parallel.ParallelMatmul)
+    group._group, group._stream = Recorded(), None
+    product._group, product._product, product._shape, product._dtype = group, Recorded(), (4, 8), "float16"
+    group.wait()
+    product(np.zeros((4, 16), "float16"), np.zeros((8, 16), "float16"), stream=7)
+    group.wait()
+    group.wait(5)
+    assert group._group.waits == [None, 7, 5]

@@ -2,7 +2,9 @@
 //! memory is the host's, each stream has a thread, and of the kernels only `pushed` and
 //! `summed_bf16` compute. Without `STAND_IN_PEERS` the GPUs have no access to each other's memory.
 //! `STAND_IN_GPUS` is the number of identifiers that the GPUs have, `STAND_IN_OLD` names one of
-//! compute capability 8.0, and `STAND_IN_BROKEN` one that loads no module.
+//! compute capability 8.0, and `STAND_IN_BROKEN` one that loads no module. With
+//! `STAND_IN_SLOW_SUM` a sum takes 5 ms, with `STAND_IN_SLOW_FILL` a fill
+//! 200 on the first GPU, 400 on the next one and so on.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -52,11 +54,25 @@ unsafe fn stream(handle: usize) -> &'static Stream {
     unsafe { &*std::ptr::with_exposed_provenance::<Stream>(handle) }
 }
 
-unsafe fn queue(handle: usize, work: impl FnMut() -> bool + Send + 'static) -> c_int {
+/// Fills of memory by `cuMemsetD8`: queued, and done, of each GPU's context.
+static FILLS: [[AtomicU64; 2]; 5] = [const { [const { AtomicU64::new(0) }; 2] }; 5];
+
+/// Waits for the fills of the current context.
+fn filled() {
+    let [queued, done] = &FILLS[CURRENT.get()];
+    while done.load(SeqCst) < queued.load(SeqCst) {
+        std::thread::yield_now();
+    }
+}
+
+/// Queues work of a stream, which begins after the fills of its context before it.
+unsafe fn queue(handle: usize, mut work: impl FnMut() -> bool + Send + 'static) -> c_int {
     // SAFETY: `new_stream` returned the handle.
     let stream = unsafe { stream(handle) };
+    let [queued, done] = &FILLS[CURRENT.get()];
+    let fills = queued.load(SeqCst);
     stream.outstanding.fetch_add(1, SeqCst);
-    stream.queue.lock().unwrap().push_back(Box::new(work));
+    stream.queue.lock().unwrap().push_back(Box::new(move || done.load(SeqCst) >= fills && work()));
     stream.queued.notify_one();
     0
 }
@@ -115,6 +131,9 @@ unsafe fn launch(function: usize, stream: usize, parameters: *mut *mut c_void) -
                 let (flags, awaited) = (parameter(1).read(), parameter(1).add(1).cast::<[u32; 3]>().read());
                 let target = parameter(2).read();
                 queue(stream, move || {
+                    if std::env::var_os("STAND_IN_SLOW_SUM").is_some() {
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
                     let come = have_come(flags, awaited);
                     if come {
                         sum(parts, numbers, target);
@@ -234,9 +253,29 @@ driver! {
         put(address, Vec::<u128>::with_capacity(count / 16 + 64).leak().as_mut_ptr().expose_provenance() as u64 + 255 & !255);
     fn cuMemFree_v2(_address: u64) = 0;
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) = { put(free, 1 << 30); put(total, 1 << 30) };
-    fn cuMemcpyHtoD_v2(to: u64, from: *const u8, count: usize) = { bytes(to).copy_from(from, count); 0 };
-    fn cuMemcpyDtoH_v2(to: *mut u8, from: u64, count: usize) = { to.copy_from(bytes(from), count); 0 };
-    fn cuMemsetD8_v2(to: u64, value: u8, count: usize) = { bytes(to).write_bytes(value, count); 0 };
+    fn cuMemcpyHtoD_v2(to: u64, from: *const u8, count: usize) = { filled(); bytes(to).copy_from(from, count); 0 };
+    fn cuMemcpyDtoH_v2(to: *mut u8, from: u64, count: usize) = { filled(); to.copy_from(bytes(from), count); 0 };
+    // With `STAND_IN_SLOW_FILL` it returns before it has written, as the driver's does.
+    fn cuMemsetD8_v2(to: u64, value: u8, count: usize) = match std::env::var_os("STAND_IN_SLOW_FILL") {
+        None => {
+            bytes(to).write_bytes(value, count);
+            0
+        }
+        Some(_) => {
+            let gpu = CURRENT.get();
+            let [queued, done] = &FILLS[gpu];
+            let number = queued.fetch_add(1, SeqCst);
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(gpu as u64 * 200));
+                while done.load(SeqCst) < number {
+                    std::thread::yield_now();
+                }
+                bytes(to).write_bytes(value, count);
+                done.fetch_add(1, SeqCst);
+            });
+            0
+        }
+    };
     fn cuMemsetD32_v2(to: u64, value: c_uint, count: usize) = {
         (0..count).for_each(|at| bytes(to).cast::<u32>().add(at).write(value));
         0

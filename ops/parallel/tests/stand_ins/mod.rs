@@ -316,6 +316,61 @@ fn a_rank_that_comes_after_another_gave_up_gets_no_results() {
     names(&said, 2, 1, "rank 1 gave up waiting for another rank, so results here may be wrong");
 }
 
+#[test]
+fn workspaces_are_cleared_before_other_ranks_write_there() {
+    let name = "workspaces_are_cleared_before_other_ranks_write_there";
+    if is_again() {
+        return run(2, None, |group, device, rank| {
+            let stream = device.new_stream()?;
+            // Larger than the first workspace: the call allocates another one.
+            let own = [bf16::from_f32(1.0 + rank as f32); 4096];
+            let (from, mut to) = (device.upload(&own)?, device.alloc_uninit::<bf16>(own.len())?);
+            let call = Transfer { stream: &stream, from: from.as_slice(), to: to.as_slice_mut() };
+            // SAFETY: no other stream uses the buffers.
+            unsafe { group.collectives().all_reduce(&mut [call])? };
+            group.wait(&[&stream])?;
+            assert_eq!(to.download()?, [bf16::from_f32(3.0); 4096]);
+            Ok(())
+        });
+    }
+    let variables = [("STAND_IN_PEERS", "1"), ("STAND_IN_SLOW_FILL", "1")];
+    let Some((said, _)) = again(name, &variables) else { return };
+    names(&said, 2, 2, "Ok(())");
+}
+
+#[test]
+fn a_rank_that_comes_while_released_work_runs_does_not_stop_it_again() {
+    let name = "a_rank_that_comes_while_released_work_runs_does_not_stop_it_again";
+    if is_again() {
+        return run(2, None, |group, device, rank| {
+            let product = ParallelMatmul::reduce_scatter(group, [4, 8, 16]).build::<bf16>()?;
+            let stream = device.new_stream()?;
+            let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
+            // The sums of rank 0, released after the timeout, take a second. Rank 1 makes a call with
+            // it, and another one while they run.
+            for call in 0..if rank == 0 { 200 } else { 2 } {
+                if rank == 1 && call == 1 {
+                    std::thread::sleep(TIMEOUT + TIMEOUT / 8);
+                }
+                let (a, b) = (Matrix::row_major(&x, 4, 16)?, Matrix::row_major(&x, 8, 16)?);
+                let c = MatrixMut::row_major(&mut y, 2, 8)?;
+                // SAFETY: no other stream uses the matrices.
+                unsafe { product.run(&mut [Operands { stream: &stream, a, b, c }])? };
+            }
+            if rank == 1 {
+                std::thread::sleep(TIMEOUT);
+            }
+            let waited = group.wait(&[&stream]);
+            println!("rank {rank} is idle: {}", stream.is_idle()?);
+            waited
+        });
+    }
+    let variables = [("STAND_IN_PEERS", "1"), ("STAND_IN_SLOW_SUM", "1")];
+    let Some((said, _)) = again(name, &variables) else { return };
+    names(&said, 2, 1, "rank 1 did not arrive at call 2 within 2 s");
+    assert!(said.contains("rank 0 is idle: true"), "{said}");
+}
+
 /// Prints what each of these devices' ranks gets from `Group::join`.
 fn join(devices: &[Device]) {
     std::thread::scope(|scope| {
