@@ -2,9 +2,8 @@
 //! memory is the host's, each stream has a thread, and of the kernels only `pushed` and
 //! `summed_bf16` compute. Without `STAND_IN_PEERS` the GPUs have no access to each other's memory.
 //! `STAND_IN_GPUS` is the number of identifiers that the GPUs have, `STAND_IN_OLD` names one of
-//! compute capability 8.0, and `STAND_IN_BROKEN` one that loads no module. With
-//! `STAND_IN_SLOW_SUM` a sum takes 5 ms, with `STAND_IN_SLOW_FILL` a fill
-//! 200 on the first GPU, 400 on the next one and so on.
+//! compute capability 8.0, and `STAND_IN_BROKEN` one that loads no module. With `STAND_IN_SLOW_SUM`
+//! a sum takes 5 ms, with `STAND_IN_SLOW_FILL` a fill 200 ms on the first GPU, 400 on the next one.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

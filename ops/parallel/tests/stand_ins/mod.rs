@@ -346,8 +346,8 @@ fn a_rank_that_comes_while_released_work_runs_does_not_stop_it_again() {
             let product = ParallelMatmul::reduce_scatter(group, [4, 8, 16]).build::<bf16>()?;
             let stream = device.new_stream()?;
             let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
-            // The sums of rank 0, released after the timeout, take a second. Rank 1 makes a call with
-            // it, and another one while they run.
+            // The sums of rank 0, released after the timeout, take a second. Rank 1 makes a call
+            // with it, and another one while they run.
             for call in 0..if rank == 0 { 200 } else { 2 } {
                 if rank == 1 && call == 1 {
                     std::thread::sleep(TIMEOUT + TIMEOUT / 8);
