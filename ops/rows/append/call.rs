@@ -74,8 +74,10 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
         // SAFETY: the call's arrays are on the stream's device until the work is complete.
         unsafe { crate::affine::copy(NAME, on, given, cache)? };
     }
-    let elements = elements_of_word([x, cache]);
-    let (rank, bytes) = (x.shape.len(), elements * x.dtype.bytes());
+    let rank = x.shape.len();
+    // Rows of one element are at any places.
+    let elements = if rank > 1 { elements_of_word([x, cache]) } else { 1 };
+    let bytes = elements * x.dtype.bytes();
     let in_words = |array: &Array, mode: usize| stride_in_words(array, mode, elements);
     let mut shape = x.shape.clone();
     if rank > 1 {
@@ -95,7 +97,7 @@ pub unsafe fn compute(on: &On<'_>, call: &Call<'_>) -> Result<()> {
         count,
         page: FastDivmod::new(page.max(1)),
         page_stride: if before == 1 { in_words(cache, 0) } else { 0 },
-        stride: if rank > 1 || elements == 1 { cache.strides[before] / elements as i64 } else { 1 },
+        stride: cache.strides[before] / elements as i64,
         wide: slots.dtype == Dtype::I64,
     };
     let operand = |array: &Array, bytes, strides| MapOperand { address: array.address, bytes, strides };

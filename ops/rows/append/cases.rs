@@ -9,6 +9,9 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[5, 33]), Some(&[5]), Some(&[7, 3, 33])]).ranges(&[("slots", 0.0, 21.0)]),
     Case::new(&[Some(&[1, 1]), Some(&[1]), Some(&[1, 1])]).ranges(&[("slots", 0.0, 1.0)]),
     Case::new(&[Some(&[70, 256]), Some(&[70]), Some(&[150, 1, 256])]).ranges(&[("slots", 0.0, 150.0)]),
+    // Rows of one element, without a mode.
+    Case::new(&[Some(&[8]), Some(&[8]), Some(&[40])]).ranges(&[("slots", 0.0, 40.0)]),
+    Case::new(&[Some(&[8]), Some(&[8]), Some(&[4, 16])]).ranges(&[("slots", 0.0, 64.0)]),
     Case::new(&[Some(&[0, 8]), Some(&[0]), Some(&[3, 8])]),
     Case::new(&[Some(&[3, 8]), Some(&[3]), Some(&[0, 16, 8])]).ranges(&[("slots", 0.0, 9.0)]),
 ];

@@ -6,7 +6,7 @@
 //! `round((x - minimum) / scale)`, from 0 to 15. Scales and minima are f32 or f16, and elements are
 //! computed with the stored values. Elements of a group whose scale is below 1e-30, and NaN,
 //! become 0, or with a minimum the minimum; NaN does not change the scale. The scale of a group
-//! with an infinite element is infinite, and so is a scale that f16 cannot hold.
+//! with an infinite element is infinite, and so is a scale or a minimum that f16 cannot hold.
 
 mod call;
 mod cases;

@@ -168,6 +168,14 @@ pub fn results(
     if reduced == 0 && needs_one && shape.iter().all(|&extent| extent > 0) {
         return unsupported(name, format!("x has shape {:?}, and no elements have no {name}", x.shape));
     }
+    // Kernels count elements of an index in 32 bits.
+    if kind.is_index() && reduced > u32::MAX as usize {
+        let detail = format!(
+            "x has shape {:?}, and {name} takes 2^32 elements at most; reduce its last mode first",
+            x.shape
+        );
+        return unsupported(name, detail);
+    }
     Ok(vec![ArrayType { dtype: if kind.is_index() { Dtype::I64 } else { x.dtype }, shape }])
 }
 

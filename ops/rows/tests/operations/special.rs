@@ -345,3 +345,12 @@ fn nan_of_four_bits_is_zero_or_the_minimum_and_does_not_change_the_scale() {
     assert!(bytes[16..32].iter().all(|&byte| byte == 0x88), "{bytes:?}");
     assert!(got[1] == 0.0 && got[2] == INF, "{got:?}");
 }
+
+#[cfg(feature = "reduce")]
+#[test]
+fn an_index_of_more_elements_than_32_bits_count_is_refused() {
+    use moye_rows::reduce::ARG_MAX;
+    let x = Some(ArrayType { dtype: Dtype::Bf16, shape: vec![70_000, 70_000] });
+    let error = (ARG_MAX.results)(&[x], &Options::of(&ARG_MAX)).unwrap_err().to_string();
+    assert!(error.contains("[70000, 70000], and argmax takes 2^32 elements at most"), "{error}");
+}
