@@ -63,7 +63,7 @@ fn queries_keys_and_values_of_random_heads_are_those_of_float64() {
         let kv = if heads + 2 * kv == 0 { 0 } else { kv };
         let (page, positions) = (random.of(&[0, 1, 4]), 1 + random.below(50));
         let slots = (m + random.below(20)).next_multiple_of(page.max(1));
-        // Each row has a slot of its own, or none.
+        // No two rows have one slot; some rows have none.
         let mut places: Vec<_> = (0..slots).map(|slot| slot as f64).collect();
         for i in (1..slots).rev() {
             places.swap(i, random.below(i + 1));

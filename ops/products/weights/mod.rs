@@ -97,7 +97,7 @@ mod host {
     /// any product.
     pub(super) static LINEAR_PACKED: Declaration = Declaration { run: call::run_early, ..PRODUCT };
 
-    /// Why x is finite in the harness.
+    /// Why the harness gives x and its scales neither NaN nor infinities.
     const BIAS: &str = "codes have a bias, whose product with x is subtracted: infinity makes NaN";
 
     const PRODUCT: Declaration = Declaration {

@@ -290,25 +290,40 @@ fn a_rank_that_waits_in_nccl_before_a_call_with_flags_is_not_named_for_the_missi
     names(&said, 3, 2, "rank 2 did not arrive within 2 s");
 }
 
+/// Makes calls of a product with reduce-scatter, each after `before` with the number of calls until
+/// then, which is called once more before the wait: the wait's result, and the calls' stream.
+fn scatter(
+    group: &Group,
+    device: &Device,
+    calls: usize,
+    before: impl Fn(usize),
+) -> Result<(Result<()>, Stream)> {
+    let product = ParallelMatmul::reduce_scatter(group, [4, 8, 16]).build::<bf16>()?;
+    let stream = device.new_stream()?;
+    let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
+    for call in 0..calls {
+        before(call);
+        let (a, b) = (Matrix::row_major(&x, 4, 16)?, Matrix::row_major(&x, 8, 16)?);
+        let c = MatrixMut::row_major(&mut y, 2, 8)?;
+        // SAFETY: no other stream uses the matrices.
+        unsafe { product.run(&mut [Operands { stream: &stream, a, b, c }])? };
+    }
+    before(calls);
+    Ok((group.wait(&[&stream]), stream))
+}
+
 #[test]
 fn a_rank_that_comes_after_another_gave_up_gets_no_results() {
     let name = "a_rank_that_comes_after_another_gave_up_gets_no_results";
     if is_again() {
         return run(2, None, |group, device, rank| {
-            let product = ParallelMatmul::reduce_scatter(group, [4, 8, 16]).build::<bf16>()?;
-            let stream = device.new_stream()?;
-            let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
-            for call in 1..6 {
-                if rank == 0 && call == 3 {
+            let (waited, _) = scatter(group, device, 5, |call| {
+                if rank == 0 && call == 2 {
                     // Rank 1 has issued all calls, and its released work has raised all flags.
                     std::thread::sleep(2 * TIMEOUT);
                 }
-                let (a, b) = (Matrix::row_major(&x, 4, 16)?, Matrix::row_major(&x, 8, 16)?);
-                let c = MatrixMut::row_major(&mut y, 2, 8)?;
-                // SAFETY: no other stream uses the matrices.
-                unsafe { product.run(&mut [Operands { stream: &stream, a, b, c }])? };
-            }
-            group.wait(&[&stream])
+            })?;
+            waited
         });
     }
     let Some((said, _)) = again(name, &[("STAND_IN_PEERS", "1")]) else { return };
@@ -343,24 +358,13 @@ fn a_rank_that_comes_while_released_work_runs_does_not_stop_it_again() {
     let name = "a_rank_that_comes_while_released_work_runs_does_not_stop_it_again";
     if is_again() {
         return run(2, None, |group, device, rank| {
-            let product = ParallelMatmul::reduce_scatter(group, [4, 8, 16]).build::<bf16>()?;
-            let stream = device.new_stream()?;
-            let (x, mut y) = (device.upload(&[bf16::ONE; 128])?, device.alloc_uninit::<bf16>(32)?);
-            // The sums of rank 0, released after the timeout, take a second. Rank 1 makes a call
-            // with it, and another one while they run.
-            for call in 0..if rank == 0 { 200 } else { 2 } {
-                if rank == 1 && call == 1 {
-                    std::thread::sleep(TIMEOUT + TIMEOUT / 8);
-                }
-                let (a, b) = (Matrix::row_major(&x, 4, 16)?, Matrix::row_major(&x, 8, 16)?);
-                let c = MatrixMut::row_major(&mut y, 2, 8)?;
-                // SAFETY: no other stream uses the matrices.
-                unsafe { product.run(&mut [Operands { stream: &stream, a, b, c }])? };
-            }
-            if rank == 1 {
-                std::thread::sleep(TIMEOUT);
-            }
-            let waited = group.wait(&[&stream]);
+            // The sums of rank 0, released after the timeout, take a second. Rank 1 makes a call with
+            // it, and another one while they run.
+            let (waited, stream) = scatter(group, device, [200, 2][rank], |call| match (rank, call) {
+                (1, 1) => std::thread::sleep(TIMEOUT + TIMEOUT / 8),
+                (1, 2) => std::thread::sleep(TIMEOUT),
+                _ => {}
+            })?;
             println!("rank {rank} is idle: {}", stream.is_idle()?);
             waited
         });
