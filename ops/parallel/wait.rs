@@ -34,8 +34,8 @@ impl Group {
         self.intact(&mut *self.state()?)
     }
 
-    /// Keeps released work released until it is complete, at most until the timeout: a late
-    /// rank writes the number of its call into its flag, which may be lower than the released value.
+    /// Keeps released work released until it is complete, at most until the timeout: a late rank
+    /// writes the number of its call into its flag, which may be lower than the released value.
     fn drain(&self, state: &State, streams: &[&Stream]) -> Result<()> {
         let start = Instant::now();
         while !self.are_idle(streams)? && start.elapsed() < self.timeout {

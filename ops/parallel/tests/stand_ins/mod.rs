@@ -358,8 +358,8 @@ fn a_rank_that_comes_while_released_work_runs_does_not_stop_it_again() {
     let name = "a_rank_that_comes_while_released_work_runs_does_not_stop_it_again";
     if is_again() {
         return run(2, None, |group, device, rank| {
-            // The sums of rank 0, released after the timeout, take a second. Rank 1 makes a call with
-            // it, and another one while they run.
+            // The sums of rank 0, released after the timeout, take a second. Rank 1 makes a call
+            // with it, and another one while they run.
             let (waited, stream) = scatter(group, device, [200, 2][rank], |call| match (rank, call) {
                 (1, 1) => std::thread::sleep(TIMEOUT + TIMEOUT / 8),
                 (1, 2) => std::thread::sleep(TIMEOUT),
